@@ -22,7 +22,7 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.collectives import Collective, Constants, seconds
+from dse_evaluators.clusters.collectives import Collective, CollectiveConstants, seconds
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 COLUMNS = (
@@ -126,7 +126,7 @@ def fitted(key: Key, series: Mapping[int, list[float]]) -> dict[str, object]:
         fit(collective, ranks, sizes[half], took_s[half], piped=piped) for piped in (True, False)
     )
 
-    def error(constants: Constants) -> float:
+    def error(constants: CollectiveConstants) -> float:
         told = seconds(collective, sizes[~half], ranks, constants)
         return float(np.abs(told / took_s[~half] - 1.0).mean())
 
@@ -147,11 +147,11 @@ def fitted(key: Key, series: Mapping[int, list[float]]) -> dict[str, object]:
 
 def fit(
     collective: Collective, ranks: int, sizes: Floats, took_s: Floats, *, piped: bool
-) -> Constants:
+) -> CollectiveConstants:
     """Least squares of the logarithms, with far ones at less weight."""
 
-    def constants(logs: Floats) -> Constants:
-        return Constants(
+    def constants(logs: Floats) -> CollectiveConstants:
+        return CollectiveConstants(
             latency_s=float(np.exp(logs[0])),
             bytes_per_s=float(np.exp(logs[1])),
             pipelining=float(expit(logs[2])) if piped else 0.0,

@@ -19,7 +19,7 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.core.values import Floats
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 TRIALS = 1_000_000
 BATCH = 10_000
@@ -68,7 +68,7 @@ def main() -> None:
 
 def write(folder: Path, url: str, name: str, values: Floats) -> None:
     """Keep the values as the trials of a study."""
-    study = Study.open(folder / "study.yaml", name=name, storage=url)
+    study = StudyEngine.open(folder / "study.yaml", name=name, storage=url)
     for at in range(0, len(values), BATCH):
         rows = values[at : at + BATCH].tolist()
         designs = [Design({"x": x, "y": y, "z": z}) for x, y, z in rows]

@@ -29,7 +29,7 @@ from dse.executors.serial import Serial
 from dse.protocols import Storage
 from dse.storage.sql.storage import SqlStorage
 from dse.study.replay import Replay
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse.testing.simulated_drivers import Fleet, simulate
 
 SPACE = """
@@ -169,7 +169,7 @@ def begun(folder: Path, url: str) -> Iterator[None]:
     with closing(SqlStorage(url)) as storage:
         if "many" in storage.studies():
             storage.delete("many")
-        Study.open(folder / "many.yaml", storage=storage)
+        StudyEngine.open(folder / "many.yaml", storage=storage)
     yield
     with closing(SqlStorage(url)) as storage:
         storage.delete("many")
@@ -197,7 +197,7 @@ def work(url: str, seconds: float, ready: Any, answers: Any) -> None:
     """Be one driver."""
     with closing(SqlStorage(url)) as storage:
         counted = Counted(storage)
-        study = Study.load("many", cast(Storage, counted))
+        study = StudyEngine.load("many", cast(Storage, counted))
         ready.wait()
         before, calls_before = time.process_time(), Counter(counted.calls)
         study.run_by(Sleeper(study.plan.pipeline, seconds))
@@ -214,7 +214,7 @@ def work(url: str, seconds: float, ready: Any, answers: Any) -> None:
 def proved(url: str) -> tuple[str, list[int]]:
     """What a replay of the record comes to, and the trials of each driver."""
     with closing(SqlStorage(url)) as storage:
-        study = Study.load("many", storage)
+        study = StudyEngine.load("many", storage)
         counts = Counter(trial.worker for trial in study.trials)
         proof = Replay(study).proof()
         return ("whole" if proof.whole else "not whole"), list(counts.values())

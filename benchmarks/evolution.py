@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """\
 space: evolution
@@ -72,7 +72,7 @@ def timed(method: str, size: int, trials: int, *, steady: bool) -> tuple[float, 
         (Path(folder) / "space.yaml").write_text(SPACE)
         text = STUDY.format(method=method, size=size, trials=trials, steady=str(steady).lower())
         (Path(folder) / "study.yaml").write_text(text)
-        study = Study.open(Path(folder) / "study.yaml")
+        study = StudyEngine.open(Path(folder) / "study.yaml")
         started, used = time.perf_counter(), time.process_time()
         study.run()
         seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - used

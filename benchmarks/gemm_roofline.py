@@ -30,7 +30,7 @@ from dse_evaluators.accelerators.devices.calibrations import (
 )
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.accelerators.devices.roofline import Constants, Work, times
+from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants, times
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FOLDS = 3
@@ -39,7 +39,7 @@ SCALE = 0.1
 
 # Where a fit starts and how far (in the logarithm) it may go at the price of one point's residual
 # of SCALE: one prior for all; a version's is what its framework's versions have together.
-PRIOR = Constants(
+PRIOR = RooflineConstants(
     compute_share=0.7,
     memory_share=0.75,
     exponent=1.0,  # less 1: two roofs never add up to more than their sum
@@ -67,7 +67,7 @@ DEVICES = {
 }
 
 
-_NAMES = [field.name for field in fields(Constants)]
+_NAMES = [field.name for field in fields(RooflineConstants)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +95,18 @@ class Measured:
         parts = {name: getattr(self, name)[rows] for name in ("m", "n", "k", "seconds", "model")}
         return replace(self, **parts)
 
-    def work(self) -> Work:
+    def work(self) -> KernelWork:
         """What each product does."""
         recipe = RECIPES[self.format]
         operands = recipe.operand_bytes * (self.m * self.k + self.k * self.n)
-        return Work(
+        return KernelWork(
             flops=2 * self.m * self.n * self.k,
             moved_bytes=operands + recipe.result_bytes * self.m * self.n,
             chain=self.k,
             converted=self.m * self.k * recipe.converts,
         )
 
-    def predicted(self, constants: Constants) -> Floats:
+    def predicted(self, constants: RooflineConstants) -> Floats:
         """The seconds of each point."""
         device = device_of(self.device)
         rate = device.flops_per_s[RECIPES[self.format].rate]
@@ -190,13 +190,17 @@ POSSIBLE = np.log([MOST_SHARE, MOST_SHARE, MOST_EXPONENT - 1, *(np.inf,) * 3])
 
 
 def fitted(
-    parts: list[Measured], prior: Constants = PRIOR, wide: float = WIDE, *, most: Floats = FREE
-) -> Constants:
+    parts: list[Measured],
+    prior: RooflineConstants = PRIOR,
+    wide: float = WIDE,
+    *,
+    most: Floats = FREE,
+) -> RooflineConstants:
     """The constants that all of these have together, near the prior where they tell little."""
     middle = np.minimum(np.log(astuple(prior)), most - 1e-6)
 
-    def at(logs: Floats) -> Constants:
-        constants = Constants(**dict(zip(_NAMES, np.exp(logs).tolist(), strict=True)))
+    def at(logs: Floats) -> RooflineConstants:
+        constants = RooflineConstants(**dict(zip(_NAMES, np.exp(logs).tolist(), strict=True)))
         return replace(constants, exponent=1 + constants.exponent)
 
     def residuals(logs: Floats) -> Floats:
@@ -224,7 +228,7 @@ def _key(family: list[Measured]) -> tuple[str, str]:
     return family[0].device, family[0].format
 
 
-def of_versions(parts: list[Measured], most: Floats = FREE) -> list[Constants]:
+def of_versions(parts: list[Measured], most: Floats = FREE) -> list[RooflineConstants]:
     """The constants of each version of one framework."""
     together = fitted(parts, most=most)
     if len(parts) == 1:
@@ -246,7 +250,7 @@ def held_out(
     return off
 
 
-def calibration(part: Measured, constants: Constants, errors: Floats) -> dict[str, object]:
+def calibration(part: Measured, constants: RooflineConstants, errors: Floats) -> dict[str, object]:
     """One row of the table of constants."""
     told = dict(zip(_NAMES, astuple(constants), strict=True))
     ranges = {

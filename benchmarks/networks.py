@@ -26,7 +26,7 @@ from scipy.special import expit
 from dse.core.values import Floats
 from dse_evaluators.clusters.algorithms import ALGORITHMS
 from dse_evaluators.clusters.collectives import Collective
-from dse_evaluators.clusters.networks import Network
+from dse_evaluators.clusters.networks import InterNodeNetwork
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import group_of
 
@@ -164,7 +164,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def modelled(plan: Plan, network: Network, series: Series, sizes: Floats) -> Floats:
+def modelled(plan: Plan, network: InterNodeNetwork, series: Series, sizes: Floats) -> Floats:
     """What the model says of one series, with nothing else on the nodes."""
     system = System(
         name=plan.machine,
@@ -186,7 +186,7 @@ def fit(plan: Plan, told: Mapping[Series, Mapping[int, float]]) -> dict[str, obj
     halves = {key: (key.nodes, key.inside) in plan.fitted for key in mine}
     fitted = {key: sizes(mine[key])[::2] for key in mine if halves[key]}
     judged = {key: sizes(mine[key])[1::2] if halves[key] else sizes(mine[key]) for key in mine}
-    start = Network(
+    start = InterNodeNetwork(
         name=plan.network,
         level="",
         latency_s=2e-5,
@@ -200,7 +200,7 @@ def fit(plan: Plan, told: Mapping[Series, Mapping[int, float]]) -> dict[str, obj
         source=plan.source,
     )
 
-    def network(logs: Sequence[float] | Floats) -> Network:
+    def network(logs: Sequence[float] | Floats) -> InterNodeNetwork:
         rate = float(np.exp(logs[1]))
         alone = float(np.exp(logs[3])) if plan.alone else rate
         return replace(
@@ -243,7 +243,7 @@ def fit(plan: Plan, told: Mapping[Series, Mapping[int, float]]) -> dict[str, obj
 
 def ratios(
     plan: Plan,
-    network: Network,
+    network: InterNodeNetwork,
     mine: Mapping[Series, Mapping[int, float]],
     key: Series,
     among: Floats,

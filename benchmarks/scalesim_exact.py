@@ -20,11 +20,11 @@ from queue import SimpleQueue
 import numpy as np
 
 from dse.core.metric import Fault
-from dse_evaluators.accelerators.systolic.products import Network
-from dse_evaluators.accelerators.systolic.scalesim import Array, Report, report_counts
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.scalesim import Report, ScaleSimArray, report_counts
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
 from dse_evaluators.outside.layer_shapes import shapes
-from dse_evaluators.outside.service import Limits, Service
+from dse_evaluators.outside.service import ExternalService, TimeLimits
 from dse_evaluators.outside.tool import worker
 from dse_evaluators.workloads.layers import Layer
 
@@ -43,7 +43,7 @@ SHARES = {
     "compute_utilization": "compute_utilization",
 }
 NAMES = (*COUNTS, *SHARES)
-LIMITS = Limits(design_s=600.0)
+LIMITS = TimeLimits(design_s=600.0)
 MOST_MACS = 20_000_000
 SAME = 1e-9
 """Shares are quotients: what two orders of rounding may differ by."""
@@ -107,8 +107,8 @@ def _layer(rng: np.random.Generator) -> Layer:
 
 def ours(case: Case) -> Mapping[str, float]:
     """Our counts of a case."""
-    network, one = Network((case.layer,)), np.ones(1)
-    array = Array(
+    network, one = UniqueLayers((case.layer,)), np.ones(1)
+    array = ScaleSimArray(
         rows=one * case.rows,
         columns=one * case.cols,
         ifmap_sram_bytes=one * 1024 * case.sram_kib[0],
@@ -123,9 +123,9 @@ def ours(case: Case) -> Mapping[str, float]:
 def theirs(drawn: Sequence[Case], processes: int) -> Iterator[Mapping[str, float]]:
     """What SCALE-Sim counts for each case, in their order."""
     program = worker("scalesim")
-    idle: SimpleQueue[Service] = SimpleQueue()
+    idle: SimpleQueue[ExternalService] = SimpleQueue()
     for _ in range(processes):
-        idle.put(Service(program, {}, LIMITS, {"scalesim": "3.0.0"}))
+        idle.put(ExternalService(program, {}, LIMITS, {"scalesim": "3.0.0"}))
 
     def answer(case: Case) -> Mapping[str, float]:
         service = idle.get()

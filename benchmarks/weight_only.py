@@ -28,7 +28,7 @@ from scipy.optimize import least_squares
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.devices.calibrations import calibration_of
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.accelerators.devices.roofline import Constants, times
+from dse_evaluators.accelerators.devices.roofline import RooflineConstants, times
 from dse_evaluators.accelerators.devices.weight_only import (
     FITTED,
     VECTOR_ROWS,
@@ -119,15 +119,15 @@ def measured(folder: Path) -> list[Products]:
 Kernel = Literal["vector", "tiles"]
 
 
-def fit(products: Products, kernel: Kernel) -> Constants:
+def fit(products: Products, kernel: Kernel) -> RooflineConstants:
     """Fit the constants of one kernel to products that it computes, near the prior of all fits."""
     work = work_of(products.m, products.n, products.k, products.width / 8)
     rates = rates_of(device_of(products.device))
     middle = np.log(astuple(PRIOR))[: len(FITTED)]
 
-    def at(logs: Floats) -> Constants:
+    def at(logs: Floats) -> RooflineConstants:
         values = dict(zip(FITTED, np.exp(logs).tolist(), strict=True))
-        return Constants(**{**values, "exponent": 1 + values["exponent"]})
+        return RooflineConstants(**{**values, "exponent": 1 + values["exponent"]})
 
     def residuals(logs: Floats) -> Floats:
         found = times(

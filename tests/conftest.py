@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from dse.executors.ray.session import STORE_BYTES, Joined, import_ray
+from dse.executors.ray.session import STORE_BYTES, RaySession, import_ray
 
 EXAMPLES = 30
 """Of each law, unless its test says otherwise: hundreds of laws share the minutes of `make test`."""
@@ -112,7 +112,7 @@ def ray_nodes() -> Iterator[Any]:
         include_log_monitor=False,  # which looks for new lines of logs all the time
         _system_config=SOON_MISSED,
     )
-    joined = Joined(cluster.address, cpus=2)
+    joined = RaySession(cluster.address, cpus=2)
     yield cluster
     joined.close()
     cluster.shutdown()

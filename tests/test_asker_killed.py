@@ -10,7 +10,7 @@ from dse.optimizers.random_search import RandomSearch
 from dse.storage.sql.storage import SqlStorage
 from dse.study.liveness import here, read_start_ticks
 from dse.study.replay import Replay
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -44,7 +44,7 @@ def drive_to_death(url: str) -> None:
     import dse.study.run
 
     dse.study.run.suggesting = lambda plan, _: DeadlySearch(plan.problem)
-    Study.load("s", SqlStorage(url)).run()
+    StudyEngine.load("s", SqlStorage(url)).run()
 
 
 def test_a_killed_asker_is_succeeded_and_the_record_is_proved(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_killed_asker_is_succeeded_and_the_record_is_proved(tmp_path: Path) ->
     (tmp_path / "study.yaml").write_text(STUDY)
     url = f"sqlite:///{tmp_path}/s.db"
     storage = SqlStorage(url)
-    study = Study.open(tmp_path / "study.yaml", storage=storage)
+    study = StudyEngine.open(tmp_path / "study.yaml", storage=storage)
     # Another driver, alive and without a trial: by it, those that run share the study.
     pid = os.getpid()
     storage.enter("s", Driver(host=here(), pid=pid, started=read_start_ticks(pid)))

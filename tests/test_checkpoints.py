@@ -14,7 +14,7 @@ from dse.errors import StorageError
 from dse.evaluation.checkpoints import current_trial, folder_of
 from dse.services.studies.status import status_json
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse_evaluators.generic.command import Command
 
 SPACE = "space: s\nparameters: {rows: {ordinal: [1, 2, 3, 4]}}\n"
@@ -67,7 +67,7 @@ def study_in(folder, program, storage=None, executor="serial", name="s"):
     for word, meant in words.items():
         text = text.replace(word, meant)
     (folder / "study.yaml").write_text(text)
-    return Study.open(folder / "study.yaml", storage=storage or MemoryStorage())
+    return StudyEngine.open(folder / "study.yaml", storage=storage or MemoryStorage())
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_an_evaluation_that_has_ended_is_not_made_again_though_nobody_stored_it(
     study = study_in(tmp_path, FAILING, storage)
     with pytest.raises(StorageError, match="full"):
         study.run()
-    Study.load("s", storage).run()
+    StudyEngine.load("s", storage).run()
     assert (tmp_path / "steps").read_text().split() == ["0", "1"]
     assert [trial.state for trial in study.trials] == [State.DONE] * 2
     assert [trial.measured for trial in study.trials] == [1, 1]

@@ -12,7 +12,7 @@ from dse.report.words import design_text
 from dse.schema.space.space import space_of
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import Files
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 PAGE = (Path(__file__).parent.parent / "docs/language.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -42,7 +42,7 @@ def title_of(text):
 
 def front_of(path):
     """The designs of a study's front as the page writes them."""
-    study = Study.open(path, storage="memory://")
+    study = StudyEngine.open(path, storage="memory://")
     study.run()
     designs = [trial.design for trial in study.front.trials]
     return "; ".join(design_text(design, design, {}) for design in designs)

@@ -4,7 +4,7 @@ import pytest
 
 from dse import Study, evaluator
 from dse.analysis.runs import Run
-from dse.api.notebook.study import Progress
+from dse.api.notebook.study import BudgetProgress
 from dse.services.studies.report import report_text
 from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
@@ -50,7 +50,7 @@ def test_budget_events_progress_status_report_and_comparison_count_alike(first, 
     counted = {
         "status": status_json(engine)["measurements"],
         "ended": ended_json(engine, reason)["measurements"],
-        "progress": int(Progress.of(study.trials, engine.bounds()).done),
+        "progress": int(BudgetProgress.of(study.trials, engine.bounds()).done),
         "comparison": int(Run.of("s", study.problem, study.trials).measured.sum()),
     }
     assert counted == dict.fromkeys(counted, 7)

@@ -14,7 +14,7 @@ from dse.errors import StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.migrate import migrate_stored_study
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 STUDY = """
 study: carry
@@ -53,12 +53,12 @@ def written(
 @pytest.fixture
 def begun(tmp_path: Path) -> MemoryStorage:
     storage = MemoryStorage()
-    Study.open(written(tmp_path / "old"), storage=storage).run()
+    StudyEngine.open(written(tmp_path / "old"), storage=storage).run()
     return storage
 
 
 def test_what_is_legal_in_both_spaces_counts_and_the_rest_is_marked(tmp_path, begun):
-    old = Study.load("carry", begun)
+    old = StudyEngine.load("carry", begun)
     new = written(tmp_path / "new", rows="range(1 .. 8)")
     carried = migrate_stored_study("carry", new, storage=begun)
     states = [trial.state for trial in carried.study.trials]
@@ -78,9 +78,9 @@ def test_the_new_study_has_its_file_s_name_or_the_next_that_is_free(tmp_path, be
 
 
 def test_the_old_study_stays_as_it_is(tmp_path, begun):
-    before = Study.load("carry", begun).trials
+    before = StudyEngine.load("carry", begun).trials
     migrate_stored_study("carry", written(tmp_path / "new", rows="range(1 .. 8)"), storage=begun)
-    assert Study.load("carry", begun).trials == before
+    assert StudyEngine.load("carry", begun).trials == before
 
 
 def test_no_design_outside_the_space_is_on_the_front(tmp_path, begun):
@@ -113,8 +113,10 @@ def test_a_surrogate_learns_from_outside_and_resumes_alike(tmp_path, begun):
     twice = migrate_stored_study("carry", new, storage=begun, to="twice").study
     once.run(budget=Budget(trials=4))
     twice.run(budget=Budget(trials=2))
-    Study.load("twice", begun).run(budget=Budget(trials=4))
-    assert [t.design for t in Study.load("twice", begun).trials] == [t.design for t in once.trials]
+    StudyEngine.load("twice", begun).run(budget=Budget(trials=4))
+    assert [t.design for t in StudyEngine.load("twice", begun).trials] == [
+        t.design for t in once.trials
+    ]
 
 
 def test_a_new_parameter_needs_the_value_that_old_trials_had(tmp_path, begun):
@@ -145,7 +147,7 @@ def test_a_parameter_that_was_measured_cannot_be_dropped(tmp_path):
     )
     parameters = "space: s\nparameters:\n  a: {integer: [1, 2]}\n"
     (tmp_path / "space.yaml").write_text(parameters + "  b: {integer: [1, 5]}\n")
-    Study.open(path, storage=storage).run()
+    StudyEngine.open(path, storage=storage).run()
     (tmp_path / "space.yaml").write_text(parameters)
     with pytest.raises(StudyError, match="read 'b', which the new space does not have"):
         migrate_stored_study("bench", path, storage=storage)

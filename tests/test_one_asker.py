@@ -6,7 +6,7 @@ import pytest
 
 from dse.core.trial import Queue
 from dse.optimizers.random_search import RandomSearch
-from dse.study.history import Ledger, moments
+from dse.study.history import TrialHistory, moments
 from dse.study.lookahead import FIRST, Lookahead
 from dse.testing.simulated_drivers import STUDY, Account, Fleet, simulate
 
@@ -14,7 +14,7 @@ from dse.testing.simulated_drivers import STUDY, Account, Fleet, simulate
 def check_record(account: Account) -> None:
     """Every trial is finished once or waits, no design is there twice, each ask is replayed."""
     storage = account.storage
-    ledger = Ledger(storage, STUDY)
+    ledger = TrialHistory(storage, STUDY)
     ledger.read()
     finished = [trial.number for trial in ledger.trials if trial.state.finished]
     assert sorted(storage.finished_order(STUDY)) == finished

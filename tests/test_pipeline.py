@@ -12,7 +12,7 @@ from dse.core.metric import Fault, Metric, Metrics
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import InfeasibleError
 from dse.evaluation.bound_evaluator import Bound
-from dse.evaluation.pipeline import Pipeline, Readings
+from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.protocols import Task
 
 
@@ -134,7 +134,7 @@ def test_a_reading_is_measured_once():
         return Metrics(columns={"y": batch["x"] * 1.0}, spread={"y": np.full(len(batch), 0.1)})
 
     pipeline = Pipeline([bound("a", measure, "y", reads=["x"], kind="measured")])
-    readings = Readings(pipeline)
+    readings = MeasurementCache(pipeline)
     first = Trial(number=0, design=Design({"x": 1, "h": 1}))
     done = first.finished(pipeline([readings.task(first)])[0])
     readings.learn(done)

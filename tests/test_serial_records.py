@@ -9,7 +9,7 @@ import pytest
 from dse.core.trial import Driver
 from dse.storage.memory import MemoryStorage
 from dse.study.liveness import here
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 RECORDS = json.loads(Path(__file__).with_name("golden").joinpath("serial_records.json").read_text())
 """Written by the program of commit 93e7602, which had one ask after the other and no queue."""
@@ -35,15 +35,15 @@ seed: 5
 """
 
 
-def begun(folder: Path, how: str) -> Study:
+def begun(folder: Path, how: str) -> StudyEngine:
     optimizer, _, batch = how.rpartition(" by ")
     (folder / "space.yaml").write_text(SPACE)
     text = STUDY.replace("OPTIMIZER", optimizer).replace("BATCH", batch)
     (folder / "study.yaml").write_text(text)
-    return Study.open(folder / "study.yaml", storage=MemoryStorage())
+    return StudyEngine.open(folder / "study.yaml", storage=MemoryStorage())
 
 
-def record(study: Study) -> dict[str, Any]:
+def record(study: StudyEngine) -> dict[str, Any]:
     """What the record tells, but for what took how long and who ran it."""
     storage = study.storage
     return {

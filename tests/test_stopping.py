@@ -13,7 +13,7 @@ from dse.core.batch import Column
 from dse.core.design import Design
 from dse.core.pareto import hypervolume
 from dse.core.trial import Asked, State, Trial
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.executors.processes import Processes
 from dse.executors.serial import Serial
 from dse.optimizers.random_search import RandomSearch
@@ -21,10 +21,10 @@ from dse.schema.study.budget import Budget
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.budget import Bounds
-from dse.study.history import Ledger, moments
+from dse.study.history import TrialHistory, moments
 from dse.study.lease import Lease
 from dse.study.loop import Loop
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -80,11 +80,11 @@ def looped(folder, storage, gains, trials=None, gain=0.01) -> tuple[str, list[Tr
     with Lease(storage, "s") as lease:
         reason = Loop(
             space=plan.problem.space,
-            ledger=Ledger(storage, "s"),
+            ledger=TrialHistory(storage, "s"),
             lease=lease,
             optimizer=Forecast(plan.problem, gains),
             executor=Serial(plan.pipeline),
-            readings=Readings(plan.pipeline),
+            readings=MeasurementCache(plan.pipeline),
             bounds=Bounds(trials=trials, gain=gain),
         ).run()
     return reason, [replace(trial, cost_s=0, worker=None) for trial in storage.trials("s")]
@@ -124,7 +124,7 @@ def test_a_smaller_share_lets_an_ended_study_go_on(tmp_path):
 def test_a_study_ends_when_its_money_is_spent(tmp_path, monkeypatch):
     ticks = count()
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks) / 4)
-    study = Study.open(path_in(tmp_path), storage=MemoryStorage())
+    study = StudyEngine.open(path_in(tmp_path), storage=MemoryStorage())
     reason = study.run(budget=Budget(cost=2.0, price_per_s=1.0))
     assert reason == "2 $ are spent"
     assert [trial.cost_s for trial in study.trials] == [0.25] * 8
@@ -132,17 +132,17 @@ def test_a_study_ends_when_its_money_is_spent(tmp_path, monkeypatch):
 
 def test_money_that_is_spent_stays_spent(tmp_path):
     storage = MemoryStorage()
-    study = Study.open(path_in(tmp_path), storage=storage)
+    study = StudyEngine.open(path_in(tmp_path), storage=storage)
     study.run(budget=Budget(cost=1.0, price_per_s=1000.0))
     before = len(study.trials)
-    Study.load("s", storage).run(budget=Budget(cost=1.0, price_per_s=1000.0))
+    StudyEngine.load("s", storage).run(budget=Budget(cost=1.0, price_per_s=1000.0))
     assert len(study.trials) == before
 
 
 @pytest.mark.slow
 def test_a_surrogate_that_has_found_the_front_expects_little_more(tmp_path):
     text = "budget: {gain: 0.5 %, trials: 60}"
-    study = Study.open(path_in(tmp_path, text, "qlognehvi"), storage=MemoryStorage())
+    study = StudyEngine.open(path_in(tmp_path, text, "qlognehvi"), storage=MemoryStorage())
     reason = study.run()
     assert reason.endswith("is below 0.5 % of the hypervolume")
     assert 8 < len(study.trials) < 60
@@ -151,7 +151,7 @@ def test_a_surrogate_that_has_found_the_front_expects_little_more(tmp_path):
     assert study.front.hypervolume > 0.97 * best(study, whole)
 
 
-def best(study: Study, whole: list[Trial]) -> float:
+def best(study: StudyEngine, whole: list[Trial]) -> float:
     """The hypervolume of all designs."""
     batch = study.problem.space.batch([trial.design for trial in whole])
     known = study.problem.known(batch).columns
@@ -164,7 +164,9 @@ def best(study: Study, whole: list[Trial]) -> float:
 def test_a_resumed_surrogate_ends_where_an_undisturbed_one_does(tmp_path):
     text = "budget: {gain: 0.5 %, trials: 60}"
     path = path_in(tmp_path, text, "qlognehvi")
-    once, twice = (Study.open(path, name=n, storage=MemoryStorage()) for n in ("once", "twice"))
+    once, twice = (
+        StudyEngine.open(path, name=n, storage=MemoryStorage()) for n in ("once", "twice")
+    )
     once.run()
     cut = Budget(trials=len(once.trials) - 1)
     twice.run(budget=cut)
@@ -185,11 +187,11 @@ def test_what_was_asked_last_asked_again_when_a_study_is_gone_on_with(tmp_path):
         with closing(Processes(plan.pipeline, workers=2)) as runner, Lease(storage, "s") as lease:
             Loop(
                 space=plan.problem.space,
-                ledger=Ledger(storage, "s"),
+                ledger=TrialHistory(storage, "s"),
                 lease=lease,
                 optimizer=Witness(plan.problem, [HIGH] * 30),
                 executor=runner,
-                readings=Readings(plan.pipeline),
+                readings=MeasurementCache(plan.pipeline),
                 bounds=Bounds(trials=trials, gain=0.01),
             ).run()
 

@@ -10,7 +10,7 @@ from dse.cli.app import app
 from dse.core.trial import State
 from dse.errors import StudyError
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse_evaluators.generic.expression import Formulas
 
 SPACE = """
@@ -55,12 +55,12 @@ print(json.dumps({"accuracy": {"bf16": 0.9, "fp8": 0.8, "mxfp4": 0.7}[design["fo
 """
 
 
-def study_in(folder: Path, text: str, storage=None) -> Study:
+def study_in(folder: Path, text: str, storage=None) -> StudyEngine:
     (folder / "space.yaml").write_text(SPACE)
     (folder / "board.py").write_text(BOARD)
     path = folder / "study.yaml"
     path.write_text(text.replace("PYTHON", sys.executable))
-    return Study.open(path, storage=storage or MemoryStorage("memory://"))
+    return StudyEngine.open(path, storage=storage or MemoryStorage("memory://"))
 
 
 @pytest.mark.parametrize("budget", ["", "budget: {measurements: 2}\n"])
@@ -96,7 +96,7 @@ def test_a_study_is_not_gone_on_with_by_another_version_of_its_evaluator(tmp_pat
     storage = MemoryStorage("memory://")
     study_in(tmp_path, MODELLED, storage).run()
     monkeypatch.setattr(Formulas, "version", "another")
-    later = Study.load("modelled", storage)
+    later = StudyEngine.load("modelled", storage)
     assert later.front.trials
     with pytest.raises(StudyError, match=r"evaluators\.chip"):
         later.run()
@@ -118,7 +118,7 @@ def test_a_study_has_a_name_that_can_be_a_files(tmp_path, name):
     (tmp_path / "space.yaml").write_text(SPACE)
     (tmp_path / "study.yaml").write_text(MODELLED)
     with pytest.raises(StudyError, match="is no name"):
-        Study.open(tmp_path / "study.yaml", name=name, storage=MemoryStorage("memory://"))
+        StudyEngine.open(tmp_path / "study.yaml", name=name, storage=MemoryStorage("memory://"))
 
 
 def test_a_study_is_rebuilt_from_its_record_when_its_files_are_gone(tmp_path):
@@ -126,7 +126,7 @@ def test_a_study_is_rebuilt_from_its_record_when_its_files_are_gone(tmp_path):
     study_in(tmp_path, MODELLED, storage)
     (tmp_path / "study.yaml").unlink()
     (tmp_path / "space.yaml").unlink()
-    study = Study.load("modelled", storage)
+    study = StudyEngine.load("modelled", storage)
     study.run()
     assert study.exact
 
@@ -144,8 +144,8 @@ def test_a_record_that_told_its_space_otherwise_is_gone_on_with(tmp_path):
     space = {"parameters": ["Ordinal(name='rows')"], "conditions": {}, "constraints": []}
     identity = {k: v for k, v in spec["identity"].items() if k != "order of parameters"}
     older.create("modelled", {**spec, "identity": {**identity, "space": space}})
-    assert Study.open(spec["path"], storage=older).run()
-    assert Study.load("modelled", older).front.trials
+    assert StudyEngine.open(spec["path"], storage=older).run()
+    assert StudyEngine.load("modelled", older).front.trials
 
 
 def test_each_finished_trial_is_reported_once_over_all_phases_of_a_run(tmp_path: Path) -> None:

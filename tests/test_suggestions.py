@@ -10,10 +10,10 @@ import pytest
 from dse import Metric, Space, Study, evaluator
 from dse.core.design import Design
 from dse.errors import PluginError
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.executors.serial import Serial
 from dse.study.budget import Bounds
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop
 from dse.study.suggestions import check_suggestions
@@ -134,12 +134,12 @@ def test_nothing_illegal_reaches_the_record_or_the_front():
     with Lease(study.storage, "s") as lease, pytest.raises(PluginError, match="tile cannot be 1"):
         Loop(
             space=study.problem.space,
-            ledger=Ledger(study.storage, "s"),
+            ledger=TrialHistory(study.storage, "s"),
             lease=lease,
             optimizer=Scripted([good, Design({"tile": 1})]),
             by="greedy",
             executor=Serial(study.plan.pipeline),
-            readings=Readings(study.plan.pipeline),
+            readings=MeasurementCache(study.plan.pipeline),
             bounds=Bounds(),
         ).run()
     assert [trial.design for trial in study.trials] == [good]

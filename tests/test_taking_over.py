@@ -11,19 +11,19 @@ import pytest
 from dse.core.metric import Fault
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.errors import SpecErrors
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.executors.serial import Serial
 from dse.optimizers.random_search import RandomSearch
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.budget import Bounds
 from dse.study.clock import Clock
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop
-from dse.study.no_optimizer import Nothing
+from dse.study.no_optimizer import NoOptimizer
 from dse.study.replay import Replay
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -77,7 +77,7 @@ print(json.dumps({"time": design["rows"]}))
 
 def study_in(
     folder: Path, text: str, storage: MemoryStorage, deed: str = "fine", **words: str
-) -> Study:
+) -> StudyEngine:
     (folder / "space.yaml").write_text(SPACE)
     (folder / "board.py").write_text(BOARD.replace("DEED", deed))
     for word, meant in {
@@ -89,7 +89,7 @@ def study_in(
     }.items():
         text = text.replace(word, meant)
     (folder / "study.yaml").write_text(text)
-    return Study.open(folder / "study.yaml", storage=storage)
+    return StudyEngine.open(folder / "study.yaml", storage=storage)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def storage() -> MemoryStorage:
     return MemoryStorage()
 
 
-def held_elsewhere(study: Study, count: int = 1, host: str = "elsewhere") -> int:
+def held_elsewhere(study: StudyEngine, count: int = 1, host: str = "elsewhere") -> int:
     """A driver of another machine that holds the first trials and gives no sign of life."""
     storage = study.storage
     driver = storage.enter("s", Driver(host=host, pid=1))
@@ -106,23 +106,23 @@ def held_elsewhere(study: Study, count: int = 1, host: str = "elsewhere") -> int
     return driver
 
 
-def loop(study: Study, lease: Lease, trials: int, optimizer: type = RandomSearch) -> Loop:
+def loop(study: StudyEngine, lease: Lease, trials: int, optimizer: type = RandomSearch) -> Loop:
     plan = study.plan
     return Loop(
         space=plan.problem.space,
-        ledger=Ledger(study.storage, "s"),
+        ledger=TrialHistory(study.storage, "s"),
         lease=lease,
         optimizer=optimizer(plan.problem),
         by="random",
         executor=Serial(plan.pipeline),
-        readings=Readings(plan.pipeline),
+        readings=MeasurementCache(plan.pipeline),
         bounds=Bounds(trials=trials),
     )
 
 
 def test_threads_share_one_budget_and_the_record_proves_every_ask(tmp_path, storage):
     study = study_in(tmp_path, MODELLED, storage)
-    others = [Thread(target=Study.load("s", storage).run) for _ in range(3)]
+    others = [Thread(target=StudyEngine.load("s", storage).run) for _ in range(3)]
     for one in others:
         one.start()
     for one in others:
@@ -236,7 +236,9 @@ def test_a_loop_that_costs_nothing_waits_for_nobody(tmp_path, storage):
     study = study_in(tmp_path, MODELLED, storage)
     held_elsewhere(study)
     with Lease(storage, "s", lease_s=60) as lease:
-        free = replace(loop(study, lease, trials=9, optimizer=lambda _: Nothing()), lingers=False)
+        free = replace(
+            loop(study, lease, trials=9, optimizer=lambda _: NoOptimizer()), lingers=False
+        )
         assert free.run() == "no design is left to ask"
     assert study.trials[0].state is State.RUNNING
 

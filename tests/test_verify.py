@@ -18,8 +18,8 @@ from dse.errors import StorageError, StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.migrate import migrate_stored_study
-from dse.study.replay import Proof, Replay
-from dse.study.study import Study, opened_storage
+from dse.study.replay import Replay, ReplayResult
+from dse.study.study import StudyEngine, opened_storage
 from dse_evaluators.generic.expression import Formulas
 
 SPACE = """
@@ -60,7 +60,7 @@ print(json.dumps({"loss": {"bf16": 0.9, "fp8": 0.8, "mxfp4": 0.7, "int4": 0.3}[d
 """
 
 
-def study_in(folder: Path, text: str = STUDY, storage: object = None, **words: str) -> Study:
+def study_in(folder: Path, text: str = STUDY, storage: object = None, **words: str) -> StudyEngine:
     folder.mkdir(exist_ok=True)
     (folder / "space.yaml").write_text(SPACE)
     (folder / "board.py").write_text(BOARD)
@@ -74,17 +74,17 @@ def study_in(folder: Path, text: str = STUDY, storage: object = None, **words: s
     for word, meant in told.items():
         text = text.replace(word, meant)
     (folder / "study.yaml").write_text(text)
-    return Study.open(folder / "study.yaml", storage=storage or MemoryStorage())
+    return StudyEngine.open(folder / "study.yaml", storage=storage or MemoryStorage())
 
 
-def ran(folder: Path, text: str = STUDY, storage: object = None, **words: str) -> Study:
+def ran(folder: Path, text: str = STUDY, storage: object = None, **words: str) -> StudyEngine:
     study = study_in(folder, text, storage, **words)
     study.run()
     return study
 
 
-def check_proved(study: Study) -> Proof:
-    proof = Replay(Study.load("s", study.storage)).proof()
+def check_proved(study: StudyEngine) -> ReplayResult:
+    proof = Replay(StudyEngine.load("s", study.storage)).proof()
     assert (proof.mismatch, proof.unknown) == (None, 0)
     assert proof.trials + proof.carried == len(study.trials)
     return proof
@@ -200,11 +200,11 @@ def test_carried_trials_are_told_apart_and_what_follows_is_proved(tmp_path):
     assert (proof.carried, proof.trials) == (len(old.trials), 10)
 
 
-def changed(study: Study, number: int, **what: object) -> Study:
+def changed(study: StudyEngine, number: int, **what: object) -> StudyEngine:
     """The study with one trial changed behind its back."""
     kept = study.storage._studies["s"].trials
     kept[number] = replace(kept[number], **what)
-    return Study.load("s", study.storage)
+    return StudyEngine.load("s", study.storage)
 
 
 def test_a_metric_that_was_changed_by_hand_is_found_by_the_next_ask_that_it_matters_to(tmp_path):
@@ -265,7 +265,7 @@ def test_with_another_version_of_an_evaluator_nothing_can_be_proved(tmp_path, mo
     study = ran(tmp_path)
     monkeypatch.setattr(Formulas, "version", "another")
     with pytest.raises(StudyError, match=r"evaluators\.chip"):
-        Replay(Study.load("s", study.storage))
+        Replay(StudyEngine.load("s", study.storage))
 
 
 def test_a_version_that_is_another_one_here_is_named(tmp_path):
@@ -353,7 +353,9 @@ def test_a_metric_that_was_changed_in_the_database_is_found_by_its_checksum(url)
 def test_the_command_says_what_it_cannot_prove(url):
     with closing(opened_storage(url)) as storage:
         designs = (
-            Study.load("s", storage).problem.space.sample(2, np.random.default_rng(1)).designs()
+            StudyEngine.load("s", storage)
+            .problem.space.sample(2, np.random.default_rng(1))
+            .designs()
         )
         storage.add("s", designs)
     code, said = verify(url)
@@ -366,7 +368,9 @@ def test_the_command_says_what_it_cannot_prove(url):
 def test_the_command_names_the_first_trial_that_does_not_follow(url):
     with closing(opened_storage(url)) as storage:
         designs = (
-            Study.load("s", storage).problem.space.sample(2, np.random.default_rng(1)).designs()
+            StudyEngine.load("s", storage)
+            .problem.space.sample(2, np.random.default_rng(1))
+            .designs()
         )
         storage.add("s", designs, Ask(told=10, wanted=2, by="random"))
     code, said = verify(url)

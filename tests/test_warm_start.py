@@ -10,7 +10,7 @@ from dse.core.trial import State
 from dse.errors import StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -60,18 +60,18 @@ def study_file(folder: Path, name: str, more: str = "", **words: str) -> Path:
 def earlier(tmp_path: Path) -> MemoryStorage:
     """A storage with the study ``old``: four measurements at most, three readings in all."""
     storage = MemoryStorage()
-    Study.open(study_file(tmp_path / "old", "old"), storage=storage).run()
+    StudyEngine.open(study_file(tmp_path / "old", "old"), storage=storage).run()
     return storage
 
 
-def begun(tmp_path: Path, storage: MemoryStorage, **words: str) -> Study:
-    return Study.open(
+def begun(tmp_path: Path, storage: MemoryStorage, **words: str) -> StudyEngine:
+    return StudyEngine.open(
         study_file(tmp_path / "new", "new", "prior: [old]\n", **words), storage=storage
     )
 
 
 def test_what_an_earlier_study_measured_is_known_and_costs_nothing(tmp_path, earlier):
-    old = Study.load("old", earlier)
+    old = StudyEngine.load("old", earlier)
     study = begun(tmp_path, earlier, FORMATS="[bf16, fp8, mxfp4, int4]")
     study.run(budget=Budget(measurements=1))
     known = {trial.design["format"] for trial in old.trials}
@@ -82,7 +82,7 @@ def test_what_an_earlier_study_measured_is_known_and_costs_nothing(tmp_path, ear
 
 
 def test_designs_that_are_legal_here_come_first_and_count_for_no_budget(tmp_path, earlier):
-    old = Study.load("old", earlier)
+    old = StudyEngine.load("old", earlier)
     study = begun(tmp_path, earlier)
     study.run(budget=Budget(trials=2))
     first = study.trials[: len(study.inherited.designs)]
@@ -111,9 +111,9 @@ def test_what_the_earlier_study_finds_later_makes_no_difference(tmp_path, earlie
         FORMATS="[bf16, fp8, mxfp4, int4]",
         ROWS="[32, 64]",
     )
-    twin = Study.open(twin_file, storage=earlier)
+    twin = StudyEngine.open(twin_file, storage=earlier)
     study.run()
-    Study.load("old", earlier).run(budget=Budget(measurements=9, trials=9))
+    StudyEngine.load("old", earlier).run(budget=Budget(measurements=9, trials=9))
     twin.run()
     assert [t.design for t in twin.trials] == [t.design for t in study.trials]
     assert twin.inherited.studies == study.inherited.studies
@@ -122,7 +122,7 @@ def test_what_the_earlier_study_finds_later_makes_no_difference(tmp_path, earlie
 def test_a_study_goes_on_when_the_earlier_one_is_forgotten(tmp_path, earlier):
     begun(tmp_path, earlier).run(budget=Budget(trials=1))
     earlier.delete("old")
-    study = Study.load("new", earlier)
+    study = StudyEngine.load("new", earlier)
     study.run(budget=Budget(trials=2))
     assert len(study.trials) == len(study.inherited.designs) + 2
 
@@ -144,7 +144,7 @@ def test_another_version_is_a_guess_and_no_reading(tmp_path, earlier):
     assert set(prior.metrics) == {"board.accuracy"}
     old = {
         trial.design: trial.metrics["board.accuracy"]
-        for trial in Study.load("old", earlier).finished
+        for trial in StudyEngine.load("old", earlier).finished
     }
     found = dict(zip(prior.designs, prior.metrics["board.accuracy"].tolist(), strict=True))
     assert found == old
@@ -155,7 +155,7 @@ def test_the_same_evaluator_under_another_name_is_known(tmp_path, earlier):
     path.write_text(
         path.read_text().replace("  board:", "  bench:").replace("board.acc", "bench.acc")
     )
-    study = Study.open(path, storage=earlier)
+    study = StudyEngine.open(path, storage=earlier)
     assert {name for r in study.inherited.readings for name in r.metrics} == {"bench.accuracy"}
     study.run(budget=Budget(trials=1))
     assert not (tmp_path / "new" / "calls").exists()
@@ -181,20 +181,20 @@ def test_another_prior_is_another_question(tmp_path, earlier):
     begun(tmp_path, earlier)
     study_file(tmp_path / "new", "new")
     with pytest.raises(StudyError, match="prior"):
-        Study.open(tmp_path / "new" / "study.yaml", storage=earlier)
+        StudyEngine.open(tmp_path / "new" / "study.yaml", storage=earlier)
 
 
 def test_a_prior_that_does_not_exist_is_told(tmp_path):
     path = study_file(tmp_path / "new", "new", "prior: [odl]\n")
     with pytest.raises(StudyError, match="there is no study 'odl'"):
-        Study.open(path, storage=MemoryStorage())
+        StudyEngine.open(path, storage=MemoryStorage())
 
 
 def test_an_earlier_study_may_stand_in_another_storage(tmp_path):
     url = f"sqlite:///{tmp_path}/other.db"
-    Study.open(study_file(tmp_path / "old", "old"), storage=url).run()
+    StudyEngine.open(study_file(tmp_path / "old", "old"), storage=url).run()
     more = f"prior: [{{study: old, storage: '{url}'}}]\n"
-    study = Study.open(study_file(tmp_path / "new", "new", more), storage=MemoryStorage())
+    study = StudyEngine.open(study_file(tmp_path / "new", "new", more), storage=MemoryStorage())
     assert len(study.inherited.readings) == 3
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from question import begun, designs, outcomes, url
 
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 ALONE = 300
 """Trials that are added and finished one by one: each waits for the disk twice."""
@@ -52,7 +52,7 @@ def fill_many(folder: Path, studies: int, trials: int) -> Iterator[tuple[str, in
 def open_(folder: Path, name: str) -> Iterator[tuple[str, int, float]]:
     """Load the study, all trials as columns, and the best; then look at each trial."""
     started = time.perf_counter()
-    study = Study.load(name, url(folder))
+    study = StudyEngine.load(name, url(folder))
     trials = study.trials
     front = study.front
     assert len(front.trials) > 0

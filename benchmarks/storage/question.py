@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """\
 space: stored
@@ -37,11 +37,11 @@ unread: [clock, sparse]
 """
 
 
-def begun(folder: Path, name: str) -> Study:
+def begun(folder: Path, name: str) -> StudyEngine:
     """A new study of that name in the folder's database."""
     (folder / "space.yaml").write_text(SPACE)
     (folder / "study.yaml").write_text(STUDY)
-    return Study.open(folder / "study.yaml", name=name, storage=url(folder))
+    return StudyEngine.open(folder / "study.yaml", name=name, storage=url(folder))
 
 
 def url(folder: Path) -> str:

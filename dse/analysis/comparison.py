@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dse.analysis.comparability import Unlike, check_alike
-from dse.analysis.conclusions import Claim, claims
+from dse.analysis.conclusions import Conclusion, claims
 from dse.analysis.quartiles import quartiles
-from dse.analysis.references import INDICATORS, Indicator, Yardstick
-from dse.analysis.run_groups import Group
-from dse.analysis.runs import Course, Currency, Run, currencies
+from dse.analysis.references import INDICATORS, Indicator, ReferenceSet
+from dse.analysis.run_groups import RunGroup
+from dse.analysis.runs import Currency, FrontHistory, Run, currencies
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.core.values import Floats
@@ -23,7 +23,7 @@ SHARES = (0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ComparisonOptions:
     """Settings of a comparison of studies.
 
     ``over`` is what is spent, measurements without it (trials where none were made); ``at`` is how
@@ -82,7 +82,7 @@ class GroupResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ComparisonResult:
     """Groups of studies of one question under one reference point, at one budget.
 
     ``courses`` stand in the order of the groups and of their studies: how each front grew.
@@ -96,35 +96,35 @@ class Comparison:
     at: float
     at_given: bool
     groups: tuple[GroupResult, ...]
-    claims: tuple[Claim, ...]
-    yardstick: Yardstick = field(repr=False)
-    courses: tuple[tuple[Course, ...], ...] = field(repr=False)
+    claims: tuple[Conclusion, ...]
+    yardstick: ReferenceSet = field(repr=False)
+    courses: tuple[tuple[FrontHistory, ...], ...] = field(repr=False)
 
 
-def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
+def compare(groups: Sequence[RunGroup], asked: ComparisonOptions | None = None) -> ComparisonResult:
     """The groups side by side.
 
     Args:
         groups: at least one.
-        asked: how; as :class:`Asked` says without it.
+        asked: how; as :class:`ComparisonOptions` says without it.
 
     Raises:
         StudyError: they do not ask the same; they state no reference point, and the joint nadir
             was not asked for or does not exist; or what is asked for was not spent.
     """
-    asked = asked or Asked()
+    asked = asked or ComparisonOptions()
     runs = [run for group in groups for run in group.runs]
     if not runs:
         raise StudyError("there is no study to compare", hint="name at least one")
     swept = all(run.swept and run.problem.fixed_reference is None for run in runs)
     asked = replace(asked, joint_nadir=asked.joint_nadir or swept)
     check_alike(runs, references=not asked.joint_nadir, may_differ=asked.may_differ)
-    courses = [tuple(Course.of(run) for run in group.runs) for group in groups]
+    courses = [tuple(FrontHistory.of(run) for run in group.runs) for group in groups]
     fronts = [course.final for of_group in courses for course in of_group]
     problem = runs[0].problem
     point = _nadir(fronts) if asked.joint_nadir else _read_reference_point(problem)
     known = currencies(runs)
-    yardstick = Yardstick.of(fronts, point)
+    yardstick = ReferenceSet.of(fronts, point)
     scale = _Scale(
         yardstick=yardstick,
         best=max(yardstick.value("hypervolume", front) for front in fronts),
@@ -134,7 +134,7 @@ def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
     )
     scale = replace(scale, at=_least(runs, scale.over) if asked.at is None else asked.at)
     results = [tuple(map(scale.result, group)) for group in courses]
-    return Comparison(
+    return ComparisonResult(
         objectives=problem.objectives,
         reference_point=tuple((_signs(problem) * point).tolist()),
         reference_from="the joint nadir" if asked.joint_nadir else "the studies",
@@ -156,13 +156,13 @@ def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
 class _Scale:
     """Common scale of all compared studies; ``best`` is the best final hypervolume."""
 
-    yardstick: Yardstick
+    yardstick: ReferenceSet
     best: float
     currencies: tuple[Currency, ...]
     over: Currency
     at: float
 
-    def result(self, course: Course) -> Result:
+    def result(self, course: FrontHistory) -> Result:
         """One study as it was at the budget, and at its end."""
         run, final = course.run, course.final
         then = int(course.arrived(self.over, np.array([self.at]))[0])
@@ -179,7 +179,7 @@ class _Scale:
             to=self._to(course),
         )
 
-    def _to(self, course: Course) -> dict[Currency, tuple[float | None, ...]]:
+    def _to(self, course: FrontHistory) -> dict[Currency, tuple[float | None, ...]]:
         levels = [share * self.best for share in SHARES]
         needed = [self.yardstick.needed(course, one) if one > 0 else None for one in levels]
         rows = [None if count is None else int(course.rows[count - 1]) for count in needed]
@@ -194,7 +194,7 @@ def _values(results: Sequence[Result]) -> dict[Indicator, Floats]:
     return {name: np.array([one.values[name] for one in results]) for name in INDICATORS}
 
 
-def _over(asked: Asked, known: Sequence[Currency]) -> Currency:
+def _over(asked: ComparisonOptions, known: Sequence[Currency]) -> Currency:
     if asked.over is None:
         return known[0]
     if asked.over in (*known, "trials"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.analysis.quartiles import quartiles
 from dse.analysis.references import Indicator, sign_of
-from dse.analysis.run_groups import Group
+from dse.analysis.run_groups import RunGroup
 from dse.analysis.significance import LEVEL, a12, holm, interval, least_p, paired_p, unpaired_p
 from dse.core.values import Floats
 
@@ -19,7 +19,7 @@ Values = Mapping[Indicator, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Conclusion:
     """Two groups by one indicator.
 
     ``difference`` is the first group's median less the second's, ``None`` where one has none;
@@ -54,8 +54,8 @@ class Claim:
 
 
 def claims(
-    groups: Sequence[Group], values: Sequence[Values], indicators: Sequence[Indicator]
-) -> tuple[Claim, ...]:
+    groups: Sequence[RunGroup], values: Sequence[Values], indicators: Sequence[Indicator]
+) -> tuple[Conclusion, ...]:
     """Every pair of groups by every indicator, corrected for all of them together.
 
     Groups of the same seeds are compared in pairs (Wilcoxon), others as they are (Mann-Whitney).
@@ -76,14 +76,16 @@ def claims(
     )
 
 
-def _claim(indicator: Indicator, pair: tuple[Group, Group], told: tuple[Floats, Floats]) -> Claim:
+def _claim(
+    indicator: Indicator, pair: tuple[RunGroup, RunGroup], told: tuple[Floats, Floats]
+) -> Conclusion:
     paired = _share_seeds(*pair)
     first, second = _in_order(pair[0], told[0]), _in_order(pair[1], told[1])
     known = bool(np.isfinite(first).all() and np.isfinite(second).all())
     middles = [float(quartiles(each)[1]) for each in (first, second)]
     ranked = _finite(first, second)
     chance = (paired_p if paired else unpaired_p)(*ranked)
-    return Claim(
+    return Conclusion(
         indicator=indicator,
         first=pair[0].name,
         second=pair[1].name,
@@ -98,14 +100,14 @@ def _claim(indicator: Indicator, pair: tuple[Group, Group], told: tuple[Floats, 
     )
 
 
-def _share_seeds(first: Group, second: Group) -> bool:
+def _share_seeds(first: RunGroup, second: RunGroup) -> bool:
     """Return whether both groups have the same seeds, each once, and more than one."""
     seeds = set(first.seeds)
     each_once = len(first.seeds) == len(second.seeds) == len(seeds)
     return each_once and len(seeds) > 1 and seeds == set(second.seeds)
 
 
-def _in_order(group: Group, values: Floats) -> Floats:
+def _in_order(group: RunGroup, values: Floats) -> Floats:
     """The values in the order of their runs' seeds."""
     return np.asarray(values[np.argsort(group.seeds, kind="stable")])
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.analysis.comparison import Comparison
+from dse.analysis.comparison import ComparisonResult
 from dse.analysis.quartiles import quartiles
 from dse.analysis.references import INDICATORS, Indicator
-from dse.analysis.runs import Course, Currency
+from dse.analysis.runs import Currency, FrontHistory
 from dse.core.values import Floats
 
 GRID_STEPS = 50
@@ -32,7 +32,7 @@ class Curves:
         return quartiles(self.values[group][indicator])
 
 
-def curves(comparison: Comparison) -> list[Curves]:
+def curves(comparison: ComparisonResult) -> list[Curves]:
     """The curves of a comparison over each currency that it knows."""
     grids = {currency: _grid(comparison, currency) for currency in comparison.currencies}
     ends = np.cumsum([len(grid) for grid in grids.values()])[:-1]
@@ -56,14 +56,14 @@ def curves(comparison: Comparison) -> list[Curves]:
 
 
 def _values(
-    comparison: Comparison, course: Course, grids: Mapping[Currency, Floats]
+    comparison: ComparisonResult, course: FrontHistory, grids: Mapping[Currency, Floats]
 ) -> dict[Indicator, Floats]:
     """The indicators at all budgets of all grids, one after the other."""
     arrived = [course.arrived(currency, grid) for currency, grid in grids.items()]
     return comparison.yardstick.values(course, np.concatenate(arrived))
 
 
-def _grid(comparison: Comparison, currency: Currency) -> Floats:
+def _grid(comparison: ComparisonResult, currency: Currency) -> Floats:
     results = [result for group in comparison.groups for result in group.results]
     grid = np.linspace(0.0, max(one.totals[currency] for one in results), GRID_STEPS + 1)
     whole: Sequence[Currency] = ("measurements", "trials")

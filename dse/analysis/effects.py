@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from dse.analysis.factor_levels import Factor, factors_of
-from dse.analysis.sums_of_squares import CountedFit, Explained
+from dse.analysis.sums_of_squares import CountedFit, SumOfSquares
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
@@ -244,7 +244,7 @@ def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
     for place in range(len(fit.factors)):
         told.append(counted.main(place))
         count.one()
-    terms: dict[tuple[int, int], Explained] = {}
+    terms: dict[tuple[int, int], SumOfSquares] = {}
     for column, name in enumerate(fit.names):
         total = float(counted.total[column])
         shares = [_share(one.own, column, total) for one in told]
@@ -291,7 +291,7 @@ def _effect(factor: Factor, share: float | None, means: Floats) -> Effect:
     )
 
 
-def _share(explained: Explained, column: int, total: float) -> float | None:
+def _share(explained: SumOfSquares, column: int, total: float) -> float | None:
     """Return the share of variance a term explains; ``None`` if it has no own direction."""
     if not explained.rank:
         return None

@@ -24,7 +24,7 @@ Counted = Literal["measurements", "trials"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class HypervolumeCurve:
     """The hypervolume after each finished trial, beside all that was spent by then.
 
     ``seconds`` are those that evaluators worked, whether or not they worked at the same time.
@@ -40,7 +40,7 @@ class Progress:
         trials: Sequence[Trial],
         reference_point: Sequence[float] | None,
         counted: Counted,
-    ) -> Progress:
+    ) -> HypervolumeCurve:
         """The progress of these trials.
 
         Args:
@@ -57,7 +57,7 @@ class Progress:
         if reference_point is not None:
             fixed = replace(problem, fixed_reference=tuple(reference_point))
             volumes = hypervolume_trace(fixed, finished)
-        return Progress(
+        return HypervolumeCurve(
             counts=np.cumsum(each),
             seconds=np.cumsum(finished.cost_s),
             hypervolume=volumes,

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from dse.analysis.indicators import epsilon, igd_plus, r2
-from dse.analysis.runs import Course
+from dse.analysis.runs import FrontHistory
 from dse.core.pareto import find_nondominated, hypervolume
 from dse.core.values import Floats, Ints
 
@@ -28,7 +28,7 @@ def sign_of(indicator: Indicator) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Yardstick:
+class ReferenceSet:
     """The joint front of all runs and the reference point, both as losses."""
 
     joint: Floats  # (k, m)
@@ -38,11 +38,11 @@ class Yardstick:
     def of(
         fronts: Sequence[Floats],  # each (f, m)
         point: Floats,  # (m,)
-    ) -> Yardstick:
+    ) -> ReferenceSet:
         """The yardstick for runs that ended with these fronts."""
         every = np.vstack(fronts)
         joint = every[find_nondominated(every)]
-        return Yardstick(joint=joint[np.lexsort(joint.T[::-1])], point=point)
+        return ReferenceSet(joint=joint[np.lexsort(joint.T[::-1])], point=point)
 
     def value(self, indicator: Indicator, front: Floats) -> float:
         """Return the indicator of a front; infinite where no distance is defined."""
@@ -54,7 +54,7 @@ class Yardstick:
 
     def values(
         self,
-        course: Course,
+        course: FrontHistory,
         arrived: Ints,  # (g,)
     ) -> dict[Indicator, Floats]:
         """Each indicator after so many newcomers, (g,)."""
@@ -65,7 +65,7 @@ class Yardstick:
             for indicator in INDICATORS
         }
 
-    def needed(self, course: Course, level: float) -> int | None:
+    def needed(self, course: FrontHistory, level: float) -> int | None:
         """Return how many newcomers a hypervolume took; ``None`` if it was never reached."""
         low, high = 0, len(course.rows)
         if hypervolume(course.front(high), self.point) < level:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dse.analysis.runs import Run
 
 
-class Group(NamedTuple):
+class RunGroup(NamedTuple):
     """Runs of one kind."""
 
     name: str
@@ -21,12 +21,12 @@ class Group(NamedTuple):
         return tuple(run.problem.seed for run in self.runs)
 
 
-def alone(runs: Sequence[Run]) -> list[Group]:
+def alone(runs: Sequence[Run]) -> list[RunGroup]:
     """Every run for itself."""
-    return [Group(run.name, (run,)) for run in runs]
+    return [RunGroup(run.name, (run,)) for run in runs]
 
 
-def by_kind(runs: Sequence[Run]) -> list[Group]:
+def by_kind(runs: Sequence[Run]) -> list[RunGroup]:
     """The runs in groups that differ in nothing but the seed, in the order of their first ones.
 
     A group is called by what the names have in common before the seed, ``study.nsga2`` for
@@ -40,7 +40,7 @@ def by_kind(runs: Sequence[Run]) -> list[Group]:
         offered = (_stem(members), _optimizer(members[0]), members[0].name)
         names.append(next((n for n in offered if n and n not in names), members[0].name))
     return [
-        Group(name, tuple(members)) for name, members in zip(names, kinds.values(), strict=True)
+        RunGroup(name, tuple(members)) for name, members in zip(names, kinds.values(), strict=True)
     ]
 
 

@@ -40,7 +40,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MetricContrast:
     """One metric of both, in its own unit."""
 
     metric: str
@@ -57,8 +57,8 @@ class Part:
 class Breakdown:
     """A total with the parts that sum to it."""
 
-    total: Part
-    parts: tuple[Part, ...]
+    total: MetricContrast
+    parts: tuple[MetricContrast, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +197,10 @@ def _breakdowns(
             yield Breakdown(total=_part(total, two), parts=tuple(parts))
 
 
-def _part(metric: str, two: tuple[Contender, Contender]) -> Part:
-    return Part(metric=metric, winner=two[0].metrics[metric], rival=two[1].metrics[metric])
+def _part(metric: str, two: tuple[Contender, Contender]) -> MetricContrast:
+    return MetricContrast(
+        metric=metric, winner=two[0].metrics[metric], rival=two[1].metrics[metric]
+    )
 
 
 def _teller(metric: str) -> str:

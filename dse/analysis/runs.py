@@ -92,7 +92,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class FrontHistory:
     """Growth of a run's front: only the trials that no earlier one was as good as."""
 
     run: Run
@@ -100,11 +100,11 @@ class Course:
     losses: Floats  # (k, m), minimised
 
     @staticmethod
-    def of(run: Run) -> Course:
+    def of(run: Run) -> FrontHistory:
         """The course of a run."""
         answers = np.flatnonzero(np.isfinite(run.losses).all(axis=1))
         rows = answers[newcomers(run.losses[answers])]
-        return Course(run=run, rows=rows, losses=run.losses[rows])
+        return FrontHistory(run=run, rows=rows, losses=run.losses[rows])
 
     @property
     def final(self) -> Floats:

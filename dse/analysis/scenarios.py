@@ -16,7 +16,7 @@ from dse.core.values import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ScenarioResult:
     """One objective under one scenario: who wins there, and how the study's own winner does.
 
     ``behind`` is how much worse that one is, as a share of the winner's value; ``None`` where it is
@@ -38,7 +38,7 @@ class Contest:
     goal: Goal
     unit: str
     chosen: int | None
-    standings: tuple[Standing, ...]
+    standings: tuple[ScenarioResult, ...]
 
     @property
     def winners(self) -> tuple[int, ...]:
@@ -112,14 +112,14 @@ def _standing(
     losses: Floats,  # (n,), infinite where a trial is no answer
     trials: Sequence[Trial],
     chosen: int | None,
-) -> Standing | None:
+) -> ScenarioResult | None:
     best = _best(losses)
     if best is None:
         return None
     sign = 1.0 if objective.goal == "minimize" else -1.0
     there = None if chosen is None or np.isinf(losses[chosen]) else float(losses[chosen])
     least = float(losses[best])
-    return Standing(
+    return ScenarioResult(
         scenario=scenario,
         winner=trials[best].number,
         value=sign * least,

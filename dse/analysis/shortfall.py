@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import isclose
 
-from dse.analysis.comparison import Comparison
-from dse.analysis.conclusions import Claim
+from dse.analysis.comparison import ComparisonResult
+from dse.analysis.conclusions import Conclusion
 from dse.analysis.significance import LEVEL
 from dse.core.expressions.operators import AGREEMENT
 
 
-def shortfalls(comparison: Comparison, share: float) -> list[str]:
+def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
     """A sentence for each group whose hypervolume is too far below the first one's.
 
     Single studies are judged by their numbers. Groups are judged by their medians, and only where
@@ -41,6 +41,6 @@ def shortfalls(comparison: Comparison, share: float) -> list[str]:
     return sentences
 
 
-def _counts(claim: Claim, family: int) -> bool:
+def _counts(claim: Conclusion, family: int) -> bool:
     """Return whether the difference exceeds chance, or chance could never be ruled out."""
     return claim.better == claim.first or claim.least * family > LEVEL

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.analysis.runs import Course, Currency, Run, currencies
+from dse.analysis.runs import Currency, FrontHistory, Run, currencies
 from dse.core.values import Floats
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -28,7 +28,7 @@ def stages(run: Run) -> list[Stage]:
 
     A front that is that of the stage before is told once, with the least that it took.
     """
-    (currency, *_), course = currencies([run]), Course.of(run)
+    (currency, *_), course = currencies([run]), FrontHistory.of(run)
     budgets = np.ceil(np.array(SHARES) * run.total(currency))
     found: dict[int, Stage] = {}
     for share, spent, arrived in zip(

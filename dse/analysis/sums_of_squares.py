@@ -27,7 +27,7 @@ A direction in which one row of a million differs has a hundred times as much.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class SumOfSquares:
     """The sum of squares along some columns, and how many directions they have of their own."""
 
     squares: Floats  # (m,), of each metric
@@ -37,7 +37,7 @@ class Explained:
 class MainEffect(NamedTuple):
     """Sum of squares of one factor beyond all others, and each metric's means at its levels."""
 
-    own: Explained
+    own: SumOfSquares
     means: Floats  # (levels, m)
 
 
@@ -71,7 +71,7 @@ class CountedFit:
         return np.asarray((self._centred**2).sum(axis=0))
 
     @property
-    def additive(self) -> Explained:
+    def additive(self) -> SumOfSquares:
         """Sum of squares that all main effects explain together, with its rank."""
         return _sum_explained_squares(self._root, self._sums)
 
@@ -83,12 +83,12 @@ class CountedFit:
             coefficients = self._inverse[own] @ self._sums
             solved = np.linalg.solve(inverse, coefficients)
             squares = (coefficients * solved).sum(axis=0)
-            explained = Explained(squares=squares, rank=len(inverse))
+            explained = SumOfSquares(squares=squares, rank=len(inverse))
         else:
             explained = self._explain_aliased_columns(own)
         return MainEffect(explained, self._level_means(place, explained.rank))
 
-    def interaction(self, one: int, other: int) -> Explained:
+    def interaction(self, one: int, other: int) -> SumOfSquares:
         """Return what two factors explain together beyond all main effects."""
         left, right = self._factors[one], self._factors[other]
         cells = left.codes * len(right.levels) + right.codes
@@ -148,7 +148,7 @@ class CountedFit:
         wanted = np.eye(len(self._gram))[own]
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
-    def _explain_aliased_columns(self, own: slice) -> Explained:
+    def _explain_aliased_columns(self, own: slice) -> SumOfSquares:
         """Compute what columns explain beyond all others that are aliased with them."""
         rest = np.ones(len(self._gram), dtype=bool)
         rest[own] = False
@@ -204,5 +204,5 @@ def _root(
 def _sum_explained_squares(
     root: Floats,  # (k, rank)
     sums: Floats,  # (k, m)
-) -> Explained:
-    return Explained(squares=((root.T @ sums) ** 2).sum(axis=0), rank=root.shape[1])
+) -> SumOfSquares:
+    return SumOfSquares(squares=((root.T @ sums) ** 2).sum(axis=0), rank=root.shape[1])

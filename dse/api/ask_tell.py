@@ -37,7 +37,7 @@ class Asking:
         StudyError: the study is not what it was begun with, or not trusted.
     """
 
-    def __init__(self, study: engine.Study) -> None:
+    def __init__(self, study: engine.StudyEngine) -> None:
         study.check_unchanged()
         check_trust(study.storage, study.name)
         self.reason = ""

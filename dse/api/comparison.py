@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from dse.analysis import comparison as analysis
     from dse.analysis.comparability import Unlike
     from dse.analysis.comparison import GroupResult
-    from dse.analysis.conclusions import Claim
+    from dse.analysis.conclusions import Conclusion
     from dse.analysis.references import Indicator
-    from dse.analysis.run_groups import Group
+    from dse.analysis.run_groups import RunGroup
     from dse.analysis.runs import Currency, Run
     from dse.protocols import Storage
     from dse.report.schemas.comparison import ComparisonFacts
@@ -31,7 +31,7 @@ class Comparison:
     ``found`` has the numbers as values: groups, results, claims, courses.
     """
 
-    def __init__(self, found: analysis.Comparison) -> None:
+    def __init__(self, found: analysis.ComparisonResult) -> None:
         self.found = found
 
     @property
@@ -47,7 +47,7 @@ class Comparison:
         return self.found.groups
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> tuple[Conclusion, ...]:
         """Claims on each pair of groups with several seeds, each with its test."""
         return self.found.claims
 
@@ -127,7 +127,7 @@ def compare(
     from dse.api.error_text import in_python
     from dse.services.studies.selection import check_distinct
 
-    asked = analysis.Asked(
+    asked = analysis.ComparisonOptions(
         over=over,
         at=at,
         joint_nadir=joint_reference,
@@ -140,17 +140,19 @@ def compare(
         return Comparison(analysis.compare(groups, asked))
 
 
-def _groups(one: Compared, storage: str | Storage | None) -> list[Group]:
-    from dse.analysis.run_groups import Group
+def _groups(one: Compared, storage: str | Storage | None) -> list[RunGroup]:
+    from dse.analysis.run_groups import RunGroup
     from dse.services.studies.selection import gather_groups
 
     if isinstance(one, str):
         return gather_groups([one], storage)
     if isinstance(one, Study):
-        return [Group(one.name, (_run(one),))]
+        return [RunGroup(one.name, (_run(one),))]
     if not isinstance(one, Mapping):
         raise SpecError(f"{one!r} is no study", hint=_HOW)
-    return [Group(name, tuple(map(_run, _wrap_in_list(studies)))) for name, studies in one.items()]
+    return [
+        RunGroup(name, tuple(map(_run, _wrap_in_list(studies)))) for name, studies in one.items()
+    ]
 
 
 _HOW = 'compare(first, second), compare({"one": [first, second], "two": [third, fourth]}) or words'

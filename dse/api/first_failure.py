@@ -26,7 +26,7 @@ class FirstFailure:
         SpecError: ``on_error`` is neither.
     """
 
-    def __init__(self, study: engine.Study, on_error: OnError) -> None:
+    def __init__(self, study: engine.StudyEngine, on_error: OnError) -> None:
         if on_error not in get_args(OnError):
             hint = nearest(on_error, get_args(OnError))
             raise SpecError(f"on_error cannot be {on_error!r}", hint=hint)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from dse.core.pareto import ParetoSet
     from dse.core.problem import Problem
     from dse.core.proof import Proof
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
 
-def front_of(study: Study) -> Front:
+def front_of(study: StudyEngine) -> Front:
     """Return the front of a study as its record has it now."""
     from dse.core.pareto import ParetoSet
 

@@ -44,7 +44,7 @@ def live_view(
         PluginError: the live view is not installed, or the token could be guessed.
     """
     try:
-        from dse.serve.access import Gate  # they need an extra
+        from dse.serve.access import AccessRules  # they need an extra
         from dse.serve.server import server
         from dse.study.study import DEFAULT_STORAGE
     except ImportError as error:
@@ -54,6 +54,6 @@ def live_view(
         raise PluginError(
             "the token is so short that it could be guessed", hint="16 characters or more"
         )
-    gate = Gate.at(host, token=token, allowed=tuple(allowed))
+    gate = AccessRules.at(host, token=token, allowed=tuple(allowed))
     with suppress(KeyboardInterrupt):  # which is how it is ended
         server(storage or DEFAULT_STORAGE, gate, host, port, say).run()

@@ -10,7 +10,13 @@ from typing import Any
 from dse.api.error_text import in_python
 from dse.api.notebook.progress import show_trials_of
 from dse.api.space import Space
-from dse.api.study_document import Asked, Cast, Evaluators, ToldMetrics, document_of
+from dse.api.study_document import (
+    Evaluators,
+    EvaluatorSpecs,
+    StudyOptions,
+    ToldMetrics,
+    document_of,
+)
 from dse.errors import SpecError, StudyError
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
@@ -26,26 +32,26 @@ def begin_study(
     space: Space | Mapping[str, Any] | str | Path,
     evaluators: Evaluators,
     told: ToldMetrics,
-    asked: Asked,
+    asked: StudyOptions,
     storage: str | Storage | None,
-) -> tuple[engine.Study, Planned]:
+) -> tuple[engine.StudyEngine, Planned]:
     """Begin the study that a program asks, or go on with it; return it with its plan.
 
     Raises:
         SpecErrors: with every mistake in the question.
         StudyError: a study of this name exists and asks something else.
     """
-    cast = Cast.of(evaluators, told)
+    cast = EvaluatorSpecs.of(evaluators, told)
     planned = asked_here(document_of(name, cast, asked), space, cast.objects)
     mend = f"another name, or forget the old one: dse studies delete {name!r}"
-    begun = engine.Study.of(planned(), storage=storage, hint=f"give this one {mend}")
+    begun = engine.StudyEngine.of(planned(), storage=storage, hint=f"give this one {mend}")
     show_trials_of(begun.problem)
     return begun, planned
 
 
 def open_study(
     file: str | Path, name: str | None, storage: str | Storage | None, seed: int | None
-) -> tuple[engine.Study, Planned]:
+) -> tuple[engine.StudyEngine, Planned]:
     """Begin the study of a file, or go on with it; return it with its plan.
 
     Raises:
@@ -54,7 +60,7 @@ def open_study(
     """
     path = resolve_path(str(file), Path.cwd() / "study.yaml")
     with in_python():
-        opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
+        opened = engine.StudyEngine.open(path, name=name, storage=storage, seed=seed)
     show_trials_of(opened.problem)
     return opened, partial(plan_of, path, seed=seed)
 
@@ -81,14 +87,16 @@ def asked_here(
 
 
 @in_python()
-def load_study(name: str, storage: str | Storage | None, evaluators: Evaluators) -> engine.Study:
+def load_study(
+    name: str, storage: str | Storage | None, evaluators: Evaluators
+) -> engine.StudyEngine:
     """Return the study of that name, from its record, with the functions that it was begun with.
 
     Raises:
         StudyError: there is none, or a function is another than it was.
     """
-    objects = Cast.of(evaluators, ()).objects if evaluators else {}
-    found = engine.Study.load(name, storage, objects=objects)
+    objects = EvaluatorSpecs.of(evaluators, ()).objects if evaluators else {}
+    found = engine.StudyEngine.load(name, storage, objects=objects)
     for label, told in found.plan.identity["evaluators"].items():
         given = objects.get(told["options"].get("function"))
         if given is not None and given.version != told["options"]["version"]:

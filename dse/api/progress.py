@@ -14,10 +14,10 @@ from dse.api.notebook.live import running_html
 from dse.api.notebook.progress import Cell, in_notebook
 from dse.core.trial import Trial
 from dse.schema.study.budget import Budget
-from dse.schema.study.overrides import Stops, stated_budget, stated_executor
+from dse.schema.study.overrides import BudgetOverrides, stated_budget, stated_executor
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import screen_for
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 LEAST_S = 0.25
 """A cell is drawn anew at most four times a second, ..."""
@@ -35,10 +35,10 @@ class Interrupted(KeyboardInterrupt):
         return [INTERRUPTED]
 
 
-class Shown(Protocol):
+class ProgressDisplay(Protocol):
     """Progress display of a run, until it ends."""
 
-    def __enter__(self) -> Shown: ...
+    def __enter__(self) -> ProgressDisplay: ...
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
 
@@ -75,8 +75,8 @@ class ShownRun:
 
     def __init__(
         self,
-        study: Study,
-        stops: Stops,
+        study: StudyEngine,
+        stops: BudgetOverrides,
         executor: str | Mapping[str, Any] | None,
         workers: int | None,
         on_error: OnError,
@@ -102,7 +102,7 @@ class ShownRun:
         return reason
 
 
-def shown(study: Study, budget: Budget, *, progress: bool | None) -> Shown:
+def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> ProgressDisplay:
     """Return where a run is shown: in a notebook cell, in a terminal, or nowhere.
 
     It is shown nowhere where ``progress`` is false, or where there is neither a notebook nor a

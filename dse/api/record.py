@@ -22,14 +22,14 @@ from dse.services.studies.transfer import exported_to_optuna, write_study_export
 from dse.services.studies.trust import trust_study
 from dse.study import study as engine
 from dse.study.migrate import migrate_stored_study
-from dse.study.replay import Proof, Replay
+from dse.study.replay import Replay, ReplayResult
 from dse.system.terminal_text import visible
 
 
 class StudyRecord:
     """The record of a study, as the storage has it now; see ``study.record``."""
 
-    def __init__(self, study: engine.Study) -> None:
+    def __init__(self, study: engine.StudyEngine) -> None:
         self._study = study
 
     @property
@@ -74,7 +74,7 @@ class StudyRecord:
         on_progress: Callable[[int, int], None] = lambda *_: None,
         sample: int | None = None,
         seed: int = 0,
-    ) -> Proof:
+    ) -> ReplayResult:
         """Prove that each design is what the optimizer asks, given what was known then.
 
         Args:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dse.core.trial import Trial
     from dse.protocols import Storage
     from dse.services.studies.claims import Judged
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
 FORGETFUL = "memory://"
 
@@ -44,13 +44,13 @@ def reproduce(
     from dse.schema.yaml.files import resolve_path
     from dse.services.studies.assumptions import turn_assumptions
     from dse.services.studies.claims import claiming, judged_claims
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
     path = resolve_path(str(file), Path.cwd() / "study.yaml")
     claiming(path)
-    study = Study.open(path, storage=storage)
+    study = StudyEngine.open(path, storage=storage)
 
-    def run(one: Study) -> None:
+    def run(one: StudyEngine) -> None:
         one.run(on_finished=on_finished)
 
     run(study)

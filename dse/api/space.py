@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dse.report.schemas.space import Described, Differing, Translated
     from dse.services.space.convert import Origin, Target
     from dse.services.space.sample import Method
-    from dse.services.space.why import Verdict
+    from dse.services.space.why import DesignExplanation
 
 UNNAMED = "space"
 """What a space is called that was given no name."""
@@ -261,7 +261,7 @@ class Space:
         check_values(self.told, given)
         return self._from_engine_space(narrow_space(self.told, given), self.name, self.description)
 
-    def why(self, values: Values | None = None, **more: Value) -> Verdict:
+    def why(self, values: Values | None = None, **more: Value) -> DesignExplanation:
         """Return whether designs with these values exist, and which rules forbid them.
 
         Of a whole design it tells each rule that the design breaks; of some values how many legal
@@ -278,9 +278,9 @@ class Space:
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
-        from dse.services.space.why import Verdict
+        from dse.services.space.why import DesignExplanation
 
-        return Verdict.of(self.told, self._values({**(values or {}), **more}), "set")
+        return DesignExplanation.of(self.told, self._values({**(values or {}), **more}), "set")
 
     def describe(self) -> Described:
         """Parameters, rules and what each removes, and how much is left.

@@ -97,6 +97,7 @@ def merge(*studies: Study | str, name: str, storage: str | Storage | None = None
     if not studies:
         raise StudyError("there is no study to merge", hint="name at least one")
     held = [
-        one.engine if isinstance(one, Study) else engine.Study.load(one, storage) for one in studies
+        one.engine if isinstance(one, Study) else engine.StudyEngine.load(one, storage)
+        for one in studies
     ]
     return join_studies(held, name)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from dse.api.open import Planned
     from dse.api.record import StudyRecord
     from dse.api.space import Space
-    from dse.api.study_document import Asked, Evaluators, ToldMetrics
+    from dse.api.study_document import Evaluators, StudyOptions, ToldMetrics
     from dse.api.tell import Reason, Told
     from dse.core.problem import Problem
     from dse.core.trial import Trial
     from dse.core.trials import Trials
     from dse.core.values import Value
     from dse.protocols import Storage
-    from dse.schema.study.overrides import Stops
+    from dse.schema.study.overrides import BudgetOverrides
     from dse.study import study as engine
 
 
@@ -69,13 +69,13 @@ class Study:
         *,
         told: ToldMetrics = (),
         storage: str | Storage | None = None,
-        **asked: Unpack[Asked],
+        **asked: Unpack[StudyOptions],
     ) -> None:
         from dse.api.open import begin_study
 
         self._keep(*begin_study(name, space, evaluators, told, asked, storage))
 
-    def _keep(self, study: engine.Study, planned: Planned | None = None) -> None:
+    def _keep(self, study: engine.StudyEngine, planned: Planned | None = None) -> None:
         self.engine = study
         self.planned = planned
         self.ended = ""
@@ -132,7 +132,7 @@ class Study:
         return cls._of(load_study(name, storage, evaluators))
 
     @classmethod
-    def _of(cls, study: engine.Study, planned: Planned | None = None) -> Study:
+    def _of(cls, study: engine.StudyEngine, planned: Planned | None = None) -> Study:
         made = cls.__new__(cls)
         made._keep(study, planned)  # noqa: SLF001 - it is one of ours
         return made
@@ -203,7 +203,7 @@ class Study:
         """
         from dse.api.progress import ShownRun
 
-        stops: Stops = {"measurements": measurements, "trials": trials}
+        stops: BudgetOverrides = {"measurements": measurements, "trials": trials}
         stops |= {"time": time, "cost": cost, "gain": gain}
         shown = ShownRun(self.engine, stops, executor, workers, on_error)
         self.ended = ""

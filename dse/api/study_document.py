@@ -22,7 +22,7 @@ Plugin = str | Mapping[str, Any]
 """A plug-in's name, or a mapping with its options: ``{"use": "nsga2", "population": 40}``."""
 
 
-class Asked(TypedDict, total=False):
+class StudyOptions(TypedDict, total=False):
     """Content of a study file, besides its name, its space and its evaluators.
 
     ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; a
@@ -57,7 +57,7 @@ TOLD = "told"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
+class EvaluatorSpecs:
     """Evaluators of a problem: their entries in the file, their functions and metrics."""
 
     specs: Mapping[str, Mapping[str, Any]]
@@ -65,7 +65,7 @@ class Cast:
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(evaluators: Evaluators, told: ToldMetrics) -> Cast:
+    def of(evaluators: Evaluators, told: ToldMetrics) -> EvaluatorSpecs:
         """Return the evaluators by name; a reported metric given as a text has no unit.
 
         Metrics that are told are of one evaluator, ``told``, where all read the same parameters;
@@ -94,7 +94,7 @@ class Cast:
                 "a study needs an evaluator, or metrics that are told",
                 hint='evaluators=[kernel], or told=[Metric("time", "us", goal="minimize")]',
             )
-        return Cast(specs=specs, objects=objects, metrics=metrics)
+        return EvaluatorSpecs(specs=specs, objects=objects, metrics=metrics)
 
     def objectives(self, minimize: Goals, maximize: Goals) -> list[dict[str, str]]:
         """Return the objectives, as in the file; by default every metric that has a goal."""
@@ -198,15 +198,15 @@ def _no_evaluator(given: object, where: str = "") -> SpecError:
     )
 
 
-def document_of(name: str, cast: Cast, asked: Asked) -> dict[str, Any]:
+def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[str, Any]:
     """The study file that would ask this, but for its space.
 
     Raises:
         SpecError: there is no such key.
     """
-    odd = next((key for key in asked if key not in Asked.__annotations__), None)
+    odd = next((key for key in asked if key not in StudyOptions.__annotations__), None)
     if odd is not None:
-        raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, Asked.__annotations__))
+        raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, StudyOptions.__annotations__))
     told = {key: one for key, one in asked.items() if key not in get_args(Goal)}
     for key in ("constraints", "unread"):
         if isinstance(told.get(key), str):

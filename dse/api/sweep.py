@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dse.core.trial import Trial
     from dse.protocols import Storage
     from dse.schema.study.budget import Budget
-    from dse.schema.study.overrides import Stops
+    from dse.schema.study.overrides import BudgetOverrides
     from dse.study import study as engine
 
 
@@ -25,7 +25,7 @@ class _Watching:
     def __init__(self, on_finished: Callable[[Trial], None]) -> None:
         self.finished = on_finished
 
-    def begins(self, study: engine.Study, budget: Budget) -> None:
+    def begins(self, study: engine.StudyEngine, budget: Budget) -> None:
         """Nothing."""
 
     def ended(self) -> None:
@@ -41,7 +41,7 @@ def sweep(
     storage: str | Storage | None = None,
     executor: str | Mapping[str, Any] | None = None,
     on_finished: Callable[[Trial], None] = lambda _: None,
-    **stops: Unpack[Stops],
+    **stops: Unpack[BudgetOverrides],
 ) -> Comparison:
     """Run a study by every optimizer with every seed, and compare the optimizers.
 

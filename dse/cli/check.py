@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import Told, ToldOption, say, show, show_json, study_path
+from dse.cli.options import OutputFormat, ToldOption, say, show, show_json, study_path
 from dse.report.schemas.reproduction import JudgedFile
 
 ReproduceOption = Annotated[
@@ -41,7 +41,7 @@ def check(
     reproduce: ReproduceOption = False,
     assumptions: AssumptionsOption = False,
     storage: KeptIn = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Judge study and space files; report each mistake with its line and its correction.
 
@@ -65,7 +65,7 @@ def check(
     from dse.services.doctor.check_files import judged_file
 
     told = [judged_file(file) for file in files]
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
     else:
         _print(told)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import StorageOption, Told, ToldOption, say, show_json
+from dse.cli.options import OutputFormat, StorageOption, ToldOption, say, show_json
 
 FELL_SHORT = 1
 
@@ -33,7 +33,7 @@ class Indicating(StrEnum):
     R2 = "r2"
 
 
-class Differing(StrEnum):
+class IgnoredDifference(StrEnum):
     """Aspect in which studies may differ and still be compared."""
 
     SPACE = "space"
@@ -73,7 +73,7 @@ def compare(
         ),
     ] = False,
     may_differ: Annotated[
-        list[Differing] | None,
+        list[IgnoredDifference] | None,
         typer.Option(help="Compare studies that differ in this all the same; may be repeated."),
     ] = None,
     fail_if_worse: Annotated[
@@ -88,7 +88,7 @@ def compare(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write a page (.html) or JSON (.json).")
     ] = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Compare studies of one question: fronts at one budget, with tests over groups of seeds.
 
@@ -97,12 +97,12 @@ def compare(
 
     Example: dse compare 'grey=edge.grey-box.*' 'tpe=edge.tpe.*' -o compare.html
     """
-    from dse.analysis.comparison import Asked
+    from dse.analysis.comparison import ComparisonOptions
     from dse.analysis.comparison import compare as compared
     from dse.services.studies.selection import gather_groups
 
     share = None if fail_if_worse is None else _share(fail_if_worse)
-    asked = Asked(
+    asked = ComparisonOptions(
         over=None if over is None else over.value,
         at=at,
         joint_nadir=joint_reference,
@@ -127,7 +127,7 @@ def _check_several(groups: Sequence[Any]) -> None:
         raise StudyError(f"{runs[0].name} alone is compared with nothing", hint=hint)
 
 
-def show(comparison: Any, output: Told, file: Path | None = None) -> None:
+def show(comparison: Any, output: OutputFormat, file: Path | None = None) -> None:
     """The comparison as a table, as JSON, or as a file of either or of HTML."""
     from dse.report.html.comparison_file import comparison_text
     from dse.report.json.atomic_file import write_whole
@@ -137,7 +137,7 @@ def show(comparison: Any, output: Told, file: Path | None = None) -> None:
     if file is not None:
         write_whole(file, comparison_text(comparison, file))
         say(f"wrote {file}")
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(comparison_json(comparison))
     else:
         comparison_table(comparison)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import typer
 
-from dse.cli.options import StorageOption, Told, ToldOption, show, show_json
+from dse.cli.options import OutputFormat, StorageOption, ToldOption, show, show_json
 from dse.report.schemas.doctor import FindingFacts
 from dse.services.doctor.finding import Finding, Verdict
 
 UNSOUND = 1
 
 
-def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
+def doctor(*, storage: StorageOption = None, output: ToldOption = OutputFormat.TABLE) -> None:
     """Check packages, plug-ins, threads, memory, storage and GPU; print how to fix problems.
 
     Of the storage every row of every study is held against its check sum. Ends with 1 if anything
@@ -24,9 +24,9 @@ def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) ->
     from dse.cli.output.bar import progress_bar
     from dse.services.doctor.doctor import findings
 
-    with progress_bar("checking rows", quiet=output is Told.JSON) as on_progress:
+    with progress_bar("checking rows", quiet=output is OutputFormat.JSON) as on_progress:
         found = findings(storage, on_progress=on_progress)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json([_facts(one) for one in found])
     else:
         _print(found)

@@ -41,9 +41,9 @@ def effects(
     from dse.cli.output.bar import progress_bar
     from dse.report import effects as report
     from dse.services.studies.answer import study_effects
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    study = Study.load(name, storage)
+    study = StudyEngine.load(name, storage)
     output = format_of(output, file)
     with progress_bar("estimating", quiet=False) as on_progress:
         found = study_effects(study, metric or (), on_progress=on_progress)

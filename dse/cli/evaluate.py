@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli.options import StudyFile, Told, ToldOption, show_json, study_path
+from dse.cli.options import OutputFormat, StudyFile, ToldOption, show_json, study_path
 from dse.system.credentials import private_environment
 
 
@@ -20,7 +20,7 @@ def evaluate(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For what is not set.")] = 0,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Evaluate one design with all evaluators of a study; nothing is stored.
 
@@ -39,7 +39,7 @@ def evaluate(
     design = _draw_design(space, settings(values or [], space), seed)
     with private_environment():
         outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(evaluated.json(plan.problem, design, outcome))
     else:
         print_lines(evaluated.lines(plan.problem, design, outcome))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dse.cli.options import Told, ToldOption, say, show, show_json
+from dse.cli.options import OutputFormat, ToldOption, say, show, show_json
 from dse.report.schemas.pages import BegunFolder
 
 if TYPE_CHECKING:
-    from dse.services.init.answers import Axis, Wish
+    from dse.services.init.answers import ParameterAnswer, Wish
 
-T = TypeVar("T", bound="Axis | Wish")
+T = TypeVar("T", bound="ParameterAnswer | Wish")
 
 
 class Measured(StrEnum):
@@ -57,7 +57,7 @@ def init(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing; take an example for what is not told.")
     ] = False,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Write a commented space, a study and an evaluator that run, from a few questions.
 
@@ -97,7 +97,7 @@ def init(
         say("\nnothing is written; --yes asks nothing, and options answer beforehand")
         raise typer.Exit(1) from None
     files = [*write_study_files(asked, folder)]
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         told: BegunFolder = {"study": asked.name, "folder": str(folder), "files": files}
         show_json(told)
     else:

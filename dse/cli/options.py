@@ -16,14 +16,14 @@ from dse.system.credentials import mask
 from dse.system.terminal_text import visible
 
 
-class Told(StrEnum):
+class OutputFormat(StrEnum):
     """Output format of an answer."""
 
     TABLE = "table"
     JSON = "json"
 
 
-class Listed(StrEnum):
+class ListFormat(StrEnum):
     """Output format of designs."""
 
     TABLE = "table"
@@ -49,9 +49,11 @@ StorageOption = Annotated[
         show_default=False,
     ),
 ]
-ToldOption = Annotated[Told, typer.Option("--format", help="table for people, json for machines.")]
+ToldOption = Annotated[
+    OutputFormat, typer.Option("--format", help="table for people, json for machines.")
+]
 ListedOption = Annotated[
-    Listed, typer.Option("--format", help="table for people; json, csv for machines.")
+    ListFormat, typer.Option("--format", help="table for people; json, csv for machines.")
 ]
 FormatOption = Annotated[
     Format, typer.Option("--format", help="table for people; json, csv, parquet for machines.")

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.options import OutputFormat, ToldOption, show_json
 from dse.report.json.plugins import plugin_facts, plugin_rows
 from dse.report.schemas.plugins import PluginFacts
 from dse.report.text.terminal_table import print_lines
 
 
-def list_plugins(*, output: ToldOption = Told.TABLE) -> None:
+def list_plugins(*, output: ToldOption = OutputFormat.TABLE) -> None:
     """All plug-ins by kind, with the distribution that each comes from.
 
     Example: dse plugins list
     """
     found = plugin_rows()
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     wide = max(len(one["name"]) for one in found)
@@ -35,14 +35,14 @@ def show_plugin(
         ),
     ],
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Show a plug-in, its options, and for an evaluator what it reads and provides.
 
     Example: dse plugins show accelerators.systolic
     """
     told = plugin_facts(name)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
         return
     for one in told:

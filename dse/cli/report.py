@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import StorageOption, Told, ToldOption, say, show_json
+from dse.cli.options import OutputFormat, StorageOption, ToldOption, say, show_json
 from dse.report.schemas.pages import WrittenReport
 
 
@@ -33,7 +33,7 @@ def report(
             help="Of several: take the worst of all fronts where no study states a point.",
         ),
     ] = False,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Write a report: the best designs and why they win, figures, the table.
 
@@ -48,7 +48,7 @@ def report(
     path = file or Path(f"{'comparison' if several else names[0]}.html")
     _check_page(path)
     write_whole(path, text)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         told: WrittenReport = {
             "file": str(path),
             "studies": list(names),
@@ -72,15 +72,17 @@ def _check_page(path: Path) -> None:
 
 
 def _comparison(names: list[str], storage: str | None, *, joint: bool) -> str:
-    from dse.analysis.comparison import Asked, compare
+    from dse.analysis.comparison import ComparisonOptions, compare
     from dse.report.html.comparison_page import comparison_html
     from dse.services.studies.selection import gather_groups
 
-    return comparison_html(compare(gather_groups(names, storage), Asked(joint_nadir=joint)))
+    return comparison_html(
+        compare(gather_groups(names, storage), ComparisonOptions(joint_nadir=joint))
+    )
 
 
 def _study(name: str, storage: str | None) -> str:
     from dse.services.studies.report import report_text
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    return report_text(Study.load(name, storage))
+    return report_text(StudyEngine.load(name, storage))

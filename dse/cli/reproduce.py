@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from dse.cli.interrupts import stoppable
-from dse.cli.options import Told, say, show, show_json
+from dse.cli.options import OutputFormat, say, show, show_json
 from dse.cli.output.progress import Progressing
 from dse.errors import DseError
 from dse.report.schemas.reproduction import JudgedClaim, JudgedStudy
@@ -30,7 +30,7 @@ from dse.services.studies.claims import (
     claims_json,
     judged_claims,
 )
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 FELL_SHORT = 1
 INTERRUPTED = 3
@@ -46,7 +46,7 @@ _PARTS = {
 
 
 def reproduce_claims(
-    paths: Sequence[Path], storage: str | None, output: Told, *, assumptions: bool = False
+    paths: Sequence[Path], storage: str | None, output: OutputFormat, *, assumptions: bool = False
 ) -> None:
     """Run the studies of these files and judge their claims.
 
@@ -71,24 +71,26 @@ def reproduce_claims(
             say("interrupted; " + ("the same words go on" if storage else "nothing is kept"))
             raise typer.Exit(INTERRUPTED) from None
         told.append(claims_json(path, judged, plan))
-        if output is Told.TABLE:
+        if output is OutputFormat.TABLE:
             _print(told[-1])
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
-    _conclude([one for study in told for one in study["claims"]], quiet=output is not Told.TABLE)
+    _conclude(
+        [one for study in told for one in study["claims"]], quiet=output is not OutputFormat.TABLE
+    )
 
 
 class _Runner:
     """Runs a study and, where asked, its assumptions' ends."""
 
-    def __init__(self, storage: str | None, *, words: str, output: Told) -> None:
+    def __init__(self, storage: str | None, *, words: str, output: OutputFormat) -> None:
         self._storage = storage or _FORGETFUL
         self._words = words
-        self._quiet = output is not Told.TABLE
+        self._quiet = output is not OutputFormat.TABLE
 
     def judged(self, path: Path, *, assumptions: bool) -> list[Judged]:
         try:
-            study = Study.open(path, storage=self._storage)
+            study = StudyEngine.open(path, storage=self._storage)
             self._run(study)
         except DseError as error:
             return build_open_claims(claiming(path), str(error))
@@ -97,7 +99,7 @@ class _Runner:
             return judged
         return turn_assumptions(study, judged, self._run, storage=self._storage)
 
-    def _run(self, study: Study) -> None:
+    def _run(self, study: StudyEngine) -> None:
         if not self._quiet:
             say(f"{self._words}: {study.name}")
         with Progressing(study, study.plan.budget, quiet=self._quiet) as live:

@@ -13,9 +13,9 @@ from dse.cli.options import (
     Format,
     FormatOption,
     NameArgument,
+    OutputFormat,
     OutputOption,
     StorageOption,
-    Told,
     ToldOption,
     format_of,
     say,
@@ -34,7 +34,7 @@ def status(
     ] = None,
     *,
     storage: StorageOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Show how far a study is: trials by state, measurements, hypervolume, events.
 
@@ -45,14 +45,14 @@ def status(
     from dse.errors import DseError, raise_all
     from dse.report.text.terminal_table import print_lines
     from dse.services.studies.status import all_states, status_json
-    from dse.study.study import DEFAULT_STORAGE, Study, opened_storage
+    from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     if name is not None:
-        states, errors = [status_json(Study.load(name, opened))], list[DseError]()
+        states, errors = [status_json(StudyEngine.load(name, opened))], list[DseError]()
     else:
         states, errors = all_states(opened)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(states[0] if name is not None else states)
     else:
         for one in states:
@@ -81,9 +81,9 @@ def front(
     from dse.report.text import tables as table
     from dse.report.text import uncertain_front as doubt
     from dse.services.studies.answer import answer_json
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    study = Study.load(name, storage)
+    study = StudyEngine.load(name, storage)
     output = format_of(output, file)
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
@@ -115,9 +115,9 @@ def trials(
     from dse.report.json import columns as sheet
     from dse.report.json import front as export
     from dse.report.text import tables as table
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    study = Study.load(name, storage)
+    study = StudyEngine.load(name, storage)
     output = format_of(output, file)
     if output is Format.TABLE:
         table.trials_table(study.problem, study.trials)

@@ -12,9 +12,9 @@ from dse.cli import completion as completing
 from dse.cli.interrupts import handled_by, leave, stoppable
 from dse.cli.options import (
     NameArgument,
+    OutputFormat,
     StorageOption,
     StudyFile,
-    Told,
     ToldOption,
     TrustOption,
     say,
@@ -75,19 +75,19 @@ def run(
     workers: Workers = None,
     storage_patience: Patience = None,
     quiet: Quiet = False,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Run a study; one that exists is gone on with.
 
     Example: dse run studies/quickstart.yaml --measurements 40
     """
-    from dse.schema.study.overrides import Stops, budget_of_words
-    from dse.study.study import Study
+    from dse.schema.study.overrides import BudgetOverrides, budget_of_words
+    from dse.study.study import StudyEngine
 
-    spent: Stops = {"time": time, "cost": cost, "gain": gain}
+    spent: BudgetOverrides = {"time": time, "cost": cost, "gain": gain}
     spent |= {"measurements": measurements, "trials": trials}
     with handled_by(leave):
-        opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
+        opened = StudyEngine.open(study_path(study), name=name, storage=storage, seed=seed)
         budget = budget_of_words(opened.plan, spent)
     storage = storage or opened.plan.storage
     _wait(opened, storage_patience)
@@ -108,7 +108,7 @@ def resume(
     storage_patience: Patience = None,
     quiet: Quiet = False,
     trust: TrustOption = False,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Go on with a study by its name; its files are not needed.
 
@@ -116,14 +116,14 @@ def resume(
 
     Example: dse resume quickstart --measurements 80
     """
-    from dse.schema.study.overrides import Stops, budget_of_words
+    from dse.schema.study.overrides import BudgetOverrides, budget_of_words
     from dse.storage.trust import trust as trust_study
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    spent: Stops = {"time": time, "cost": cost, "gain": gain}
+    spent: BudgetOverrides = {"time": time, "cost": cost, "gain": gain}
     spent |= {"measurements": measurements, "trials": trials}
     with handled_by(leave):
-        opened = Study.load(name, storage)
+        opened = StudyEngine.load(name, storage)
         if trust:
             trust_study(opened.storage, name)
         opened.check_runnable()
@@ -142,7 +142,7 @@ def _go(
     *,
     quiet: bool,
     storage: str | None,
-    output: Told,
+    output: OutputFormat,
 ) -> None:
     from dse.cli.output.outcome import show_outcome
     from dse.cli.output.progress import Progressing

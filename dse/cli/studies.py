@@ -10,8 +10,8 @@ import typer
 from dse.cli import completion as completing
 from dse.cli.options import (
     NameArgument,
+    OutputFormat,
     StorageOption,
-    Told,
     ToldOption,
     say,
     show_json,
@@ -21,7 +21,7 @@ from dse.report.schemas.study import CarriedOver, StudyRow
 from dse.system.terminal_text import visible
 
 
-def list_studies(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
+def list_studies(*, storage: StorageOption = None, output: ToldOption = OutputFormat.TABLE) -> None:
     """The studies of a storage.
 
     Example: dse studies list
@@ -31,7 +31,7 @@ def list_studies(*, storage: StorageOption = None, output: ToldOption = Told.TAB
     from dse.study.study import DEFAULT_STORAGE
 
     rows = study_rows(storage)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(rows)
         return
     if not rows:
@@ -52,7 +52,7 @@ def delete_study(
     *,
     storage: StorageOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Forget a study and all its trials.
 
@@ -68,7 +68,7 @@ def delete_study(
         question = visible(f"forget {name!r} and its {count}trials?")
         typer.confirm(question, abort=True, err=True)
     opened.delete(name)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
     else:
         say(f"{name} is forgotten")
@@ -94,7 +94,7 @@ def migrate_study(
         typer.Option("--set", help="What the old trials had in a new parameter: name=value."),
     ] = None,
     storage: StorageOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Begin a study with a changed space from the trials of an old one.
 
@@ -118,7 +118,7 @@ def migrate_study(
         "inside": carried.inside,
         "outside": carried.outside,
     }
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
         return
     say(f"{told['study']}: {told['inside']} trials carried over, {told['outside']} outside")

@@ -11,7 +11,7 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.interrupts import stoppable
-from dse.cli.options import StorageOption, StudyFile, Told, ToldOption, say, study_path
+from dse.cli.options import OutputFormat, StorageOption, StudyFile, ToldOption, say, study_path
 from dse.cli.run import (
     Cost,
     ExecutorOption,
@@ -46,7 +46,7 @@ def sweep(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the comparison: .html or .json.")
     ] = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Run a study by every optimizer with every seed, and compare the optimizers.
@@ -58,11 +58,16 @@ def sweep(
     """
     from dse.cli.compare import show
     from dse.cli.output.sweep_progress import Sweeping
-    from dse.schema.study.overrides import Stops
+    from dse.schema.study.overrides import BudgetOverrides
     from dse.schema.study.plan import plan_of
     from dse.services.studies.sweep import Sweep
 
-    told: Stops = {"time": time, "cost": cost, "measurements": measurements, "trials": trials}
+    told: BudgetOverrides = {
+        "time": time,
+        "cost": cost,
+        "measurements": measurements,
+        "trials": trials,
+    }
     path = study_path(study)
     asked = partial(plan_of, path.resolve())
     whole = Sweep.of(asked, optimizer or [], seeds, where=str(path), name=name, storage=storage)

@@ -11,8 +11,8 @@ import typer
 from dse.cli import completion as completing
 from dse.cli.options import (
     NameArgument,
+    OutputFormat,
     StorageOption,
-    Told,
     ToldOption,
     TrustOption,
     say,
@@ -48,7 +48,7 @@ def export_study(
         typer.Option("--study", help="With --salvage: the study file, where that is damaged too."),
     ] = None,
     storage: StorageOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Write a study as one complete file, or for Optuna's dashboard.
 
@@ -63,7 +63,7 @@ def export_study(
     from dse.errors import StudyError
     from dse.services.studies.salvage import salvage_study
     from dse.services.studies.transfer import exported_to_optuna, write_study_export
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
     if salvage and file is not None and optuna is None:
         path = None if study_file is None else study_path(study_file)
@@ -76,7 +76,7 @@ def export_study(
     if salvage or study_file is not None:
         hint = "dse studies export NAME --salvage -o FILE.jsonl [--study STUDY.yaml]"
         raise StudyError("--salvage writes a file, and --study belongs to it", hint=hint)
-    study = Study.load(name, storage)
+    study = StudyEngine.load(name, storage)
     if (file is None) == (optuna is None):
         raise StudyError("where to?", hint="-o FILE, or --optuna URL")
     if file is not None:
@@ -111,7 +111,7 @@ def import_study(
         Path, typer.Option("--folder", help="Where the study's files are here.")
     ] = Path(),
     storage: StorageOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Read a study that was exported, or begin one with trials that were found elsewhere.
 
@@ -147,7 +147,7 @@ def merge_studies(
     *,
     name: Annotated[str, typer.Option("--name", help="The new study.", show_default=False)],
     storage: StorageOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Begin a study with the finished trials of several; it asks what the first one asks.
 
@@ -157,9 +157,9 @@ def merge_studies(
     """
     from dse.services.studies.transfer import join_studies
     from dse.storage.trust import has_trust
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    studies = [Study.load(one, storage) for one in names]
+    studies = [StudyEngine.load(one, storage) for one in names]
     facts, kept = join_studies(studies, name), studies[0].storage
     told = f"{name}: {kept.events(name)[0].text}"
     _tell(output, facts, told, _next(name, has_trust(kept, name)))
@@ -170,7 +170,7 @@ def trust_study(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     storage: StorageOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Let an imported study be run: what that would start is shown first.
 
@@ -182,7 +182,7 @@ def trust_study(
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     known = trust_facts(opened, name)
-    if output is Told.TABLE:
+    if output is OutputFormat.TABLE:
         for line in starting(known["starts"], known["problem"]):
             say(line)
     if not (yes or known["trusted"] or known["problem"]):
@@ -213,8 +213,8 @@ def _next(name: str, trusted: bool = True) -> str:  # noqa: FBT001, FBT002 - a f
     return f"go on with it: dse resume {shlex.quote(name)}"
 
 
-def _tell(output: Told, facts: Mapping[str, object], *words: str) -> None:
-    if output is Told.JSON:
+def _tell(output: OutputFormat, facts: Mapping[str, object], *words: str) -> None:
+    if output is OutputFormat.JSON:
         show_json(facts)
         return
     for sentence in words:

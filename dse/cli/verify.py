@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dse.cli.options import NameArgument, StorageOption, Told, ToldOption, show, show_json
+from dse.cli.options import NameArgument, OutputFormat, StorageOption, ToldOption, show, show_json
 
 FELL_SHORT = 1
 
@@ -20,7 +20,7 @@ def verify(
         typer.Option(min=1, help="Replay so many asks, spread evenly; without, all of them."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample.")] = 0,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Prove that each design of a study is what its optimizer asks, given what was known then.
 
@@ -32,12 +32,12 @@ def verify(
     from dse.cli.output import proof as proved
     from dse.cli.output.bar import replaying
     from dse.study.replay import Replay
-    from dse.study.study import Study
+    from dse.study.study import StudyEngine
 
-    study = Study.load(name, storage)
-    with replaying(quiet=output is not Told.TABLE) as on_progress:
+    study = StudyEngine.load(name, storage)
+    with replaying(quiet=output is not OutputFormat.TABLE) as on_progress:
         proof = Replay(study, on_progress=on_progress, sample=sample, seed=seed).proof()
-    if output is Told.TABLE:
+    if output is OutputFormat.TABLE:
         show(proved.words(proof))
     else:
         show_json(proved.json(study.name, proof))

@@ -16,7 +16,7 @@ from dse.core.values import Floats, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CoordinateBlock:
     """One parameter's coordinates, ``start`` to ``stop``; one-hot for three or more choices."""
 
     parameter: Parameter
@@ -24,14 +24,14 @@ class Block:
     stop: int
 
 
-def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[Block, ...]:
+def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[CoordinateBlock, ...]:
     """Return the block of each parameter (of ``names``, or all) in the encoded vector."""
     found, start = [], 0
     for parameter in space.parameters:
         if names is not None and parameter.name not in names:
             continue
         width = _width(parameter)
-        found.append(Block(parameter, start, start + width))
+        found.append(CoordinateBlock(parameter, start, start + width))
         start += width
     return tuple(found)
 

@@ -177,7 +177,7 @@ class Pipeline:
         return turn(alone=bound.exclusive, on_wait=self.on_wait)
 
 
-class Readings:
+class MeasurementCache:
     """Known results of measured evaluators, by their inputs: nothing is measured twice."""
 
     def __init__(self, pipeline: Pipeline) -> None:

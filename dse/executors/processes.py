@@ -11,7 +11,7 @@ from multiprocessing.connection import wait
 from dse.core.trial import Event, Outcome
 from dse.errors import PluginError
 from dse.evaluation.reporting import Watcher, unheard
-from dse.executors.worker_process import Beginning, Driven, NotBegunError, ignore_begin
+from dse.executors.worker_process import Beginning, NotBegunError, WorkerProcess, ignore_begin
 from dse.protocols import Task, Work
 
 _LOOK_S = 0.5
@@ -44,7 +44,7 @@ class Processes:
         self._work = _pickle_work(work)
         self._timeout_s = timeout_s
         self._waiting: deque[Task] = deque()
-        self._workers: list[Driven] = []
+        self._workers: list[WorkerProcess] = []
         self._closed = False
         self.on_report: Watcher = unheard
         self.on_begin: Beginning = ignore_begin
@@ -106,7 +106,7 @@ class Processes:
         self._assign()
         return outcomes
 
-    def _count_failed_start(self, worker: Driven, reason: str) -> None:
+    def _count_failed_start(self, worker: WorkerProcess, reason: str) -> None:
         """Count a worker that died before its task was begun.
 
         Raises:
@@ -129,7 +129,7 @@ class Processes:
         while self._waiting and (free := self._free()) is not None:
             free.take(self._waiting.popleft())
 
-    def _free(self) -> Driven | None:
+    def _free(self) -> WorkerProcess | None:
         for worker in list(self._workers):
             if worker.task is None:
                 if worker.alive:
@@ -138,7 +138,7 @@ class Processes:
                 self._workers.remove(worker)
         if len(self._workers) == self.capacity:
             return None
-        worker = Driven(self._work, main=b"__main__" in self._work)
+        worker = WorkerProcess(self._work, main=b"__main__" in self._work)
         worker.generation = self._unstarted
         self._workers.append(worker)
         return worker

@@ -39,7 +39,7 @@ class NotBegunError(Exception):
     """The worker died, or did not start in time, before it had begun its task."""
 
 
-class Driven:
+class WorkerProcess:
     """A worker with a pipe of its own, so that no other worker's death can touch its task.
 
     It is spawned and never forked: a fork of a process whose libraries run threads can stop dead.

@@ -15,7 +15,7 @@ from dse.interop.values import value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class SpaceImport:
     """A space of another tool, as one of ours.
 
     ``warnings`` say what our language has no words for; ``names`` maps their names to ours.
@@ -41,14 +41,14 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class SpaceExport:
     """Space as the text of another tool, with ``warnings`` about what the text leaves out."""
 
     text: str
     warnings: tuple[str, ...]
 
 
-class Unsaid:
+class UnsupportedRules:
     """The conditions and rules that another tool has no words for."""
 
     def __init__(self, tool: str, space: Space) -> None:

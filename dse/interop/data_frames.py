@@ -13,7 +13,7 @@ from dse.core.values import Value
 from dse.errors import PluginError
 
 
-class Told(Protocol):
+class TabularStudy(Protocol):
     """A study, as far as a frame of it goes."""
 
     @property
@@ -32,7 +32,7 @@ class Told(Protocol):
         ...
 
 
-def to_pandas(study: Told) -> Any:  # pandas is an extra
+def to_pandas(study: TabularStudy) -> Any:  # pandas is an extra
     """A pandas frame; ``frame.attrs["units"]`` holds the unit of each column.
 
     Raises:
@@ -48,7 +48,7 @@ def to_pandas(study: Told) -> Any:  # pandas is an extra
     return frame
 
 
-def to_polars(study: Told) -> Any:  # polars is an extra
+def to_polars(study: TabularStudy) -> Any:  # polars is an extra
     """Return the trials as a polars frame; :func:`units` gives the unit of each column.
 
     Raises:
@@ -63,7 +63,7 @@ def to_polars(study: Told) -> Any:  # polars is an extra
     return pl.DataFrame(series)
 
 
-def units(study: Told) -> dict[str, str]:
+def units(study: TabularStudy) -> dict[str, str]:
     """The unit of each column that has one."""
     problem = study.problem
     found = {"cost_s": "s"}

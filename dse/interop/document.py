@@ -36,7 +36,7 @@ class Document:
         return f"{self.file}:{self._text.count(chr(10), 0, at) + 1}"
 
 
-class Names:
+class NameMap:
     """Their names, each as one that our expressions can hold, and no two alike."""
 
     def __init__(self) -> None:

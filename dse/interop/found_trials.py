@@ -24,7 +24,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ExternalTrial:
     """One trial in another tool's words.
 
     ``values`` are settings and numbers by name, ``units`` the unit of those that tell one;
@@ -40,7 +40,7 @@ class Found:
     cost_s: float = 0.0
 
 
-def read_table(path: str | Path) -> list[Found]:
+def read_table(path: str | Path) -> list[ExternalTrial]:
     """Return the rows of a CSV file; a header such as ``chip.energy [mJ]`` gives the unit.
 
     Raises:
@@ -54,7 +54,7 @@ def read_table(path: str | Path) -> list[Found]:
         raise StorageError(f"{file} cannot be read as a table: {error}") from error
 
 
-def of_frame(frame: Any) -> list[Found]:  # a frame of pandas or polars
+def of_frame(frame: Any) -> list[ExternalTrial]:  # a frame of pandas or polars
     """The rows of a data frame of pandas or polars."""
     told: Mapping[str, str] = getattr(frame, "attrs", {}).get("units", {})
     rows = frame.to_dict("records") if hasattr(frame, "attrs") else frame.to_dicts()
@@ -63,7 +63,7 @@ def of_frame(frame: Any) -> list[Found]:  # a frame of pandas or polars
     return [_build_found(headers, list(row.values())) for row in rows]
 
 
-def _rows(lines: Iterator[Sequence[str]], file: str) -> Iterator[Found]:
+def _rows(lines: Iterator[Sequence[str]], file: str) -> Iterator[ExternalTrial]:
     headers = [header(cell) for cell in next(lines, [])]
     if not headers or not all(name for name, _ in headers) or len(set(headers)) < len(headers):
         raise StorageError("the first line does not name the columns", where=f"{file}:1")
@@ -76,7 +76,7 @@ def _rows(lines: Iterator[Sequence[str]], file: str) -> Iterator[Found]:
         yield _build_found(headers, [_cell(cell) for cell in cells])
 
 
-def _build_found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Found:
+def _build_found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> ExternalTrial:
     values: dict[str, Any] = {}
     units: dict[str, str] = {}
     for (name, unit), cell in zip(headers, cells, strict=True):
@@ -85,7 +85,7 @@ def _build_found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Fo
             values[name], units[name] = cell, unit
     state = str(values.get("state", ""))
     ended = state in {one.value for one in State if one.finished}
-    return Found(
+    return ExternalTrial(
         values=values,
         units=units,
         state=State(state) if ended else State.PENDING if state else State.DONE,

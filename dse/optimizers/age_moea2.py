@@ -9,7 +9,7 @@ from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.optimizers.evolutionary.constrained_ranks import Ranked
 from dse.optimizers.evolutionary.evolution import Evolution
-from dse.optimizers.evolutionary.front_shape import Shape
+from dse.optimizers.evolutionary.front_shape import FrontShape
 from dse.optimizers.evolutionary.reference_directions import many_population
 
 
@@ -60,7 +60,7 @@ def by_shape(
     those of later fronts by how near they are to the ideal.
     """
     fronts = NonDominatedSorting().do(losses, n_stop_if_ranked=size)
-    shape = Shape.of(losses[fronts[0]])
+    shape = FrontShape.of(losses[fronts[0]])
     rows, merits, room = list[Ints](), list[Floats](), size
     for rank, front in enumerate(fronts):
         scores = shape.spread(losses[front]) if not rank else shape.nearness(losses[front])

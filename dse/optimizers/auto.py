@@ -25,7 +25,7 @@ EXACT_OBJECTIVES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OptimizerChoice:
     """A plug-in's name, and the reason to give to the user."""
 
     use: str
@@ -44,7 +44,9 @@ def whole(problem: Problem) -> bool:
     return _searchable(problem) or (problem.space.count() is not None and not cannot(problem))
 
 
-def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | None) -> Choice:
+def optimizer_for(
+    problem: Problem, measurements: int | None, cost_s: float | None
+) -> OptimizerChoice:
     """Return the optimizer that ``auto`` picks, with the reason.
 
     Args:
@@ -64,10 +66,12 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
     why = _reason(measurements, cost_s)
     learnt = sum(bool(o.expression.names & problem.measured) for o in problem.objectives)
     if problem.asked - problem.measured:
-        return Choice("grey-box", f"{why}: only what has to be measured is learnt")
+        return OptimizerChoice("grey-box", f"{why}: only what has to be measured is learnt")
     if learnt <= EXACT_OBJECTIVES:
-        return Choice("grey-box", f"{why}: each is chosen by a surrogate")
-    return Choice("qlognehvi", f"{why}, and {learnt} objectives are too many for closed forms")
+        return OptimizerChoice("grey-box", f"{why}: each is chosen by a surrogate")
+    return OptimizerChoice(
+        "qlognehvi", f"{why}, and {learnt} objectives are too many for closed forms"
+    )
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
@@ -80,37 +84,37 @@ def _reason(measurements: int | None, cost_s: float | None) -> str:
     return took or "what a measurement takes is not known"
 
 
-def _choose_for_models(problem: Problem) -> Choice:
+def _choose_for_models(problem: Problem) -> OptimizerChoice:
     count = problem.space.count()
     if _searchable(problem):
-        return Choice(
+        return OptimizerChoice(
             "exhaustive",
             f"all metrics are modelled and the {count:,} legal designs can be enumerated: "
             "every one is looked at",
         )
     if count is not None and not cannot(problem):
-        return Choice(
+        return OptimizerChoice(
             "decompose",
             f"all metrics are modelled, and the {whole_text(count)} legal designs fall into groups "
             "that can be searched one by one: every one is accounted for",
         )
     use = "nsga2" if len(problem.objectives) <= FEW_OBJECTIVES else "age-moea2"
-    return Choice(use, "all metrics are modelled, but the space is too large to enumerate")
+    return OptimizerChoice(use, "all metrics are modelled, but the space is too large to enumerate")
 
 
-def _evolution(objectives: int, why: str) -> Choice:
+def _evolution(objectives: int, why: str) -> OptimizerChoice:
     use = "nsga2" if objectives <= FEW_OBJECTIVES else "age-moea2"
-    return Choice(use, f"{why}: evolution chooses faster than a surrogate")
+    return OptimizerChoice(use, f"{why}: evolution chooses faster than a surrogate")
 
 
-def executor_for(problem: Problem) -> Choice:
+def executor_for(problem: Problem) -> OptimizerChoice:
     """Return the executor for ``executor: auto``; measured evaluators get their own process.
 
     Code that could crash or hang runs in a separate process.
     """
     if problem.measured:
-        return Choice("processes", "measured evaluators run in a process of their own")
-    return Choice("serial", "all metrics are modelled")
+        return OptimizerChoice("processes", "measured evaluators run in a process of their own")
+    return OptimizerChoice("serial", "all metrics are modelled")
 
 
 def _searchable(problem: Problem) -> bool:

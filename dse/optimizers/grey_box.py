@@ -14,11 +14,11 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import draw_designs
-from dse.optimizers.bayesian.conditional_fronts import Staircase, Staircases
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import expected_gains
-from dse.optimizers.bayesian.measured_parts import Parts
-from dse.optimizers.bayesian.measured_split import Roles
-from dse.optimizers.bayesian.model_fitting import Teacher
+from dse.optimizers.bayesian.measured_parts import MeasuredParts
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.support.constraints import known_admissible
@@ -60,12 +60,12 @@ class GreyBox:
     def __init__(self, problem: Problem, *, initial: int = 6) -> None:
         self._problem = problem
         self._initial = initial
-        self._roles = Roles(problem=problem)
-        self._parts = Parts(problem, self._roles)
-        self._stairs = Staircases(problem, self._roles, bounded=True)
+        self._roles = MeasuredSplit(problem=problem)
+        self._parts = MeasuredParts(problem, self._roles)
+        self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
-        self._teacher: Teacher | None = None
+        self._teacher: ModelFitter | None = None
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
         self._events: list[Event] = []
@@ -151,7 +151,7 @@ class GreyBox:
     def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
         if self._teacher is None:
             probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-            self._teacher = Teacher(self._problem, self._roles, probe)
+            self._teacher = ModelFitter(self._problem, self._roles, probe)
         if refit:
             self._fitted_at = count
         first = self._told[:count]
@@ -288,7 +288,7 @@ def _stride(told: int) -> int:
     return 1 + max(0, told - 20) // 20
 
 
-def _order(case: Staircase, known: Beliefs | None) -> list[int]:
+def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
     """The steps of a staircase, those first that open most below the reference point."""
     losses = case.losses
     if losses.shape[1] == 0 or len(losses) == 1:

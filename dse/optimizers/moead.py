@@ -60,7 +60,7 @@ def moead(
     spread = directions_of(len(problem.objectives), size, directions)
     return Evolution(
         problem,
-        Neighbours(spread, neighbours or max(3, len(spread) // 5)),
+        MOEADSelection(spread, neighbours or max(3, len(spread) // 5)),
         size=size,
         crossover=crossover,
         mutation=mutation,
@@ -68,7 +68,7 @@ def moead(
     )
 
 
-class Neighbours:
+class MOEADSelection:
     """Keeps for each direction the place of the one who holds it."""
 
     _ABROAD = 0.1

@@ -13,7 +13,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.bayesian.acquisition_search import Search
 from dse.optimizers.bayesian.candidates import draw_designs
-from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, Lesson, lesson
+from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, TrainingData, lesson
 from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
@@ -43,7 +43,7 @@ class QLogNehvi:
         self._initial = initial or first_designs(problem.space)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
-        self._memory: tuple[int, Lesson | None, Any] = (-1, None, None)
+        self._memory: tuple[int, TrainingData | None, Any] = (-1, None, None)
         self._events: list[Event] = []
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -94,7 +94,7 @@ class QLogNehvi:
                 self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
                 return []
 
-    def _learnt(self) -> tuple[Lesson | None, Any]:  # the surrogate's type would import torch
+    def _learnt(self) -> tuple[TrainingData | None, Any]:  # the surrogate's type would import torch
         """Return the lesson and surrogate of the known trials, learnt once whatever is pending."""
         from dse.optimizers.bayesian.botorch_models import Surrogate
 
@@ -106,7 +106,7 @@ class QLogNehvi:
         return self._memory[1:]
 
 
-def _share(lesson: Lesson, worth: float) -> float | None:
+def _share(lesson: TrainingData, worth: float) -> float | None:
     """The worth of a design as a share of the front's hypervolume, where it is one at all."""
     many = len(lesson.scales) > MANY_OBJECTIVES
     volume = hypervolume(lesson.front, np.zeros(len(lesson.scales))) if len(lesson.front) else 0.0

@@ -59,7 +59,7 @@ def rvea(
     size = directed_population(problem, pop_size)
     if generations < 1:
         raise PluginError(f"rvea cannot take {generations} generations", hint="take 1 or more")
-    select = Angles(len(problem.objectives), size, kind=directions, trials=generations * size)
+    select = APDSelection(len(problem.objectives), size, kind=directions, trials=generations * size)
     return Evolution(
         problem,
         Ranked(select, size),
@@ -70,7 +70,7 @@ def rvea(
     )
 
 
-class Angles:
+class APDSelection:
     """Along each direction the one at the least distance, lengthened by its angle.
 
     Args:

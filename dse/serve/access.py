@@ -18,7 +18,7 @@ _BEARER = "bearer "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class AccessRules:
     """The rules of one server.
 
     Args:
@@ -35,12 +35,12 @@ class Gate:
     addresses: bool = False
 
     @staticmethod
-    def at(host: str, *, token: str | None = None, allowed: tuple[str, ...] = ()) -> Gate:
+    def at(host: str, *, token: str | None = None, allowed: tuple[str, ...] = ()) -> AccessRules:
         """The gate of a server that listens on this address, with a new token if none is given."""
         own = _plain(host)
         loopback = _is_loopback(own)
         names = {own, socket.gethostname().lower(), socket.getfqdn().lower()}
-        return Gate(
+        return AccessRules(
             token=token or secrets.token_urlsafe(24),
             hosts=_LOOPBACK | {name.lower() for name in allowed} | (set() if loopback else names),
             open=loopback,

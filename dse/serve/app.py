@@ -11,21 +11,21 @@ from dse import __version__
 from dse.protocols import Storage
 from dse.serve import api, downloads
 from dse.serve import static_files as assets_routes
-from dse.serve.access import Gate
-from dse.serve.context import House
+from dse.serve.access import AccessRules
+from dse.serve.context import ServerContext
 from dse.serve.errors import add_refusals
-from dse.serve.middleware import Door
+from dse.serve.middleware import RequestMiddleware
 from dse.serve.pages import views
 
 
-def application(storage: str | Storage, gate: Gate) -> FastAPI:
+def application(storage: str | Storage, gate: AccessRules) -> FastAPI:
     """The web application over a storage.
 
     Args:
         storage: a storage or its URL.
         gate: who may look and who may change.
     """
-    house = House.of(storage, gate)
+    house = ServerContext.of(storage, gate)
 
     @asynccontextmanager
     async def lived_in(_: FastAPI) -> AsyncIterator[None]:
@@ -45,5 +45,5 @@ def application(storage: str | Storage, gate: Gate) -> FastAPI:
     add_refusals(app)
     for router in (api.router, api.changing, views.router, downloads.router, assets_routes.router):
         app.include_router(router)
-    app.add_middleware(Door, gate=gate, requests=house.requests, streams=house.streams)
+    app.add_middleware(RequestMiddleware, gate=gate, requests=house.requests, streams=house.streams)
     return app

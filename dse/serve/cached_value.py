@@ -18,7 +18,7 @@ _REST = 2.0
 T = TypeVar("T")
 
 
-class Look(Generic[T]):
+class CachedValue(Generic[T]):
     """The value as it was read last, or why it could not be."""
 
     def __init__(self) -> None:

@@ -8,40 +8,40 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from dse.protocols import Storage
-from dse.serve.access import Gate
-from dse.serve.limits import CONNECTIONS, REQUESTS, STREAMS, Places, compute_connection_limit
-from dse.serve.queue import Turns
+from dse.serve.access import AccessRules
+from dse.serve.limits import CONNECTIONS, REQUESTS, STREAMS, ClientSlots, compute_connection_limit
+from dse.serve.queue import WorkQueue
 from dse.serve.runners import Runners
 from dse.serve.stream import Listeners
-from dse.serve.watch import Watch
+from dse.serve.watch import StorageMonitor
 from dse.system.credentials import mask_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class ServerContext:
     """One server's things."""
 
     storage: str
-    watch: Watch
+    watch: StorageMonitor
     runners: Runners
-    gate: Gate
-    requests: Places
-    streams: Places
+    gate: AccessRules
+    requests: ClientSlots
+    streams: ClientSlots
     listeners: Listeners = field(default_factory=Listeners)
-    turns: Turns = field(default_factory=Turns)
+    turns: WorkQueue = field(default_factory=WorkQueue)
 
     @staticmethod
-    def of(storage: str | Storage, gate: Gate) -> House:
+    def of(storage: str | Storage, gate: AccessRules) -> ServerContext:
         """The house over a storage; one that is no URL lives in this process alone."""
         url = storage if isinstance(storage, str) else "memory://"
         allowed = compute_connection_limit()
-        return House(
+        return ServerContext(
             storage=mask_url(url),
-            watch=Watch(storage),
+            watch=StorageMonitor(storage),
             runners=Runners(url=url),
             gate=gate,
-            requests=Places(REQUESTS * allowed // CONNECTIONS),
-            streams=Places(STREAMS * allowed // CONNECTIONS),
+            requests=ClientSlots(REQUESTS * allowed // CONNECTIONS),
+            streams=ClientSlots(STREAMS * allowed // CONNECTIONS),
         )
 
     def close(self) -> None:
@@ -50,10 +50,10 @@ class House:
         self.watch.close()
 
 
-def house_of(request: Request) -> House:
+def house_of(request: Request) -> ServerContext:
     """The house that the request came to."""
-    found: House = request.app.state.house
+    found: ServerContext = request.app.state.house
     return found
 
 
-Here = Annotated[House, Depends(house_of)]
+Here = Annotated[ServerContext, Depends(house_of)]

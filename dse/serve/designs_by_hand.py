@@ -10,7 +10,7 @@ from dse.core.design import Design
 from dse.core.trial import Outcome, Trial
 from dse.core.values import Value
 from dse.errors import StudyError
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.protocols import Executor
 from dse.registry import make
 from dse.schema.study.designs import design_of
@@ -44,7 +44,7 @@ def evaluate_separately(snapshot: Snapshot, design: Design) -> Trial:
     if not _one_at_a_time.acquire(blocking=False):
         raise StudyError("another design is being evaluated", hint="wait until it is done")
     try:
-        readings = Readings(snapshot.study.plan.pipeline)
+        readings = MeasurementCache(snapshot.study.plan.pipeline)
         if snapshot.study.problem.measured:
             for trial in snapshot.finished:
                 readings.learn(trial)

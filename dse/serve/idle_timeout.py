@@ -22,7 +22,7 @@ VANISHED_S = 60.0
 """How long what was sent may stay unacknowledged: the other side may be gone without a word."""
 
 
-class Impatient(H11Protocol):
+class IdleTimeout(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, with an end to waiting for who does not ask or not read."""
 
     idle_since: float = 0.0
@@ -37,7 +37,7 @@ class Impatient(H11Protocol):
         self._timer = self.loop.call_later(HEAD_S, self._look)
         _set_ack_timeout(transport.get_extra_info("socket"))
         if len(self.connections) > compute_connection_limit():
-            one = longest_idle(c for c in self.connections if isinstance(c, Impatient))
+            one = longest_idle(c for c in self.connections if isinstance(c, IdleTimeout))
             one.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -87,7 +87,7 @@ class Impatient(H11Protocol):
         self.transport.abort()
 
 
-def longest_idle(connections: Iterable[Impatient]) -> Impatient:
+def longest_idle(connections: Iterable[IdleTimeout]) -> IdleTimeout:
     """Return the connection to close: of the client with most idle ones, the longest idle.
 
     What its reader has not taken yet is cut off only where nothing else is idle.
@@ -98,7 +98,7 @@ def longest_idle(connections: Iterable[Impatient]) -> Impatient:
     idle = [one for one in connections if one.idle]
     counts = Counter(client_of(one.client) for one in idle)
 
-    def order(one: Impatient) -> tuple[bool, int, float]:
+    def order(one: IdleTimeout) -> tuple[bool, int, float]:
         unsent = one.transport.get_write_buffer_size() > 0
         return unsent, -counts[client_of(one.client)], one.idle_since
 

@@ -24,7 +24,7 @@ _FEWEST = 16
 _CUSTOMER_BITS = 64
 
 
-class Places:
+class ClientSlots:
     """A number of places that clients share; each may hold as many as are free.
 
     A client alone gets half of them, the next one half of the rest, and so on: a newcomer always

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dse.analysis.comparison import Asked, compare
+from dse.analysis.comparison import ComparisonOptions, compare
 from dse.analysis.run_groups import alone, by_kind
 from dse.analysis.runs import Run
 from dse.report.html.comparison_page import comparison_html
@@ -32,4 +32,4 @@ def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> s
     ]
     groups = by_kind(runs) if seeds else alone(runs)
     stated = any(s.study.problem.fixed_reference is not None for s in found)
-    return comparison_html(compare(groups, Asked(joint_nadir=joint or not stated)))
+    return comparison_html(compare(groups, ComparisonOptions(joint_nadir=joint or not stated)))

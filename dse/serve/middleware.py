@@ -11,9 +11,9 @@ from http.cookies import CookieError, SimpleCookie
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dse.serve.access import COOKIE, Gate, same_origin
+from dse.serve.access import COOKIE, AccessRules, same_origin
 from dse.serve.errors import refusal
-from dse.serve.limits import PLACE, Places, client_of
+from dse.serve.limits import PLACE, ClientSlots, client_of
 
 BODY_BYTES = 64 * 1024
 """What is longer is refused, however it is sent."""
@@ -54,7 +54,7 @@ _FULL = 503, "too many requests are being answered", "try again in a second"
 _MORE = {405: _ALLOWED, 503: {"retry-after": "1", "connection": "close"}}
 
 
-class Door:
+class RequestMiddleware:
     """Middleware that admits requests or states why not; no route can bypass it.
 
     Args:
@@ -64,7 +64,9 @@ class Door:
         streams: how many event streams there are; a reader without a place is answered once.
     """
 
-    def __init__(self, app: ASGIApp, gate: Gate, requests: Places, streams: Places) -> None:
+    def __init__(
+        self, app: ASGIApp, gate: AccessRules, requests: ClientSlots, streams: ClientSlots
+    ) -> None:
         self._app = app
         self._gate = gate
         self._requests = requests

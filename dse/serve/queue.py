@@ -18,7 +18,7 @@ PATIENCE_S = 60.0
 """How long one waits."""
 
 
-class Turns:
+class WorkQueue:
     """Queue for building reports, so that one client cannot take the machine from others."""
 
     def __init__(self) -> None:

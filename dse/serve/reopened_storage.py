@@ -12,7 +12,7 @@ from dse.study.study import opened_storage
 _File = tuple[int, int]  # device and number
 
 
-class Opened:
+class ReopenedStorage:
     """A storage or its URL.
 
     A file that is not there yet holds no studies and is looked for again. One that was there and

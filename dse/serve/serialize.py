@@ -12,14 +12,14 @@ from dse.serve import models
 from dse.serve.errors import UnknownError
 from dse.serve.runners import Runners
 from dse.serve.snapshot import Snapshot
-from dse.serve.watch import Watch
+from dse.serve.watch import StorageMonitor
 
 _SHOWN_FAILURES = 50
 _SHOWN_EVENTS = 200
 _SHOWN_NUMBERS = 8
 
 
-def rows(watch: Watch, runners: Runners) -> Iterator[models.StudyRow]:
+def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudyRow]:
     """A line for each study; one that cannot be read has the reason."""
     for name in watch.names():
         try:

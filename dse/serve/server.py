@@ -10,16 +10,16 @@ from contextlib import ExitStack, contextmanager
 import uvicorn
 
 from dse.protocols import Storage
-from dse.serve.access import Gate
+from dse.serve.access import AccessRules
 from dse.serve.app import application
-from dse.serve.context import House
-from dse.serve.idle_timeout import Impatient
+from dse.serve.context import ServerContext
+from dse.serve.idle_timeout import IdleTimeout
 
 _HEAD_BYTES = 32 * 1024
 
 
 def server(
-    storage: str | Storage, gate: Gate, host: str, port: int, say: Callable[[str], None]
+    storage: str | Storage, gate: AccessRules, host: str, port: int, say: Callable[[str], None]
 ) -> uvicorn.Server:
     """A server that is ready to ``run``; drivers that it started are paused when it ends.
 
@@ -35,7 +35,7 @@ def server(
         app,
         host=host,
         port=port,
-        http=Impatient,
+        http=IdleTimeout,
         ws="none",
         log_level="warning",
         server_header=False,
@@ -51,7 +51,7 @@ class _Telling(uvicorn.Server):
     """Server that prints its address once it listens, and ends its streams when it ends."""
 
     def __init__(
-        self, config: uvicorn.Config, house: House, host: str, say: Callable[[str], None]
+        self, config: uvicorn.Config, house: ServerContext, host: str, say: Callable[[str], None]
     ) -> None:
         super().__init__(config)
         self._house = house

@@ -21,7 +21,7 @@ from dse.report.html.failures import Failure, failures
 from dse.serve.errors import UnknownError
 from dse.serve.presence import Presence
 from dse.study.budget import Room
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 MOST_PAIRS = 3
 """So many trade-offs are drawn; the report draws more."""
@@ -35,7 +35,7 @@ class Snapshot:
     """
 
     spec: Mapping[str, Any]
-    study: Study
+    study: StudyEngine
     trials: Trials
     events: Sequence[Event]
     there: Sequence[Driver]
@@ -125,7 +125,7 @@ def load_snapshot(
     kept = before is not None and not before.study.plan.awaited
     new = Snapshot(
         spec=spec,
-        study=before.study if before is not None and kept else Study.load(name, storage),
+        study=before.study if before is not None and kept else StudyEngine.load(name, storage),
         trials=trials,
         events=events,
         there=there,

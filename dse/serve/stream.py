@@ -8,11 +8,11 @@ import time
 from collections.abc import AsyncIterator
 
 from dse.errors import DseError
-from dse.serve.cached_value import Look
+from dse.serve.cached_value import CachedValue
 from dse.serve.errors import UnknownError
 from dse.serve.runners import Runners
 from dse.serve.serialize import state
-from dse.serve.watch import Watch
+from dse.serve.watch import StorageMonitor
 
 LOOK_S = 0.5
 """How often to look at the record."""
@@ -35,9 +35,11 @@ class Listeners:
 
     def __init__(self) -> None:
         self.over = False
-        self._looks: dict[str, Look[tuple[str, bytes]]] = {}
+        self._looks: dict[str, CachedValue[tuple[str, bytes]]] = {}
 
-    async def told(self, watch: Watch, runners: Runners, name: str) -> AsyncIterator[bytes]:
+    async def told(
+        self, watch: StorageMonitor, runners: Runners, name: str
+    ) -> AsyncIterator[bytes]:
         """Yield the events of one study, from its present state on."""
         yield f"retry: {AGAIN_MS}\n\n".encode()
         mark, begun = "", time.monotonic()
@@ -56,17 +58,21 @@ class Listeners:
                 return
             await asyncio.sleep(pause_s)
 
-    async def told_once(self, watch: Watch, runners: Runners, name: str) -> AsyncIterator[bytes]:
+    async def told_once(
+        self, watch: StorageMonitor, runners: Runners, name: str
+    ) -> AsyncIterator[bytes]:
         """Yield the present state, and when to come again: for a reader without a place."""
         _, event, _ = await self._read(watch, runners, name)
         yield f"retry: {POLL_MS}\n\n".encode() + event + b"event: busy\ndata: {}\n\n"
 
-    async def _read(self, watch: Watch, runners: Runners, name: str) -> tuple[str, bytes, float]:
+    async def _read(
+        self, watch: StorageMonitor, runners: Runners, name: str
+    ) -> tuple[str, bytes, float]:
         """Return the mark of the present state, its event, and when to read again; 0 is never.
 
         The mark of what cannot be read is empty.
         """
-        look = self._looks.setdefault(name, Look())
+        look = self._looks.setdefault(name, CachedValue())
 
         def event(_: object) -> tuple[str, bytes]:
             now = state(watch.snapshot(name), runners)

@@ -7,17 +7,17 @@ from threading import Lock
 
 from dse.errors import nearest
 from dse.protocols import Storage
-from dse.serve.cached_value import Look
+from dse.serve.cached_value import CachedValue
 from dse.serve.errors import UnknownError
 from dse.serve.presence import Presence
-from dse.serve.reopened_storage import Opened
+from dse.serve.reopened_storage import ReopenedStorage
 from dse.serve.snapshot import Snapshot, load_snapshot
 
 _MOST_TRIALS = 2_000_000
 """Studies that nobody looked at lately are forgotten from so many trials on, in all."""
 
 
-class Watch:
+class StorageMonitor:
     """Looks at the studies of a storage for everybody who looks on.
 
     Args:
@@ -25,10 +25,10 @@ class Watch:
     """
 
     def __init__(self, storage: str | Storage) -> None:
-        self._opened = Opened(storage)
+        self._opened = ReopenedStorage(storage)
         self._presence = Presence()
-        self._names: Look[list[str]] = Look()
-        self._seats: OrderedDict[str, Look[Snapshot]] = OrderedDict()
+        self._names: CachedValue[list[str]] = CachedValue()
+        self._seats: OrderedDict[str, CachedValue[Snapshot]] = OrderedDict()
         self._seating = Lock()
 
     def names(self) -> list[str]:
@@ -61,9 +61,9 @@ class Watch:
         """Let go of the storage."""
         self._opened.close()
 
-    def _seat(self, name: str) -> Look[Snapshot]:
+    def _seat(self, name: str) -> CachedValue[Snapshot]:
         with self._seating:
-            seat = self._seats.setdefault(name, Look())
+            seat = self._seats.setdefault(name, CachedValue())
             self._seats.move_to_end(name)
             return seat
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from dse.core.trial import Queue, Take, Trial
 from dse.protocols import Queueing
 from dse.study.clock import Clock
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 from dse.study.lease import LOOK_S, Lease
 from dse.study.lookahead import Lookahead
 
@@ -22,7 +22,7 @@ _FEW = 20
 """So many drivers may all look at one another at once."""
 
 
-class Asker:
+class AskCoordinator:
     """Coordination of drivers: which one may ask, and how many trials for which driver.
 
     A driver that is alone asks without any ceremony. So does every driver of a storage that has
@@ -39,7 +39,7 @@ class Asker:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: TrialHistory,
         lease: Lease,
         *,
         clock: Clock,

@@ -9,7 +9,7 @@ from dse.core.metric import Fault, FaultKind
 from dse.core.trial import Event, Outcome, State, Take, Trial
 from dse.evaluation.checkpoints import forget_outcome, is_lost
 from dse.evaluation.retries import again
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 
 LOST = Outcome(
@@ -17,7 +17,7 @@ LOST = Outcome(
 )
 
 
-class Holding:
+class ClaimedTrials:
     """Takes trials for a driver, and keeps what becomes of them.
 
     Args:
@@ -29,7 +29,7 @@ class Holding:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: TrialHistory,
         lease: Lease,
         retries: Mapping[FaultKind, int],
         *,

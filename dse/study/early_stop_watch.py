@@ -10,17 +10,17 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Report, State, Trial
 from dse.errors import OutageError
 from dse.evaluation.early_stopping import Certain, Halving, Rule, decide, rungs, runs
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 
 KIND = "stopped"
 """Of the event that says why a trial was stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
+class EarlyStopMonitor:
     """Hears the trials of one driver; several drivers of a study may have one each."""
 
-    ledger: Ledger
+    ledger: TrialHistory
     problem: Problem
     rule: Rule | None
     worker: int | None = None

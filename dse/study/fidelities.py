@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 
 from dse.core.design import Design
 from dse.core.trial import Trial
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 
 
-class Rungs:
+class TrialFidelities:
     """The rung of a trial is how often its design was asked before.
 
     Args:
@@ -19,7 +19,7 @@ class Rungs:
     """
 
     def __init__(
-        self, ledger: Ledger, stages: Mapping[str, int], *, whole: Collection[Design]
+        self, ledger: TrialHistory, stages: Mapping[str, int], *, whole: Collection[Design]
     ) -> None:
         self.highest = max(stages.values(), default=0)
         self._ledger = ledger

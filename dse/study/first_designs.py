@@ -10,7 +10,7 @@ from dse.core.trial import Event, Trial
 from dse.optimizers.support.unseen_designs import fresh
 
 
-class First:
+class FirstDesigns:
     """Optimizer that asks a legal design that it does not know yet."""
 
     def __init__(self, problem: Problem) -> None:

@@ -11,7 +11,7 @@ from dse.optimizers.bayesian.gain_stopping import Suggestion
 from dse.protocols import Storage
 
 
-class Ledger:
+class TrialHistory:
     """The trials of a study by number, those finished in their order, and those still open."""
 
     def __init__(self, storage: Storage, study: str) -> None:
@@ -95,7 +95,7 @@ def moments(
         yield Moment(ask, news, tuple(waiting.values()))
 
 
-def last_suggestions(ledger: Ledger, by: str, most: int) -> list[Suggestion]:
+def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestion]:
     """Return the last suggestions of an optimizer in the record, oldest first."""
     asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
     return [

@@ -19,12 +19,12 @@ from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError, StudyError
 from dse.interop.document import legal_name
-from dse.interop.found_trials import Found, strip_formula_guards
+from dse.interop.found_trials import ExternalTrial, strip_formula_guards
 from dse.interop.values import value_of
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
 from dse.study.proposers import CARRIED
-from dse.study.study import DEFAULT_STORAGE, Study, opened_storage
+from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
 from dse.system.credentials import mask
 from dse.units import units
 
@@ -38,7 +38,7 @@ _FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
 class Begun:
     """The new study; how many trials are legal, outside its space, or could not be taken."""
 
-    study: Study
+    study: StudyEngine
     inside: int
     outside: int
     left_out: Mapping[str, int]
@@ -52,7 +52,7 @@ class _Taken:
 
 def begun(
     path: str | Path,
-    found: Sequence[Found],
+    found: Sequence[ExternalTrial],
     *,
     source: str,
     name: str | None = None,
@@ -96,7 +96,7 @@ def begun(
         raise StudyError(taken_name, hint="take another name: --name NAME")
     outside = sum(one.outcome.state is State.OUTSIDE for one in taken)
     text = f"{len(taken) - outside} trials of {source} taken over, {outside} outside the space"
-    study = Study.open(
+    study = StudyEngine.open(
         path,
         name=name,
         storage=opened,
@@ -147,13 +147,13 @@ class _Taker:
         self._seen: set[Design] = set()
         self._alone = [o.text if o.text in problem.metrics else None for o in problem.objectives]
 
-    def take(self, found: Found) -> None:
+    def take(self, found: ExternalTrial) -> None:
         """Keep the trial, or count why not."""
         reason = self._reason(found)
         if reason:
             self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
-    def _reason(self, found: Found) -> str:
+    def _reason(self, found: ExternalTrial) -> str:
         if found.state not in (State.DONE, State.OUTSIDE, *_FAULTS):
             return f"it is {found.state.value}"
         design, legal = self._design(found.values)
@@ -189,7 +189,7 @@ class _Taker:
             return Design({name: _plain(value) for name, value in chosen.items()}), False
         return space.batch([exact]).design(0), True
 
-    def _metrics(self, found: Found) -> dict[str, float]:
+    def _metrics(self, found: ExternalTrial) -> dict[str, float]:
         """Return the metrics in coherent units.
 
         An objective that is one metric gives the value of that metric, too.

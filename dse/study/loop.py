@@ -21,17 +21,17 @@ from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
 from dse.evaluation.checkpoints import TrialFolders, is_lost
 from dse.evaluation.early_stopping import convert_for_optimizer
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.reporting import unheard
 from dse.evaluation.retries import RETRIES
 from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
 from dse.protocols import Executor, Optimizer
-from dse.study.asking import Asker
+from dse.study.asking import AskCoordinator
 from dse.study.budget import Bounds, Room
-from dse.study.claimed_trials import Holding
+from dse.study.claimed_trials import ClaimedTrials
 from dse.study.clock import Clock
-from dse.study.fidelities import Rungs
-from dse.study.history import Ledger, last_suggestions
+from dse.study.fidelities import TrialFidelities
+from dse.study.history import TrialHistory, last_suggestions
 from dse.study.lease import Lease
 from dse.study.suggestions import check_suggestions
 from dse.study.times import Times
@@ -61,11 +61,11 @@ class Loop:
     """
 
     space: Space
-    ledger: Ledger
+    ledger: TrialHistory
     lease: Lease
     optimizer: Optimizer
     executor: Executor
-    readings: Readings
+    readings: MeasurementCache
     bounds: Bounds
     by: str = ""
     first: Sequence[Design] = ()
@@ -78,10 +78,10 @@ class Loop:
     on_finished: Callable[[Trial], None] = lambda _: None
     set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
 
-    _holding: Holding = field(init=False)
-    _asker: Asker = field(init=False)
+    _holding: ClaimedTrials = field(init=False)
+    _asker: AskCoordinator = field(init=False)
     _waiting: list[Trial] = field(default_factory=list, init=False)
-    _rungs: Rungs = field(init=False)
+    _rungs: TrialFidelities = field(init=False)
     _flying: set[int] = field(default_factory=set, init=False)
     _folders: TrialFolders = field(init=False)
     _times: Times = field(init=False)
@@ -149,16 +149,16 @@ class Loop:
         """Read the record. Or why the study has ended."""
         ledger = self.ledger
         stages = self.stages if getattr(self.optimizer, "climbs", False) else {}
-        self._rungs = Rungs(ledger, stages, whole=self.first)
+        self._rungs = TrialFidelities(ledger, stages, whole=self.first)
         begins = self.readings.measured
         self._folders = TrialFolders(ledger.study, used=begins)
-        self._holding = Holding(ledger, self.lease, self.retries, begins=begins)
+        self._holding = ClaimedTrials(ledger, self.lease, self.retries, begins=begins)
         self._times = Times(ledger, kept=begins)
         if hasattr(self.executor, "on_begin"):
             self.executor.on_begin = self._times.note
         reported = len(ledger.finished)  # by an earlier phase of the run, or before it began
         ledger.read()
-        self._asker = Asker(
+        self._asker = AskCoordinator(
             ledger,
             self.lease,
             clock=self.clock,

@@ -16,7 +16,7 @@ from dse.errors import DesignError, StudyError
 from dse.protocols import Storage
 from dse.schema.study.plan import plan_of
 from dse.study.proposers import CARRIED
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 _FIXED = ("use", "options", "version")
 
@@ -25,7 +25,7 @@ _FIXED = ("use", "options", "version")
 class Carried:
     """A carried study: how many trials are legal in the new space, and how many are outside."""
 
-    study: Study
+    study: StudyEngine
     inside: int
     outside: int
 
@@ -55,7 +55,7 @@ def migrate_stored_study(
         StudyError: there is no such study, or its evaluators are not those of the new one.
     """
     opened = opened_storage(storage) if isinstance(storage, str) else storage
-    old = Study.load(name, opened)
+    old = StudyEngine.load(name, opened)
     plan = plan_of(Path(path).resolve())
     new_name = to or _free(plan.name, old.storage.studies())
     if new_name in old.storage.studies():
@@ -65,7 +65,7 @@ def migrate_stored_study(
     outcomes = [(trial, *_fit_design(trial, plan.problem.space, fixed)) for trial in old.finished]
     outside = sum(not inside for _, _, inside in outcomes)
     text = f"{len(outcomes) - outside} trials of {name} carried over, {outside} outside the space"
-    study = Study.open(
+    study = StudyEngine.open(
         path,
         name=new_name,
         storage=old.storage,
@@ -111,7 +111,7 @@ def _fit_design(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tu
     return with_settings, False
 
 
-def _identity(study: Study) -> Mapping[str, Any]:
+def _identity(study: StudyEngine) -> Mapping[str, Any]:
     spec = study.storage.spec(study.name)
     assert spec is not None
     return dict(spec["identity"])

@@ -8,7 +8,7 @@ from dse.core.design import Design
 from dse.core.trial import Event, Trial
 
 
-class Nothing:
+class NoOptimizer:
     """An optimizer that has no design to ask."""
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002

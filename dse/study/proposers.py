@@ -12,9 +12,9 @@ from dse.registry import make
 from dse.schema.history.inherited import Inherited
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugins import AUTO
-from dse.study.first_designs import First
-from dse.study.no_optimizer import Nothing
-from dse.study.scenario_optimizer import Aside, for_free
+from dse.study.first_designs import FirstDesigns
+from dse.study.no_optimizer import NoOptimizer
+from dse.study.scenario_optimizer import ScenarioOptimizer, for_free
 
 # A plug-in's name has no brackets.
 NOBODY = "(nobody)"
@@ -42,16 +42,16 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
         PluginError: there is none of that name.
     """
     if by == NOBODY:
-        return Nothing()
+        return NoOptimizer()
     if by == FIRST:
-        return First(plan.problem)
+        return FirstDesigns(plan.problem)
     if by == COMPLETION:
         return Completion(plan.problem)
     if by.startswith(_SCENARIO):
         name = by.removeprefix(_SCENARIO)
         alone = for_free(plan.alone[name], exact=True)
         assert alone is not None
-        return Aside(name, alone)
+        return ScenarioOptimizer(name, alone)
     options = {} if plan.optimizer.use == AUTO else plan.optimizer.options
     made: Optimizer = make("optimizers", by, plan.problem, **options)
     return made

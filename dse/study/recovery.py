@@ -9,10 +9,10 @@ from dse.evaluation.checkpoints import forget_outcome
 from dse.evaluation.retries import again
 from dse.storage.retrying import ENTRY
 from dse.storage.spool import Spooled, find_spools, remove_spool
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 
 
-def store_spools(ledger: Ledger, retries: Mapping[FaultKind, int]) -> int:
+def store_spools(ledger: TrialHistory, retries: Mapping[FaultKind, int]) -> int:
     """Store the outcomes that spool files of this machine hold for a study; count the trials.
 
     They count as of the driver that measured them. A trial that somebody has finished meanwhile
@@ -27,7 +27,7 @@ def store_spools(ledger: Ledger, retries: Mapping[FaultKind, int]) -> int:
     return sum(_store(ledger, one, retries) for one in list(find_spools(entries)))
 
 
-def _store(ledger: Ledger, spooled: Spooled, retries: Mapping[FaultKind, int]) -> int:
+def _store(ledger: TrialHistory, spooled: Spooled, retries: Mapping[FaultKind, int]) -> int:
     storage, study = ledger.storage, ledger.study
     attempts = storage.attempts(study)
     kept = {number: one for number, one in spooled.outcomes.items() if number in ledger.open}

@@ -14,10 +14,10 @@ from dse.interop.archive.salvage import MARK
 from dse.protocols import Optimizer
 from dse.schema.study.plugins import AUTO
 from dse.study.early_stop_watch import contradiction
-from dse.study.history import Ledger, Moment, moments
+from dse.study.history import Moment, TrialHistory, moments
 from dse.study.loop import GIVEN, teachable
 from dse.study.proposers import CARRIED, find_auto_choice, is_plugin, list_given_designs, suggesting
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ReplayResult:
     """Result of a replay.
 
     ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
@@ -70,7 +70,7 @@ class Proof:
         """Probability that the sample misses one changed ask, if each is equally likely."""
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
-    def after(self, ask: Asked, *, replayed: bool = True) -> Proof:
+    def after(self, ask: Asked, *, replayed: bool = True) -> ReplayResult:
         """The proof with one more ask that fits."""
         if not ask.by:
             return self
@@ -101,7 +101,7 @@ class Replay:
 
     def __init__(
         self,
-        study: Study,
+        study: StudyEngine,
         *,
         on_progress: Callable[[int, int], None] = lambda *_: None,
         sample: int | None = None,
@@ -112,7 +112,7 @@ class Replay:
         self._study = study
         self._on_progress = on_progress
         self._asks = study.storage.asks(study.name)  # first: all that they name is then there
-        self._record = Ledger(study.storage, study.name)
+        self._record = TrialHistory(study.storage, study.name)
         self._record.read()
         self._resolve_argument = list_given_designs(study.plan, study.inherited)
         self._optimizers: dict[str, tuple[Optimizer, int]] = {}
@@ -126,9 +126,9 @@ class Replay:
         drawn = costly if sample is None else _draw(costly, sample, seed)
         self._replayed = {a.first for a in asks if a.by in (CARRIED, GIVEN)}.union(drawn)
 
-    def proof(self) -> Proof:
+    def proof(self) -> ReplayResult:
         """Replay the record and return the proof, up to the first ask that does not fit."""
-        proof = Proof(seed=self._seed)
+        proof = ReplayResult(seed=self._seed)
         for moment in moments(self._asks, self._record.trials, self._record.finished):
             ask = moment.ask
             if ask.first in self._salvaged:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dse.core.proof import SEARCHED
 from dse.core.trial import Event, Trial
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.provenance import provenance
 from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
 from dse.optimizers.bayesian.front_completion import worthwhile
@@ -22,8 +22,8 @@ from dse.schema.study.plugins import AUTO
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.budget import Bounds
-from dse.study.early_stop_watch import Watch
-from dse.study.history import Ledger
+from dse.study.early_stop_watch import EarlyStopMonitor
+from dse.study.history import TrialHistory
 from dse.study.lease import LEASE_S, Lease
 from dse.study.loop import Loop
 from dse.study.proposers import (
@@ -44,7 +44,7 @@ COMPLETED = (AUTO, "grey-box")
 
 
 @dataclass(kw_only=True)
-class Run:
+class StudyRun:
     """Work of one driver for a study.
 
     Args:
@@ -79,7 +79,7 @@ class Run:
     patience_s: float = PATIENCE_S
     on_notice: Callable[[str], None] = lambda _: None
     _retrying: RetryingStorage = field(init=False)
-    _ledger: Ledger = field(init=False)
+    _ledger: TrialHistory = field(init=False)
     _lease: Lease = field(init=False)
 
     def go(self) -> str:
@@ -111,7 +111,7 @@ class Run:
             self.storage, patience_s=self.patience_s, on_notice=self.on_notice
         )
         with Lease(self._retrying, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
-            self._ledger = Ledger(self._retrying, self.name)
+            self._ledger = TrialHistory(self._retrying, self.name)
             self._ledger.read()
             stored = store_spools(self._ledger, self.plan.retries)
             if stored:
@@ -186,13 +186,13 @@ class Run:
         else:
             runner = self.outside
         if hasattr(runner, "on_report"):
-            runner.on_report = Watch(
+            runner.on_report = EarlyStopMonitor(
                 ledger=self._ledger,
                 problem=self.plan.problem,
                 rule=self.plan.early,
                 worker=self._lease.id,
             )
-        readings = Readings(self.plan.pipeline)
+        readings = MeasurementCache(self.plan.pipeline)
         for reading in self.inherited.readings:
             readings.learn(reading.trial())
         with closing(runner):

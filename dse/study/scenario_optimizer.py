@@ -13,7 +13,7 @@ from dse.optimizers.exhaustive import Exhaustive
 from dse.protocols import Optimizer
 
 
-class Aside:
+class ScenarioOptimizer:
     """Optimizer that asks what another does, and labels its events with one scenario."""
 
     batch = 1_024

@@ -23,7 +23,7 @@ from dse.protocols import NEW, Executor, Storage
 from dse.registry import make
 from dse.schema.history.differences import difference
 from dse.schema.history.inherited import Inherited
-from dse.schema.history.lineage import Asked
+from dse.schema.history.lineage import StudyLineage
 from dse.schema.history.record import begun_with, identity_of, kept_plan, plain, reading_record
 from dse.schema.history.transfer import inherit_from
 from dse.schema.models import NAME, PluginSpec
@@ -34,14 +34,14 @@ from dse.schema.study.plugins import AUTO, check_storage
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.budget import Bounds
-from dse.study.run import Run
+from dse.study.run import StudyRun
 from dse.system.credentials import mask_url
 from dse.system.terminal_text import is_visible
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
 
 
-class Study:
+class StudyEngine:
     """A named question with its record; made by :meth:`open` or :meth:`load`."""
 
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
@@ -64,7 +64,7 @@ class Study:
         optimizer: PluginSpec | None = None,
         carried: Mapping[str, Any] | None = None,
         history: History = NEW,
-    ) -> Study:
+    ) -> StudyEngine:
         """The study that a file describes: begun now, or gone on with if it exists.
 
         Args:
@@ -84,7 +84,7 @@ class Study:
         file = shown(plan.path)
         words = ["dse", "studies", "migrate", name or plan.name, file]
         hint = f"if its evaluators are the same, carry its trials over to it: {shlex.join(words)}"
-        return Study.of(
+        return StudyEngine.of(
             plan,
             name=name,
             storage=storage,
@@ -104,7 +104,7 @@ class Study:
         history: History = NEW,
         where: str = "",
         hint: str = "give this one another name",
-    ) -> Study:
+    ) -> StudyEngine:
         """The study of a plan: begun now, or gone on with if it exists.
 
         Args:
@@ -131,7 +131,7 @@ class Study:
                 where=where,
                 hint=hint,
             )
-        return Study(plan, opened, name)
+        return StudyEngine(plan, opened, name)
 
     @staticmethod
     def load(
@@ -139,7 +139,7 @@ class Study:
         storage: str | Storage | None = None,
         *,
         objects: Mapping[str, Any] | None = None,
-    ) -> Study:
+    ) -> StudyEngine:
         """The study of that name, rebuilt from its own record.
 
         Args:
@@ -159,7 +159,7 @@ class Study:
         with reading_record(name):
             plan = kept_plan(spec, objects)
             changed = difference(identity_of(spec), plain(plan.identity))
-        return Study(plan, opened, name, changed=changed)
+        return StudyEngine(plan, opened, name, changed=changed)
 
     @property
     def problem(self) -> Problem:
@@ -272,8 +272,8 @@ class Study:
         run = self._prepare_run(self.bounds() if bounds is None else bounds)
         return self._gone(replace(run, outside=executor, on_finished=on_finished))
 
-    def _prepare_run(self, bounds: Bounds) -> Run:
-        return Run(
+    def _prepare_run(self, bounds: Bounds) -> StudyRun:
+        return StudyRun(
             plan=self.plan,
             storage=self.storage,
             name=self.name,
@@ -284,7 +284,7 @@ class Study:
             patience_s=self.plan.storage_patience_s,
         )
 
-    def _gone(self, run: Run) -> str:
+    def _gone(self, run: StudyRun) -> str:
         try:
             return run.go()
         finally:
@@ -377,12 +377,12 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
 
     Without ``whole`` no designs to begin with: the new study begins with others.
     """
-    new = Asked.of(plan, plan.identity)
+    new = StudyLineage.of(plan, plan.identity)
     found = Inherited(studies={})
     for one in plan.prior:
-        earlier = Study.load(one.study, one.storage or storage)
+        earlier = StudyEngine.load(one.study, one.storage or storage)
         spec = earlier.storage.spec(one.study) or {}
-        old = Asked.of(earlier.plan, identity_of(spec))
+        old = StudyLineage.of(earlier.plan, identity_of(spec))
         found = found.joined(inherit_from(one.study, new, old, earlier.finished))
     return found if whole else replace(found, designs=())
 

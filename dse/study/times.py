@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dse.core.trial import Outcome, Trial
 from dse.errors import OutageError
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 
 
 class Times:
@@ -20,7 +20,7 @@ class Times:
         kept: the storage keeps at once when a trial is begun; else its end tells.
     """
 
-    def __init__(self, ledger: Ledger, *, kept: bool) -> None:
+    def __init__(self, ledger: TrialHistory, *, kept: bool) -> None:
         self._ledger = ledger
         self._kept = kept
         self._begun: dict[int, float] = {}

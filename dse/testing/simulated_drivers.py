@@ -21,14 +21,14 @@ from dse.core.parameter import Integer
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.trial import Driver, Outcome, State
-from dse.evaluation.pipeline import Pipeline, Readings
+from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.evaluation.reporting import Watcher, unheard
 from dse.optimizers.random_search import RandomSearch
 from dse.protocols import Storage, Task
 from dse.storage.memory import MemoryStorage
 from dse.study.budget import Bounds
 from dse.study.clock import Clock
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop
 
@@ -260,12 +260,12 @@ class _Drive:
             self._id = lease.id
             Loop(
                 space=account.problem.space,
-                ledger=Ledger(storage, STUDY),
+                ledger=TrialHistory(storage, STUDY),
                 lease=lease,
                 optimizer=self,
                 by="random",
                 executor=self,
-                readings=Readings(Pipeline([])),
+                readings=MeasurementCache(Pipeline([])),
                 bounds=Bounds(trials=fleet.trials, time_s=fleet.time_s),
                 clock=world,
             ).run()

@@ -17,7 +17,7 @@ from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.readings import Check, check_readings, flag, number, word
 
 
-class Number(NamedTuple):
+class NumberInput(NamedTuple):
     """A number between two ends; without a default it is needed, like the others."""
 
     low: float
@@ -33,19 +33,19 @@ class Flag(NamedTuple):
     default: bool | None = None
 
 
-class Word(NamedTuple):
+class ChoiceInput(NamedTuple):
     """One of some words, each of which stands for a number."""
 
     numbers: Mapping[Value, float]
     default: Value | None = None
 
 
-Reading = Number | Flag | Word
+Reading = NumberInput | Flag | ChoiceInput
 
 
-def one_of(words: Iterable[str], default: Value | None = None) -> Word:
+def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
     """One of some words, each of which stands for its place."""
-    return Word({name: float(place) for place, name in enumerate(words)}, default)
+    return ChoiceInput({name: float(place) for place, name in enumerate(words)}, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Readings:
         """An evaluator's ``reads``, ``optional`` and ``units``: what is not settled."""
         free = {name: one for name, one in self.table.items() if name not in self.settled}
         reads = frozenset(name for name, one in free.items() if one.default is None)
-        units = {name: one.unit for name, one in free.items() if isinstance(one, Number)}
+        units = {name: one.unit for name, one in free.items() if isinstance(one, NumberInput)}
         return reads, frozenset(free) - reads, {name: unit for name, unit in units.items() if unit}
 
     def check(
@@ -114,7 +114,7 @@ class Readings:
         one = self.table[name]
         if name in self.settled:
             return np.full(len(batch), number_of(one, self.settled[name]))
-        if isinstance(one, Word):
+        if isinstance(one, ChoiceInput):
             return _looked_up(name, one, batch)
         found = batch[name] if one.default is None else batch.get(name, one.default)
         return np.asarray(found, dtype=np.float64)
@@ -136,39 +136,39 @@ class Readings:
 
 def _check(one: Reading) -> Check:
     match one:
-        case Number():
+        case NumberInput():
             return number(one.low, one.high, whole=one.whole, unit=one.unit)
         case Flag():
             return flag
-        case Word():
+        case ChoiceInput():
             return word(*one.numbers)
     assert_never(one)
 
 
 def _in_unit(name: str, one: Reading, value: Value) -> Value:
     """The value, a text such as ``1.2 GHz`` as a number in the unit; not yet checked."""
-    if isinstance(one, Number) and isinstance(value, str) and quantity(value) is not None:
+    if isinstance(one, NumberInput) and isinstance(value, str) and quantity(value) is not None:
         return amount(name, value, one.unit, least=-inf)
     return value
 
 
 def _with_default(one: Reading, value: Value) -> Reading:
     match one:
-        case Number():
+        case NumberInput():
             return one._replace(default=float(value))
         case Flag():
             return one._replace(default=bool(value))
-        case Word():
+        case ChoiceInput():
             return one._replace(default=value)
     assert_never(one)
 
 
 def number_of(one: Reading, value: Value) -> float:
     """Return the number that a value of an input stands for."""
-    return one.numbers[value] if isinstance(one, Word) else float(value)
+    return one.numbers[value] if isinstance(one, ChoiceInput) else float(value)
 
 
-def _looked_up(name: str, one: Word, batch: Batch) -> Floats:
+def _looked_up(name: str, one: ChoiceInput, batch: Batch) -> Floats:
     usual = 0.0 if one.default is None else one.numbers[one.default]
     try:
         return batch.lookup(name, one.numbers, usual)

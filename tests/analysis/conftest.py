@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dse.analysis.run_groups import Group
+from dse.analysis.run_groups import RunGroup
 from dse.analysis.runs import Run
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
@@ -36,11 +36,13 @@ class Question:
         asked = replace(problem or self.problem, seed=seed)
         return Run.of(name, asked, trials(points))
 
-    def group(self, name: str, fronts: Sequence[Sequence[tuple[float, float]]], first=0) -> Group:
+    def group(
+        self, name: str, fronts: Sequence[Sequence[tuple[float, float]]], first=0
+    ) -> RunGroup:
         runs = [self.run(f"{name}.{s}", *f, seed=s) for s, f in enumerate(fronts, start=first)]
-        return Group(name, tuple(runs))
+        return RunGroup(name, tuple(runs))
 
-    def chance(self, name: str, rng: np.random.Generator, size: int, first=0) -> Group:
+    def chance(self, name: str, rng: np.random.Generator, size: int, first=0) -> RunGroup:
         """Runs of thirty random points each."""
         return self.group(name, rng.random((size, 30, 2)).tolist(), first)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.analysis.comparison import Asked, compare
+from dse.analysis.comparison import ComparisonOptions, compare
 from dse.analysis.shortfall import shortfalls
 
 BETTER = [[(1 + 0.01 * s, 1)] for s in range(8)]  # about 9 below (4, 4)
@@ -46,7 +46,7 @@ def test_the_difference_is_that_of_the_medians(question) -> None:
 
 def test_fewer_indicators_need_less_correction(question) -> None:
     groups = [question.group("b", BETTER), question.group("w", WORSE)]
-    (claim,) = compare(groups, Asked(indicators=("hypervolume",))).claims
+    (claim,) = compare(groups, ComparisonOptions(indicators=("hypervolume",))).claims
     assert claim.corrected == claim.chance
 
 
@@ -57,7 +57,7 @@ def test_two_studies_are_no_reason_for_a_claim(question) -> None:
 
 def test_studies_without_a_front_rank_behind_all_others(question) -> None:
     empty = question.group("e", [[]] * 8)
-    told = compare([question.group("b", BETTER), empty], Asked(at=1)).claims
+    told = compare([question.group("b", BETTER), empty], ComparisonOptions(at=1)).claims
     assert [claim.better for claim in told] == ["b"] * 4
     assert [claim.difference is None for claim in told] == [False, True, True, True]
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dse.analysis.comparison import Asked, compare
+from dse.analysis.comparison import ComparisonOptions, compare
 from dse.analysis.curves import curves
-from dse.analysis.run_groups import Group, alone
+from dse.analysis.run_groups import RunGroup, alone
 from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
 from dse.core.parameter import Integer
 from dse.core.space import Space
 from dse.errors import StudyError
 
-JOINT = Asked(joint_nadir=True)
+JOINT = ComparisonOptions(joint_nadir=True)
 
 
 @pytest.fixture
@@ -56,20 +56,20 @@ def test_studies_are_compared_at_the_least_that_any_spent(good, poor) -> None:
     ],
 )
 def test_the_budget_may_be_said(good, poor, over, at, volumes) -> None:
-    comparison = compare(alone([good, poor]), Asked(over=over, at=at))
+    comparison = compare(alone([good, poor]), ComparisonOptions(over=over, at=at))
     assert [one.values["hypervolume"] for one in results_of(comparison)] == volumes
 
 
 def test_cost_is_seconds_at_each_studys_price(good, poor) -> None:
     priced = [replace(good, price_per_s=2.0), replace(poor, price_per_s=0.5)]
-    first, second = results_of(compare(alone(priced), Asked(over="cost")))
+    first, second = results_of(compare(alone(priced), ComparisonOptions(over="cost")))
     assert (first.totals["cost"], second.totals["cost"]) == (60.0, 10.0)
     assert (first.values["hypervolume"], second.values["hypervolume"]) == (0.0, 3.0)
 
 
 def test_cost_without_a_price_is_refused_with_how_to_give_one(good, poor) -> None:
     with pytest.raises(StudyError) as caught:
-        compare(alone([replace(good, price_per_s=2.0), poor]), Asked(over="cost"))
+        compare(alone([replace(good, price_per_s=2.0), poor]), ComparisonOptions(over="cost"))
     assert "price" in caught.value.hint
 
 
@@ -185,7 +185,7 @@ def test_what_may_differ_is_not_looked_at(question, made_objective, what, word) 
     own = replace(question.problem, identity=identity("1"))
     good = question.run("good", (1, 1), problem=own)
     other = question.run("other", (1, 1), problem=unlike(own, what, made_objective))
-    assert len(compare(alone([good, other]), Asked(may_differ=[word])).groups) == 2
+    assert len(compare(alone([good, other]), ComparisonOptions(may_differ=[word])).groups) == 2
 
 
 def test_a_space_that_differs_is_told_in_words(question, good, made_objective) -> None:
@@ -252,4 +252,4 @@ def test_nothing_to_compare_is_a_mistake() -> None:
 
 def test_a_group_of_nothing_is_a_mistake() -> None:
     with pytest.raises(StudyError, match="no study to compare"):
-        compare([Group("none", ())])
+        compare([RunGroup("none", ())])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.analysis.indicators import (
-    Progress,
+    HypervolumeCurve,
     counted_in,
     epsilon,
     igd_plus,
@@ -55,19 +55,19 @@ REFERENCE = (4.0, 0.0)
 
 
 def test_the_hypervolume_grows_by_what_each_trial_adds() -> None:
-    progress = Progress.of(problem(), STAIRS, REFERENCE, "measurements")
+    progress = HypervolumeCurve.of(problem(), STAIRS, REFERENCE, "measurements")
     assert progress.hypervolume.tolist() == [3.0, 5.0, 6.0]
 
 
 def test_a_trial_that_cost_no_measurement_counts_as_none() -> None:
     trials = [trial(0, 1, 1), trial(1, 2, 2, measured=0), trial(2, 3, 3, measured=2)]
-    progress = Progress.of(problem(), trials, REFERENCE, counted_in(trials))
+    progress = HypervolumeCurve.of(problem(), trials, REFERENCE, counted_in(trials))
     assert progress.counts.tolist() == [1, 1, 3]
 
 
 def test_trials_count_where_none_cost_a_measurement() -> None:
     trials = [trial(0, 1, 1, measured=0), trial(1, 2, 2, measured=0)]
-    progress = Progress.of(problem(), trials, REFERENCE, counted_in(trials))
+    progress = HypervolumeCurve.of(problem(), trials, REFERENCE, counted_in(trials))
     assert progress.counts.tolist() == [1, 2]
 
 
@@ -77,13 +77,13 @@ def test_failed_trials_spend_and_unfinished_ones_do_not() -> None:
         trial(1, 1, 1, state=State.RUNNING),
         trial(2, 1, 1),
     ]
-    progress = Progress.of(problem(), trials, REFERENCE, "measurements")
+    progress = HypervolumeCurve.of(problem(), trials, REFERENCE, "measurements")
     assert progress.seconds.tolist() == [2.0, 4.0]
     assert progress.hypervolume.tolist() == [0.0, 3.0]
 
 
 def test_without_a_reference_point_the_volume_stays_zero() -> None:
-    progress = Progress.of(problem(), STAIRS, None, "trials")
+    progress = HypervolumeCurve.of(problem(), STAIRS, None, "trials")
     assert progress.hypervolume.tolist() == [0.0, 0.0, 0.0]
 
 
@@ -170,5 +170,5 @@ pairs = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_
 @given(pairs)
 def test_the_hypervolume_never_falls(points: list[tuple[float, float]]) -> None:
     trials = [trial(number, *point) for number, point in enumerate(points)]
-    volumes = Progress.of(problem(), trials, REFERENCE, "trials").hypervolume
+    volumes = HypervolumeCurve.of(problem(), trials, REFERENCE, "trials").hypervolume
     assert (np.diff(volumes) >= -1e-12).all()

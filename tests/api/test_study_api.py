@@ -10,7 +10,7 @@ import pytest
 
 import dse
 from dse import InfeasibleError, Metric, Space, Study, evaluator
-from dse.api.study_document import Asked
+from dse.api.study_document import StudyOptions
 from dse.errors import PluginError, SpecError, SpecErrors, StudyError
 
 SPACE = {"tile": [16, 32, 64, 128], "stages": (1, 6)}
@@ -317,7 +317,9 @@ def test_frames_have_a_row_for_each_design():
 
 
 def test_the_help_names_every_key_of_a_question():
-    assert [key for key in Asked.__annotations__ if f"``{key}``" not in str(Study.__doc__)] == []
+    assert [
+        key for key in StudyOptions.__annotations__ if f"``{key}``" not in str(Study.__doc__)
+    ] == []
 
 
 def test_the_package_is_completed_by_what_it_offers():

@@ -20,7 +20,7 @@ from dse.cli.app import app
 from dse.cli.json_schemas import PUBLISHED, schema
 from dse.errors import DseError
 from dse.registry import names
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 ODD = """
 from pathlib import Path
@@ -169,7 +169,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for study in ("odd", "hopeless", "formulas", "factorial", "ladder"):
             done = CliRunner().invoke(app, ["run", f"{study}.yaml", "-q"])
             assert done.exit_code == 0, done.exception
-        Study.open(folder / "odd.yaml", name="empty")
+        StudyEngine.open(folder / "odd.yaml", name="empty")
         for words in KEPT:
             assert CliRunner().invoke(app, words).exit_code == 0
     return folder

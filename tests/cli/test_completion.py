@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dse.cli.completion import rejoin_words
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 DSE = Path(sys.executable).with_name("dse")
 NAMED = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
@@ -42,7 +42,7 @@ def folder(tmp_path) -> Path:
     (tmp_path / "mine" / "other.yaml").write_text(STUDY)
     (tmp_path / "compose.yaml").write_text("services: {}\n")
     for name, file in (("first", "dse.db"), ("two words", "dse.db"), ("elsewhere", "other.db")):
-        Study.open(tmp_path / "study.yaml", name=name, storage=f"sqlite:///{tmp_path / file}")
+        StudyEngine.open(tmp_path / "study.yaml", name=name, storage=f"sqlite:///{tmp_path / file}")
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import Lines, Panelled
 from dse.storage.sql.storage import SqlStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse.system.terminal_text import is_visible, visible, visible_html, visible_json
 
 ATTACKS = {
@@ -126,7 +126,7 @@ def folder(tmp_path_factory):
         SPACE.replace("WORDS", words).replace("QUESTION", question).replace("SPACE", question)
     )
     storage = SqlStorage(f"sqlite:///{made}/dse.db")
-    Study.open(made / "study.yaml", storage=storage).run(budget=Budget(trials=8))
+    StudyEngine.open(made / "study.yaml", storage=storage).run(budget=Budget(trials=8))
     storage.create(NAME, storage.spec("s"))
     for name in ("s", NAME):
         trials = storage.trials(name)
@@ -230,7 +230,7 @@ def test_a_report_shows_marks_and_runs_nothing(folder, monkeypatch):
 
 
 def test_a_running_study_shows_marks(folder):
-    study = Study.load(NAME, f"sqlite:///{folder}/dse.db")
+    study = StudyEngine.load(NAME, f"sqlite:///{folder}/dse.db")
     file = io.StringIO()
     console = SafeConsole(file=file, force_terminal=True, width=120, height=40)
     panel = StudyPanel(study, Budget(trials=40))

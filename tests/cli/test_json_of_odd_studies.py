@@ -17,7 +17,7 @@ from dse.cli.app import app, main
 from dse.cli.json_schemas import schema
 from dse.cli.options import show_json
 from dse.core.trial import Ask
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 URL = "sqlite:///dse.db"
 
@@ -133,7 +133,7 @@ def test_spaces_that_differ_end_with_exit_code_1(told):
 
 def test_a_trial_that_does_not_follow_from_its_record_is_told_with_both_designs(told):
     with closing(opened_storage(URL)) as storage:
-        space = Study.load("formulas", storage).problem.space
+        space = StudyEngine.load("formulas", storage).problem.space
         designs = space.sample(1, np.random.default_rng(9)).designs()
         storage.add("formulas", designs, Ask(told=6, wanted=1, by="random"))
     proof = told("verify", "formulas", code=1)

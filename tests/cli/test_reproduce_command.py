@@ -14,7 +14,7 @@ from dse.cli.app import app
 from dse.errors import SpecErrors, StudyError
 from dse.schema.study.plan import plan_of
 from dse.services.studies.report import report_text
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -105,7 +105,7 @@ def test_machines_read_claims_as_json(tmp_path):
 def test_a_storage_keeps_what_was_reproduced(tmp_path):
     url = f"sqlite:///{tmp_path}/kept.db"
     reproduce(written(tmp_path, HOLDS), "--storage", url)
-    assert len(Study.load("claims", url).trials) == 4
+    assert len(StudyEngine.load("claims", url).trials) == 4
 
 
 def test_without_a_storage_nothing_is_kept(tmp_path, monkeypatch):
@@ -293,7 +293,7 @@ def test_assumptions_are_turned_to_both_ends_and_what_falls_is_named(tmp_path):
     assert [(one["ours"], one["passes"]) for one in ratio] == [(4.0, True), (16.0, False)]
     in_python = reproduce_in_python(path, assumptions=True)[0].turned
     assert [(one.ours, one.passes) for one in in_python] == [(4.0, True), (16.0, False)]
-    report = report_text(Study.load("claims", url))
+    report = report_text(StudyEngine.load("claims", url))
     assert "What was claimed, and what came out" in report
     assert "over some of the ends (1 of 2)" in report
 

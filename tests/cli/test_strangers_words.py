@@ -14,7 +14,7 @@ from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State, Trial
 from dse.services.doctor.storages import storage_findings
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 runner = CliRunner()
 
@@ -94,7 +94,7 @@ def test_who_mends_his_program_and_does_as_he_is_told_gets_his_front(folder):
     assert runner.invoke(app, ["evaluate", "study.yaml"]).exit_code == 0
     runner.invoke(app, ["studies", "delete", "mine", "--yes"])
     runner.invoke(app, ["run", "study.yaml", "--executor", "serial", "--quiet"])
-    assert len(Study.load("mine", "sqlite:///dse.db").front.trials) > 0
+    assert len(StudyEngine.load("mine", "sqlite:///dse.db").front.trials) > 0
 
 
 @pytest.mark.parametrize("in_file", [True, False])

@@ -7,15 +7,15 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from tests.report.row_writer import csv_by_rows, json_by_rows
 
 STUDIES = ("odd", "hopeless", "formulas", "factorial", "ladder", "empty")
 
 
 @pytest.fixture(params=STUDIES)
-def study(folder, request) -> Study:
-    return Study.load(request.param)
+def study(folder, request) -> StudyEngine:
+    return StudyEngine.load(request.param)
 
 
 def told(*words: str) -> str:

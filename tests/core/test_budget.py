@@ -18,7 +18,7 @@ from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set.blocks import fold_rules
 from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.neighbours import near
-from dse.core.legal_set.relaxed_budget import Budget, linear_of
+from dse.core.legal_set.relaxed_budget import RelaxedBudget, linear_of
 from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Ordinal
 from dse.core.space import Space
@@ -71,7 +71,7 @@ LETTERS = tuple(Ordinal(name=name, values=WIDTHS) for name in "abcde")
 @pytest.mark.parametrize("states", [1, 3, 40, 10_000])
 def test_the_grid_holds_all_that_keeps_the_budget_and_knows_how_much_it_holds(text, states):
     linear = linear_of(LETTERS, parse(text))
-    grid = Budget(linear, states)
+    grid = RelaxedBudget(linear, states)
     graph = Diagram(grid.layers(), grid.order)
     held = set(map(tuple, graph.at(np.arange(graph.count)).tolist()))
     assert {tuple(row) for row in legal_rows(LETTERS, parse(text)).tolist()} <= held
@@ -89,7 +89,7 @@ def test_draws_from_the_grid_are_uniform_over_the_legal_combinations(text):
     part = solve_component((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, (parse(text),))
     rows = legal_rows(part.parameters, parse(text))
     drawn = part.sample(40 * len(rows), np.random.default_rng(SEED))
-    assert isinstance(part.graph, Budget)
+    assert isinstance(part.graph, RelaxedBudget)
     places = {tuple(row): place for place, row in enumerate(rows.tolist())}
     found = np.bincount([places[tuple(row)] for row in drawn.tolist()], minlength=len(rows))
     assert found.sum() == 40 * len(rows)
@@ -183,7 +183,7 @@ def test_draws_with_other_rules_are_uniform(extras):
     part = solve_component((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, rules)
     rows = legal_rows(part.parameters, *rules)
     drawn = part.sample(40 * len(rows), np.random.default_rng(SEED))
-    assert isinstance(part.graph, Budget)
+    assert isinstance(part.graph, RelaxedBudget)
     places = {tuple(row): place for place, row in enumerate(rows.tolist())}
     found = np.bincount([places[tuple(row)] for row in drawn.tolist()], minlength=len(rows))
     assert chisquare(found).pvalue > 1e-3
@@ -220,7 +220,7 @@ def test_neighbours_on_the_grid_are_legal_and_hold_every_single_change(extras):
     row = part.sample(1, np.random.default_rng(SEED))[0]
     found = {tuple(one) for one in near(part, row).tolist()}
     changed = (rows != row).sum(axis=1)
-    assert isinstance(part.graph, Budget)
+    assert isinstance(part.graph, RelaxedBudget)
     assert {tuple(one) for one in rows[changed == 1].tolist()} <= found
     assert found <= {tuple(one) for one in rows[(changed == 1) | (changed == 2)].tolist()}
 
@@ -272,7 +272,7 @@ WHOLE = [
 
 @pytest.mark.parametrize("text", WHOLE)
 def test_a_grid_of_whole_numbers_holds_just_what_keeps_the_budget(text):
-    grid = Budget(linear_of(LETTERS, parse(text)), 10_000)
+    grid = RelaxedBudget(linear_of(LETTERS, parse(text)), 10_000)
     graph = Diagram(grid.layers(), grid.order)
     held = set(map(tuple, graph.at(np.arange(graph.count)).tolist()))
     assert grid.exact
@@ -280,8 +280,8 @@ def test_a_grid_of_whole_numbers_holds_just_what_keeps_the_budget(text):
 
 
 def test_a_grid_of_fractions_claims_nothing_exact():
-    assert not Budget(linear_of(LETTERS, parse(RULES["fractions"])), 10_000).exact
-    assert not Budget(linear_of(LETTERS, parse(RULES["<="])), 3).exact
+    assert not RelaxedBudget(linear_of(LETTERS, parse(RULES["fractions"])), 10_000).exact
+    assert not RelaxedBudget(linear_of(LETTERS, parse(RULES["<="])), 3).exact
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Column
 from dse.core.expressions.expression import Expression, Listed, Lookup, Name, names_in
-from dse.core.expressions.lookup import Places
+from dse.core.expressions.lookup import ValueIndex
 
 VALUES = st.sampled_from(["x", "y", 0, 1, 2.5, 7])
 SOME = st.one_of(st.none(), VALUES)
@@ -87,7 +87,7 @@ def test_a_table_too_wide_for_a_plain_one_is_searched():
 
 
 def test_a_whole_number_is_found_whether_it_is_written_with_a_point_or_not():
-    places = Places((1, 2, 4))
+    places = ValueIndex((1, 2, 4))
     assert places.of(Column(np.array([4.0, 2.0, 3.0]))).tolist() == [2, 1, -1]
 
 

@@ -20,7 +20,7 @@ from dse.errors import DseError
 from dse.registry import check_options, load
 from dse.schema.models import StudySpec
 from dse.schema.study.binding import evaluator_of
-from dse.schema.yaml.source import Source, parse_yaml
+from dse.schema.yaml.source import SourceDocument, parse_yaml
 from dse.schema.yaml.validation import model_of
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ def test_the_long_commands_of_a_page_work_as_written(page, folder):
         assert code == 0, f"{line}\n{told}"
 
 
-def whole(fragment: Source) -> StudySpec:
+def whole(fragment: SourceDocument) -> StudySpec:
     """The study that a fragment is a part of: what the page leaves out is filled in."""
     value = fragment.value
     sections = StudySpec.model_fields.keys() | {"space"}
@@ -123,7 +123,7 @@ def whole(fragment: Source) -> StudySpec:
         "objectives": [{"minimize": "one.thing"}],
         **value,
     }
-    return model_of(StudySpec, Source(fragment.path, filled, None))
+    return model_of(StudySpec, SourceDocument(fragment.path, filled, None))
 
 
 @pytest.mark.parametrize("page", having("yaml"))

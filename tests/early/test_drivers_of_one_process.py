@@ -6,11 +6,11 @@ import dse
 from dse import Metric, Study, evaluator
 from dse.core.design import Design
 from dse.core.trial import Driver, State
-from dse.evaluation.pipeline import Readings
+from dse.evaluation.pipeline import MeasurementCache
 from dse.executors.serial import Serial
 from dse.storage.memory import MemoryStorage
-from dse.study.early_stop_watch import Watch
-from dse.study.history import Ledger
+from dse.study.early_stop_watch import EarlyStopMonitor
+from dse.study.history import TrialHistory
 from dse.study.replay import Replay
 
 HANGS_S = 60.0
@@ -48,10 +48,10 @@ class Slow:
 
 def driver_of(plan, storage):
     """An executor with a watch of its own, and what the driver knows of the study."""
-    ledger = Ledger(storage, "s")
+    ledger = TrialHistory(storage, "s")
     ledger.read()
     executor = Serial(plan.pipeline)
-    executor.on_report = Watch(ledger=ledger, problem=plan.problem, rule=plan.early)
+    executor.on_report = EarlyStopMonitor(ledger=ledger, problem=plan.problem, rule=plan.early)
     return executor
 
 
@@ -70,7 +70,7 @@ def test_a_trial_is_judged_by_the_reports_before_its_own_whatever_another_driver
     for number in (0, 1):
         storage.enter("s", Driver())
         storage.claim("s", [number], number)
-    readings = Readings(study.plan.pipeline)
+    readings = MeasurementCache(study.plan.pipeline)
     first, second = driver_of(study.plan, storage), driver_of(study.plan, Slow(storage))
     first.submit(readings.task(better))
     second.submit(readings.task(worse))

@@ -9,7 +9,7 @@ from dse.core.design import Design
 from dse.core.trial import State
 from dse.errors import EvaluationError
 from dse.evaluation.bound_evaluator import Bound
-from dse.evaluation.pipeline import Pipeline, Readings
+from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.evaluation.reporting import Stopped, listening, report
 from dse.executors.processes import Processes
 from dse.executors.serial import Serial
@@ -177,7 +177,7 @@ def test_what_a_stopped_trial_said_is_no_reading():
     pipeline = trained()
     pipeline.on_report = Ear(stop=3)
     (ended,) = pipeline([TASK])
-    readings = Readings(pipeline)
+    readings = MeasurementCache(pipeline)
     from dse.core.trial import Trial
 
     readings.learn(Trial(number=7, design=TASK.design).finished(ended))

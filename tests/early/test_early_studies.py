@@ -13,7 +13,7 @@ from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.early_stop_watch import KIND, contradiction
 from dse.study.replay import Replay
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: rates
@@ -56,7 +56,7 @@ def written(tmp_path, early=HALVING, executor="serial", objectives=None):
 
 
 def run(path, **options):
-    study = Study.open(path, storage=MemoryStorage())
+    study = StudyEngine.open(path, storage=MemoryStorage())
     study.run(**options)
     return study
 
@@ -108,10 +108,10 @@ def test_the_record_bears_out_every_stop(tmp_path, executor):
 @pytest.mark.slow
 def test_a_study_that_was_interrupted_stops_the_same_trials(tmp_path):
     whole = run(written(tmp_path))
-    parts = Study.open(tmp_path / "study.yaml", storage=MemoryStorage())
+    parts = StudyEngine.open(tmp_path / "study.yaml", storage=MemoryStorage())
     parts.run(budget=Budget(trials=7))
-    Study.load("train", parts.storage).run()
-    again = Study.load("train", parts.storage)
+    StudyEngine.load("train", parts.storage).run()
+    again = StudyEngine.load("train", parts.storage)
     assert [t.state for t in again.trials] == [t.state for t in whole.trials]
     assert [t.metrics for t in again.trials] == [t.metrics for t in whole.trials]
 

@@ -9,8 +9,8 @@ from dse.core.design import Design
 from dse.core.trial import Driver, Outcome, Report, State
 from dse.evaluation.early_stopping import runs
 from dse.storage.memory import MemoryStorage
-from dse.study.early_stop_watch import Watch
-from dse.study.history import Ledger
+from dse.study.early_stop_watch import EarlyStopMonitor
+from dse.study.history import TrialHistory
 from dse.study.replay import Replay
 
 BETTER, WORSE = 0, 1
@@ -49,11 +49,11 @@ class Drivers:
         self.storage.claim("s", [WORSE], 1)
         self.second = self.watch(1)
 
-    def watch(self, worker: int) -> Watch:
-        ledger = Ledger(self.storage, "s")
+    def watch(self, worker: int) -> EarlyStopMonitor:
+        ledger = TrialHistory(self.storage, "s")
         ledger.read()
         problem, rule = self.study.problem, self.study.plan.early
-        return Watch(ledger=ledger, problem=problem, rule=rule, worker=worker)
+        return EarlyStopMonitor(ledger=ledger, problem=problem, rule=rule, worker=worker)
 
     def mismatch(self, outcome: Outcome, worker: int) -> str:
         self.storage.finish("s", {BETTER: Outcome(state=State.DONE, metrics=GOOD)}, worker=0)

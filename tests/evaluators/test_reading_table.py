@@ -9,13 +9,13 @@ import pytest
 
 from dse.core.batch import Batch, Column
 from dse.errors import EvaluationError, SpecError
-from dse_evaluators.reading_table import Flag, Number, Readings, Word, one_of
+from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Readings, one_of
 
 TABLE = {
-    "rows": Number(1, 1024, whole=True),
-    "clock": Number(1, 1e12, "Hz", default=1e9),
+    "rows": NumberInput(1, 1024, whole=True),
+    "clock": NumberInput(1, 1e12, "Hz", default=1e9),
     "flow": one_of(("ws", "os", "is"), "ws"),
-    "wire": Word({"fp16": 2.0, "fp8": 1.0}),
+    "wire": ChoiceInput({"fp16": 2.0, "fp8": 1.0}),
     "overlap": Flag(default=True),
 }
 READINGS = Readings(TABLE)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators.systolic.products import Network
-from dse_evaluators.accelerators.systolic.scalesim import Array, report_counts
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.scalesim import ScaleSimArray, report_counts
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer
@@ -78,8 +78,8 @@ def layer_of(row: dict[str, str]) -> Layer:
 def ours(row: dict[str, str], quantity: str) -> float:
     """What we report of that run."""
     one = np.ones(1)
-    network = Network([layer_of(row)])
-    array = Array(
+    network = UniqueLayers([layer_of(row)])
+    array = ScaleSimArray(
         rows=one * float(row["array_rows"]),
         columns=one * float(row["array_cols"]),
         ifmap_sram_bytes=one * 1024 * float(row["ifmap_sram_kB"]),
@@ -124,5 +124,5 @@ def test_every_run_of_the_reference_is_matched_exactly(file, quantity, rows):
 def test_resnet50_takes_the_cycles_that_scalesim_counts(rows, dataflow, cycles):
     evaluator = Systolic(workload="resnet50", mode="scalesim", rows=rows, cols=rows)
     got = evaluator.evaluate(Batch.of([{"dataflow": dataflow}]))
-    assert sum(Network(WORKLOADS["resnet50"]).counts) == 54
+    assert sum(UniqueLayers(WORKLOADS["resnet50"]).counts) == 54
     assert got.columns["cycles"].tolist() == [cycles]

@@ -15,7 +15,7 @@ import pytest
 from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic import full
 from dse_evaluators.accelerators.systolic.knobs import settings
-from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.totals import Totals
 from dse_evaluators.workloads.layers import Layer
 
@@ -42,7 +42,7 @@ def ours(run: dict[str, str]) -> Totals:
     layer = Layer(name="", **{own: int(run[theirs]) for theirs, own in SIDES.items()})
     design = {"rows": int(run["array_rows"]), "cols": int(run["array_cols"]), "n_m": run["n_m"]}
     knobs = settings(Batch.of([design | {"dram_bandwidth": 1e300}]), {"dataflow": "ws"})
-    return full.totals("ws", Network([layer]), knobs)
+    return full.totals("ws", UniqueLayers([layer]), knobs)
 
 
 def test_every_run_takes_as_many_cycles(runs):

@@ -28,7 +28,7 @@ def written(theirs) -> str:
     return stream.getvalue()
 
 
-def imported(theirs) -> configspace.Imported:
+def imported(theirs) -> configspace.SpaceImport:
     return configspace.read_configspace(written(theirs))
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.interop.found_trials import Found, read_table
+from dse.interop.found_trials import ExternalTrial, read_table
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 TIMED = """
 study: timed
@@ -32,31 +32,33 @@ def taken(path, *found):
 
 
 def test_an_objective_that_is_one_metric_tells_that_metric_in_its_unit(timed):
-    new = taken(timed, Found(values={"a": 1, "b": 2}, objectives=(1.5, 0.25)))
+    new = taken(timed, ExternalTrial(values={"a": 1, "b": 2}, objectives=(1.5, 0.25)))
     assert new.study.trials[0].metrics == {"bench.time": 1.5, "bench.loss": 0.25}
     assert len(new.study.front.trials) == 1
 
 
 def test_a_metric_that_is_told_itself_comes_before_an_objective(timed):
     values = {"a": 1, "b": 2, "bench.time": 1500}
-    new = taken(timed, Found(values=values, units={"bench.time": "us"}, objectives=(9.0, 0.25)))
+    new = taken(
+        timed, ExternalTrial(values=values, units={"bench.time": "us"}, objectives=(9.0, 0.25))
+    )
     assert new.study.trials[0].metrics["bench.time"] == 1.5
 
 
 def test_failures_are_kept_with_their_reason(timed):
-    done = Found(values={"a": 1, "b": 1}, objectives=(1.0, 1.0))
-    failed = Found(values={"a": 2, "b": 1}, state=State.FAILED, reason="out of memory")
-    impossible = Found(values={"a": 3, "b": 1}, state=State.INFEASIBLE, reason="too hot")
+    done = ExternalTrial(values={"a": 1, "b": 1}, objectives=(1.0, 1.0))
+    failed = ExternalTrial(values={"a": 2, "b": 1}, state=State.FAILED, reason="out of memory")
+    impossible = ExternalTrial(values={"a": 3, "b": 1}, state=State.INFEASIBLE, reason="too hot")
     trials = taken(timed, done, failed, impossible).study.trials
     assert [trial.state for trial in trials] == [State.DONE, State.FAILED, State.INFEASIBLE]
     assert [trial.fault.reason for trial in trials[1:]] == ["out of memory", "too hot"]
 
 
 def test_why_trials_are_left_out_is_counted(timed):
-    good = Found(values={"a": 1, "b": 1}, objectives=(1.0, 1.0))
-    running = Found(values={"a": 2, "b": 1}, state=State.PENDING)
-    strange = Found(values={"depth": 3}, objectives=(1.0, 1.0))
-    silent = Found(values={"a": 3, "b": 1})
+    good = ExternalTrial(values={"a": 1, "b": 1}, objectives=(1.0, 1.0))
+    running = ExternalTrial(values={"a": 2, "b": 1}, state=State.PENDING)
+    strange = ExternalTrial(values={"depth": 3}, objectives=(1.0, 1.0))
+    silent = ExternalTrial(values={"a": 3, "b": 1})
     new = taken(timed, good, good, running, strange, silent)
     assert new.left_out == {
         "its design was there before": 1,
@@ -67,23 +69,23 @@ def test_why_trials_are_left_out_is_counted(timed):
 
 
 def test_a_number_may_be_a_text_or_a_float(timed):
-    texts = Found(values={"a": 2.0, "b": 1}, objectives=(1.0, 1.0))
+    texts = ExternalTrial(values={"a": 2.0, "b": 1}, objectives=(1.0, 1.0))
     assert dict(taken(timed, texts).study.trials[0].design) == {"a": 2, "b": 1}
 
 
 def test_a_design_that_lacks_a_parameter_is_outside(timed):
-    new = taken(timed, Found(values={"a": 1}, objectives=(1.0, 1.0)))
+    new = taken(timed, ExternalTrial(values={"a": 1}, objectives=(1.0, 1.0)))
     assert (new.inside, new.outside) == (0, 1)
     assert new.study.front.trials == ()
 
 
 def test_a_study_that_exists_is_not_begun_again(timed):
     storage = MemoryStorage()
-    found = [Found(values={"a": 1, "b": 1}, objectives=(1.0, 1.0))]
+    found = [ExternalTrial(values={"a": 1, "b": 1}, objectives=(1.0, 1.0))]
     begun(timed, found, source="elsewhere", storage=storage)
     with pytest.raises(StudyError, match="there is a study 'timed' already"):
         begun(timed, found, source="elsewhere", storage=storage)
-    assert len(Study.load("timed", storage).trials) == 1
+    assert len(StudyEngine.load("timed", storage).trials) == 1
 
 
 def test_nothing_to_take_begins_nothing(timed):

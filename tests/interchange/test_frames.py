@@ -12,15 +12,15 @@ from dse.interop.found_trials import of_frame
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 
 
 @pytest.fixture
-def study(study_file) -> Study:
-    study = Study.open(study_file, storage=MemoryStorage())
+def study(study_file) -> StudyEngine:
+    study = StudyEngine.open(study_file, storage=MemoryStorage())
     study.run(budget=Budget(trials=12))
     return study
 
@@ -51,7 +51,7 @@ def test_columns_have_the_types_of_their_values(study):
 
 
 def test_frames_of_studies_with_failures_and_without_go_together(study, study_file):
-    begun = Study.open(study_file, storage=MemoryStorage(), name="none yet")
+    begun = StudyEngine.open(study_file, storage=MemoryStorage(), name="none yet")
     schema = to_polars(begun).schema
     assert (schema["state"], schema["fault"]) == (polars.String, polars.String)
     assert to_polars(study).schema["fault"] == polars.String
@@ -65,7 +65,7 @@ def test_a_parameter_that_is_not_there_is_empty(study):
 
 @pytest.mark.parametrize("frame_of", [to_pandas, to_polars])
 def test_a_study_of_no_trials_is_an_empty_frame(study_file, frame_of):
-    empty = Study.open(study_file, storage=MemoryStorage())
+    empty = StudyEngine.open(study_file, storage=MemoryStorage())
     assert len(frame_of(empty)) == 0
     assert "cost.energy" in frame_of(empty).columns
 

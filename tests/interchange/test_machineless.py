@@ -13,9 +13,9 @@ from dse.core.trial import Driver, Event, Outcome, State
 from dse.interop.archive import archive as portable
 from dse.interop.archive.record import Record
 from dse.schema.study.budget import Budget
-from dse.services.studies.anonymize import Names
+from dse.services.studies.anonymize import Pseudonyms
 from dse.storage.sql.storage import SqlStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 HOST, USER = "wolf7.example", "annabella"
 STUDY = """
@@ -61,7 +61,7 @@ def made(home):
     with pytest.MonkeyPatch.context() as patch:
         at(patch, home, project)
         url = f"sqlite:///{project}/dse.db"
-        study = Study.open("study.yaml", storage=url)
+        study = StudyEngine.open("study.yaml", storage=url)
         study.run(budget=Budget(trials=4))
         storage = study.storage
         design = storage.trials("s")[0].design
@@ -172,7 +172,7 @@ def test_elsewhere_it_fits_that_machine_and_runs(home, made, monkeypatch, tmp_pa
     (files / "bench.py").write_text((made / "bench.py").read_text())
     words = ["--storage", "sqlite:///theirs.db"]
     dse("studies", "import", str(tmp_path / "s.jsonl"), "--folder", str(files), "--trust", *words)
-    study = Study.load("s", "sqlite:///theirs.db")
+    study = StudyEngine.load("s", "sqlite:///theirs.db")
     study.check_unchanged()
     told = json.dumps(study.storage.spec("s"))
     assert str(home) not in told
@@ -185,7 +185,7 @@ def test_elsewhere_it_fits_that_machine_and_runs(home, made, monkeypatch, tmp_pa
 
 
 def test_names_replace_whole_parts_of_paths():
-    names = Names(
+    names = Pseudonyms(
         folders={"/home/ann": "H", "/home/ann/p": "P"},
         users={"ann": "U"},
         hosts={"wolf": "M", "wolf 1 2": "M"},

@@ -14,7 +14,7 @@ from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.proposers import CARRIED
 from dse.study.replay import Replay
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def storage() -> MemoryStorage:
 
 
 def run(path, storage, name, seed, trials=8) -> Record:
-    Study.open(path, name=name, storage=storage, seed=seed).run(budget=Budget(trials=trials))
+    StudyEngine.open(path, name=name, storage=storage, seed=seed).run(budget=Budget(trials=trials))
     return Record.of(storage, name)
 
 
@@ -73,10 +73,10 @@ def test_what_was_merged_costs_nothing_and_goes_on_with_its_whole_budget(study_f
     one, other = run(study_file, storage, "one", 1), run(study_file, storage, "other", 2)
     record = put_together(one, other).record
     restore(record, storage, trusted=True)
-    study = Study.load("both", storage)
+    study = StudyEngine.load("both", storage)
     assert study.carried == len(record.trials)
     study.run(budget=Budget(trials=5))
-    assert Replay(Study.load("both", storage)).proof().whole
+    assert Replay(StudyEngine.load("both", storage)).proof().whole
     added = study.trials[len(record.trials) :]
     assert len(added) == 5
     assert not {t.design for t in added} & {t.design for t in record.trials}
@@ -86,8 +86,8 @@ def test_what_was_merged_costs_nothing_and_goes_on_with_its_whole_budget(study_f
 def test_the_front_of_both_is_the_front_of_their_fronts(study_file, storage):
     one, other = run(study_file, storage, "one", 1), run(study_file, storage, "other", 2)
     restore(put_together(one, other).record, storage)
-    front = {trial.design for trial in Study.load("both", storage).front.trials}
-    fronts = [Study.load(name, storage).front.trials for name in ("one", "other")]
+    front = {trial.design for trial in StudyEngine.load("both", storage).front.trials}
+    fronts = [StudyEngine.load(name, storage).front.trials for name in ("one", "other")]
     assert front <= {trial.design for trials in fronts for trial in trials}
 
 

@@ -17,7 +17,7 @@ optuna = pytest.importorskip("optuna")
 d = optuna.distributions
 
 
-def imported(**theirs) -> exchange.Imported:
+def imported(**theirs) -> exchange.SpaceImport:
     return exchange.read_distributions(
         json.dumps({name: d.distribution_to_json(one) for name, one in theirs.items()})
     )

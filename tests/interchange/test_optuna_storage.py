@@ -8,7 +8,7 @@ from dse.interop.optuna.storage import read_study, write_study
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -17,8 +17,8 @@ GOALS = ["minimize", "minimize", "maximize"]
 
 
 @pytest.fixture
-def study(study_file) -> Study:
-    study = Study.open(study_file, storage=MemoryStorage())
+def study(study_file) -> StudyEngine:
+    study = StudyEngine.open(study_file, storage=MemoryStorage())
     study.run(budget=Budget(trials=12))
     return study
 

@@ -16,7 +16,7 @@ from dse.interop.archive.stream import Stream, open_stream
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.storage.sql.storage import SqlStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 FORMS = ("jsonl", "parquet")
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
@@ -42,10 +42,10 @@ def elsewhere(request, tmp_path):
 def test_a_study_that_was_carried_ends_where_one_that_stayed_does(
     tmp_path, study_file, elsewhere, form
 ):
-    twin = Study.open(study_file, storage=MemoryStorage())
+    twin = StudyEngine.open(study_file, storage=MemoryStorage())
     twin.run(budget=Budget(trials=11))
     twin.run()
-    begun = Study.open(study_file, storage=f"sqlite:///{tmp_path}/here.db")
+    begun = StudyEngine.open(study_file, storage=f"sqlite:///{tmp_path}/here.db")
     begun.run(budget=Budget(trials=11))
     portable.write(Record.of(begun.storage, "carry"), tmp_path / f"study.{form}")
     begun.storage.close()
@@ -55,7 +55,7 @@ def test_a_study_that_was_carried_ends_where_one_that_stayed_does(
         name="carried-here",
         trusted=True,
     )
-    carried = Study.load("carried-here", elsewhere)
+    carried = StudyEngine.load("carried-here", elsewhere)
     carried.run()
     assert [t.design for t in carried.trials] == [t.design for t in twin.trials]
     assert [t.metrics for t in carried.finished] == [t.metrics for t in twin.finished]
@@ -64,7 +64,7 @@ def test_a_study_that_was_carried_ends_where_one_that_stayed_does(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_study_that_is_exported_again_is_the_same_file(tmp_path, study_file, form):
-    study = Study.open(study_file, storage=MemoryStorage())
+    study = StudyEngine.open(study_file, storage=MemoryStorage())
     study.run(budget=Budget(trials=5))
     record = Record.of(study.storage, "carry")
     portable.write(record, tmp_path / f"once.{form}")
@@ -76,7 +76,7 @@ def test_a_study_that_is_exported_again_is_the_same_file(tmp_path, study_file, f
 
 
 def test_a_file_is_a_study_without_any_storage_of_its_own(tmp_path, study_file):
-    study = Study.open(study_file, storage=MemoryStorage())
+    study = StudyEngine.open(study_file, storage=MemoryStorage())
     study.run(budget=Budget(trials=5))
     portable.write(Record.of(study.storage, "carry"), tmp_path / "study.jsonl")
     record = portable.read_archive(tmp_path / "study.jsonl")
@@ -86,7 +86,7 @@ def test_a_file_is_a_study_without_any_storage_of_its_own(tmp_path, study_file):
 
 
 def test_the_first_line_tells_units_and_goals(tmp_path, study_file):
-    study = Study.open(study_file, storage=MemoryStorage())
+    study = StudyEngine.open(study_file, storage=MemoryStorage())
     told = about(study.problem)
     assert told["objectives"][1] == {
         "expression": "cost.error * clock",

@@ -12,8 +12,8 @@ from dse.core.pareto import ParetoSet
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import EVERY_S, Lines
-from dse.services.progress.watch import CLOUD, Watch
-from dse.study.study import Study
+from dse.services.progress.watch import CLOUD, ProgressTracker
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -54,20 +54,20 @@ class Clock:
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
-def study(request, tmp_path_factory) -> Study:
+def study(request, tmp_path_factory) -> StudyEngine:
     folder = tmp_path_factory.mktemp("panel")
     (folder / "space.yaml").write_text(SPACE)
     asked = "\n".join(f"  {line}" for line in OBJECTIVES[: request.param])
     text = STUDY.replace("OBJECTIVES", asked)
     (folder / "study.yaml").write_text(text)
-    return Study.open(folder / "study.yaml", storage="memory://")
+    return StudyEngine.open(folder / "study.yaml", storage="memory://")
 
 
 @pytest.fixture
 def run(study):
     """The panel of the study, its clock, and the trials as they came."""
     clock, trials = Clock(), []
-    again = Study.open(study.plan.path, storage="memory://")
+    again = StudyEngine.open(study.plan.path, storage="memory://")
     panel = StudyPanel(again, Budget(trials=60), clock=clock)
 
     def finished(trial):
@@ -108,7 +108,7 @@ def test_it_tells_how_far_how_good_and_what_is_drawn(run, width) -> None:
 
 
 def test_counts_are_those_of_the_record(run) -> None:
-    watch = Watch(run.study.problem, run.study.finished)
+    watch = ProgressTracker(run.study.problem, run.study.finished)
     front = ParetoSet.of(run.study.problem, run.study.finished)
     assert watch.ended == 60
     assert len(watch.front) == len(front.trials)
@@ -120,7 +120,7 @@ def test_counts_are_those_of_the_record(run) -> None:
 
 
 def test_it_makes_no_difference_in_how_many_looks_trials_are_seen(run) -> None:
-    slowly = Watch(run.study.problem)
+    slowly = ProgressTracker(run.study.problem)
     for trial in run.trials:
         slowly.finished(trial)
         slowly.catch_up(finally_=True)
@@ -143,13 +143,13 @@ def test_the_front_is_told_from_others_without_colours(run) -> None:
 
 
 def test_a_trial_without_any_answer_before_is_no_trouble(study) -> None:
-    panel = StudyPanel(Study.open(study.plan.path, storage="memory://"), Budget(trials=60))
+    panel = StudyPanel(StudyEngine.open(study.plan.path, storage="memory://"), Budget(trials=60))
     panel.look()
     assert "no design is within all limits yet" in printed(panel, 80)
 
 
 def test_of_very_many_answers_a_bounded_number_is_remembered(run) -> None:
-    watch = Watch(run.study.problem)
+    watch = ProgressTracker(run.study.problem)
     for _ in range(1000):
         for trial in run.trials:
             watch.finished(trial)
@@ -159,7 +159,7 @@ def test_of_very_many_answers_a_bounded_number_is_remembered(run) -> None:
 
 
 def test_a_trial_costs_the_loop_next_to_nothing(run) -> None:
-    watch, trial = Watch(run.study.problem), run.trials[0]
+    watch, trial = ProgressTracker(run.study.problem), run.trials[0]
     calls: list[str] = []
     sys.setprofile(lambda _frame, event, _: calls.append(event))
     try:
@@ -185,7 +185,7 @@ def test_a_stream_that_is_no_terminal_gets_a_line_now_and_then(run) -> None:
 
 
 def test_the_best_of_one_objective_falls_step_by_step(run) -> None:
-    watch = Watch(run.study.problem, run.study.finished)
+    watch = ProgressTracker(run.study.problem, run.study.finished)
     assert (np.diff(watch.steps[:, 1]) < 0).all()
     assert (np.diff(watch.steps[:, 0]) > 0).all()
     assert len(watch.steps) == 0 or watch.steps[-1, 1] == watch.front.min()

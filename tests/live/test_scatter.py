@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dse.core.expressions.parser import parse
 from dse.core.objective import Objective
-from dse.services.progress.axes import Axis, axis_of
+from dse.services.progress.axes import PlotAxis, axis_of
 from dse.services.progress.scatter import Scatter, cells
 
 NOTHING = np.zeros((0, 2))
@@ -27,7 +27,7 @@ def drawn(scatter: Scatter, *, width: int = 30, unicode: bool = True) -> list[st
 
 
 def square(bright=NOTHING, faint=NOTHING, **options) -> Scatter:
-    x, y = Axis(name="cost", low=0, high=10), Axis(name="quality", low=0, high=1)
+    x, y = PlotAxis(name="cost", low=0, high=10), PlotAxis(name="quality", low=0, high=1)
     return Scatter(x=x, y=y, faint=faint, bright=bright, rows=4, **options)
 
 
@@ -94,8 +94,8 @@ def test_no_line_is_wider_than_the_terminal(width) -> None:
 
 
 def test_ends_and_titles_stand_at_the_axes() -> None:
-    x = Axis(name="chip.energy", low=1e-6, high=2e-3, unit="J", aim="less is better", log=True)
-    y = Axis(name="quality", low=0.5, high=1.0, aim="more is better")
+    x = PlotAxis(name="chip.energy", low=1e-6, high=2e-3, unit="J", aim="less is better", log=True)
+    y = PlotAxis(name="quality", low=0.5, high=1.0, aim="more is better")
     lines = drawn(Scatter(x=x, y=y, faint=NOTHING, bright=NOTHING, rows=3), width=70)
     assert lines[0].strip() == "quality (more is better)"
     assert lines[-1].split() == [

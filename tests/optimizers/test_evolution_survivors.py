@@ -9,10 +9,10 @@ from dse.optimizers.ctaea import TwoArchives
 from dse.optimizers.evolutionary.constrained_ranks import Ranked
 from dse.optimizers.evolutionary.evolution import Pool
 from dse.optimizers.evolutionary.reference_directions import directions_of
-from dse.optimizers.moead import Neighbours
+from dse.optimizers.moead import MOEADSelection
 from dse.optimizers.nsga2 import by_rank_and_crowding
 from dse.optimizers.nsga3 import Niches
-from dse.optimizers.rvea import Angles
+from dse.optimizers.rvea import APDSelection
 from dse.optimizers.sms_emoa import by_contribution
 
 SIZE = 12
@@ -20,10 +20,10 @@ DIRECTIONS = directions_of(3, SIZE, "das-dennis")
 METHODS = {
     "age-moea2": lambda: Ranked(by_shape, SIZE),
     "ctaea": lambda: TwoArchives(DIRECTIONS),
-    "moead": lambda: Neighbours(DIRECTIONS, 4),
+    "moead": lambda: MOEADSelection(DIRECTIONS, 4),
     "nsga2": lambda: Ranked(by_rank_and_crowding, SIZE),
     "nsga3": lambda: Ranked(Niches(3, SIZE, "das-dennis"), SIZE),
-    "rvea": lambda: Ranked(Angles(3, SIZE, kind="das-dennis", trials=100), SIZE),
+    "rvea": lambda: Ranked(APDSelection(3, SIZE, kind="das-dennis", trials=100), SIZE),
     "sms-emoa": lambda: Ranked(by_contribution, SIZE),
 }
 TINY_UNITS = np.array([1.0, 2.0**-40, 2.0**30])
@@ -111,7 +111,7 @@ def test_the_diverse_archive_keeps_some_beyond_the_limits():
 
 
 def test_a_direction_is_held_by_who_is_less_outside():
-    survival = Neighbours(DIRECTIONS, len(DIRECTIONS))
+    survival = MOEADSelection(DIRECTIONS, len(DIRECTIONS))
     stay = _survivors(survival, _pool(count=20, outside=range(19)))
     assert stay == [19]
 
@@ -136,7 +136,7 @@ def test_each_direction_keeps_one_where_it_has_one():
 def test_the_angle_counts_more_the_later_it_is(told, kept):
     """Of two beside one direction the nearer to the ideal comes first, later the better aimed."""
     losses = np.array([[0.55, 0.55], [0.56, 0.45], [0.0, 1.0], [1.0, 0.0]])
-    select = Angles(2, 3, kind="das-dennis", trials=100)
+    select = APDSelection(2, 3, kind="das-dennis", trials=100)
     rows, _ = select(losses, 3, told=told, rng=np.random.default_rng(0))
     assert sorted(rows.tolist()) == [kept, 2, 3]
 

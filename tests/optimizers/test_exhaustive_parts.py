@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dse.optimizers.exact.running_front import Found, found_in
+from dse.optimizers.exact.running_front import RunningFront, found_in
 from dse.testing.known import beaten
 
 losses = arrays(float, st.tuples(st.integers(1, 60), st.just(3)), elements=st.integers(0, 4))
@@ -35,7 +35,7 @@ def test_two_parts_hold_the_front_and_of_equals_the_first(rows, cut):
 @given(losses)
 def test_nothing_joined_changes_nothing(rows):
     found = part(rows, 0, len(rows), np.zeros((0, 3)))
-    assert Found.nothing(3).joined(found).places.tolist() == found.places.tolist()
+    assert RunningFront.nothing(3).joined(found).places.tolist() == found.places.tolist()
 
 
 def test_where_no_design_keeps_the_limits_the_one_that_breaks_them_least_is_known():

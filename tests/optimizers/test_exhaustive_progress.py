@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from dse.errors import StudyError
-from dse.optimizers.exact.checkpoint import Checkpoint, Progress
+from dse.optimizers.exact.checkpoint import Checkpoint, EnumerationProgress
 from dse.optimizers.exact.exact_front import exact_front
-from dse.optimizers.exact.running_front import Found
+from dse.optimizers.exact.running_front import RunningFront
 from dse.testing.problems import tiny_codesign
 
-PROGRESS = Progress(
-    found=Found(losses=np.array([[0.1, 1e300], [1 / 3, -0.0]]), places=np.array([3, 9]), total=20),
+PROGRESS = EnumerationProgress(
+    found=RunningFront(
+        losses=np.array([[0.1, 1e300], [1 / 3, -0.0]]), places=np.array([3, 9]), total=20
+    ),
     done=frozenset({0, 10}),
 )
 

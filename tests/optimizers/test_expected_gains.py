@@ -9,15 +9,15 @@ from dse.core.pareto import hypervolume
 from dse.optimizers.bayesian.box_decomposition import open_boxes
 from dse.optimizers.bayesian.expected_improvement import Archive, expected_gains
 from dse.optimizers.bayesian.metric_model import Prediction
-from dse.optimizers.bayesian.output_transform import Warp
+from dse.optimizers.bayesian.output_transform import OutputTransform
 
-PLAIN = Warp(kind="plain", sign=1, centre=0.0, width=1.0)
-LOG = Warp(kind="log", sign=1, centre=0.2, width=0.5)
-DOWN = Warp(kind="log", sign=-1, centre=-0.2, width=0.5)
-RATE = Warp(kind="logit", sign=-1, centre=-1.0, width=0.8)
+PLAIN = OutputTransform(kind="plain", sign=1, centre=0.0, width=1.0)
+LOG = OutputTransform(kind="log", sign=1, centre=0.2, width=0.5)
+DOWN = OutputTransform(kind="log", sign=-1, centre=-0.2, width=0.5)
+RATE = OutputTransform(kind="logit", sign=-1, centre=-1.0, width=0.8)
 
 
-def believed(warp: Warp, means: list[float], deviations: list[float]) -> Prediction:
+def believed(warp: OutputTransform, means: list[float], deviations: list[float]) -> Prediction:
     return Prediction(means=np.array(means), deviations=np.array(deviations), warp=warp)
 
 
@@ -46,7 +46,7 @@ def archive_of(learnt: list[list[float]], known: list[list[float]], columns: int
 @pytest.mark.parametrize("warp", [PLAIN, LOG, DOWN, RATE])
 @pytest.mark.parametrize("threshold", [-0.6, -0.2, 0.3, 1.4])
 def test_the_expected_improvement_is_the_integral_of_the_distribution(
-    warp: Warp, threshold: float
+    warp: OutputTransform, threshold: float
 ) -> None:
     belief = believed(warp, [0.3], [0.7])
     below = quad(lambda z: belief.below(np.array([z]))[0, 0], -30, threshold, limit=400)[0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.optimizers.evolutionary.front_shape import Shape
+from dse.optimizers.evolutionary.front_shape import FrontShape
 
 
 def _front(power, count=60, objectives=3):
@@ -14,24 +14,24 @@ def _front(power, count=60, objectives=3):
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 4.0])
 def test_the_power_of_a_front_is_found(power):
-    assert Shape.of(_front(power)).power == pytest.approx(power, rel=0.02)
+    assert FrontShape.of(_front(power)).power == pytest.approx(power, rel=0.02)
 
 
 def test_ideal_and_spans_are_those_of_the_plane_through_the_ends():
-    shape = Shape.of(_front(2.0) * [1.0, 10.0, 0.1] + [5.0, 0.0, -1.0])
+    shape = FrontShape.of(_front(2.0) * [1.0, 10.0, 0.1] + [5.0, 0.0, -1.0])
     assert shape.ideal == pytest.approx([5.0, 0.0, -1.0])
     assert shape.spans == pytest.approx([1.0, 10.0, 0.1])
 
 
 def test_the_ends_are_worth_most_and_the_crowded_least():
     angles = np.radians([0, 20, 40, 41, 70, 90])
-    scores = Shape.of(front := np.column_stack([np.cos(angles), np.sin(angles)])).spread(front)
+    scores = FrontShape.of(front := np.column_stack([np.cos(angles), np.sin(angles)])).spread(front)
     assert np.isinf(scores[[0, 5]]).all()
     assert int(np.argmin(scores)) in (2, 3)
 
 
 def test_the_nearer_to_the_ideal_the_better():
-    near = Shape.of(_front(2.0)).nearness(np.array([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]))
+    near = FrontShape.of(_front(2.0)).nearness(np.array([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]))
     assert near == pytest.approx([3**-0.5, 12**-0.5], rel=0.02)
 
 
@@ -46,6 +46,6 @@ def test_the_nearer_to_the_ideal_the_better():
     ],
 )
 def test_a_front_without_much_shape_has_scores_too(front):
-    shape = Shape.of(front)
+    shape = FrontShape.of(front)
     assert not np.isnan(shape.spread(front)).any()
     assert not np.isnan(shape.nearness(front)).any()

@@ -16,7 +16,7 @@ from dse.core.space import Space
 from dse.core.trial import State, Trial
 from dse.errors import PluginError, SpecErrors
 from dse.evaluation.bound_evaluator import Bound
-from dse.evaluation.pipeline import Pipeline, Readings
+from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.executors.serial import Serial
 from dse.optimizers.multi_fidelity import Ladder
 from dse.optimizers.sobol import Sobol
@@ -26,7 +26,7 @@ from dse.schema.study.fidelities import stages_of
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.budget import Bounds
-from dse.study.history import Ledger
+from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop
 from dse.testing.optimizer_contract import FiniteOptimizerContract
@@ -94,11 +94,11 @@ def looped(problem, pipeline, storage, measurements, optimizer=Ladder):
     with Lease(storage, "s") as lease:
         Loop(
             space=problem.space,
-            ledger=Ledger(storage, "s"),
+            ledger=TrialHistory(storage, "s"),
             lease=lease,
             optimizer=optimizer(problem),
             executor=Serial(pipeline),
-            readings=Readings(pipeline),
+            readings=MeasurementCache(pipeline),
             bounds=Bounds(measurements=measurements),
             stages=stages_of(pipeline.bound, pipeline.sources, problem.ladders),
         ).run()

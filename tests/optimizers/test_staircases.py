@@ -10,8 +10,8 @@ from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.space import Space
 from dse.optimizers.bayesian import conditional_fronts as staircases
-from dse.optimizers.bayesian.conditional_fronts import Staircases
-from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.testing.known import enumerated
 
 SPACE = Space(
@@ -56,7 +56,7 @@ def parts():
 
 def found(problem, batch):
     """The staircases of a batch's parts, as their designs and losses."""
-    stairs = Staircases(problem, Roles(problem=problem)).wholes(batch)
+    stairs = ConditionalFronts(problem, MeasuredSplit(problem=problem)).wholes(batch)
     return [(one.designs.designs(), one.losses.tolist()) for one in stairs]
 
 
@@ -89,7 +89,7 @@ def test_a_staircase_depends_on_the_measured_part_alone(problem, parts, monkeypa
 def test_a_guess_depends_on_the_parts_at_hand_and_on_nothing_before(problem, parts, monkeypatch):
     monkeypatch.setattr(staircases, "LISTED", 10)
     monkeypatch.setattr(staircases, "_PROBES", 1)  # so that parts are easily taken for equal
-    fresh, used = (Staircases(problem, Roles(problem=problem)) for _ in range(2))
+    fresh, used = (ConditionalFronts(problem, MeasuredSplit(problem=problem)) for _ in range(2))
     for row in (2, 1, 0):
         used.guessed(parts.take(np.array([row])))
     (one, places), (other, same) = fresh.guessed(parts), used.guessed(parts)

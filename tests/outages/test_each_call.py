@@ -24,7 +24,7 @@ from dse.storage.sql.storage import SqlStorage
 from dse.study import study as engine
 from dse.study.budget import Bounds
 from dse.study.replay import Replay
-from dse.study.run import Run
+from dse.study.run import StudyRun
 from dse.testing.faulty_storage import FaultyStorage, Mishap
 
 MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
@@ -84,7 +84,7 @@ def undisturbed(plan: Plan) -> Ended:
 
 def run_by(plan: Plan, storage: Storage, **options: Any) -> None:
     """One driver's run."""
-    Run(
+    StudyRun(
         plan=plan,
         storage=storage,
         name="s",
@@ -111,7 +111,7 @@ def record_of(storage: Storage) -> dict[str, Any]:
 
 def run_serially(plan: Plan, mishaps: Mapping[int, Mishap], times: int = 1) -> Ended:
     storage = MemoryStorage()
-    engine.Study.of(plan, storage=storage)
+    engine.StudyEngine.of(plan, storage=storage)
     faulty = FaultyStorage(storage=storage, mishaps=mishaps, times=times, hang_s=HANG_S)
     RUNS.clear()
     run_by(plan, faulty)
@@ -120,7 +120,7 @@ def run_serially(plan: Plan, mishaps: Mapping[int, Mishap], times: int = 1) -> E
 
 def check_three(plan: Plan, storage: Storage, mishaps: Mapping[int, Mishap]) -> None:
     """Three drivers, the first of which has mishaps: the record is whole, and proved."""
-    study = engine.Study.of(plan, storage=storage)
+    study = engine.StudyEngine.of(plan, storage=storage)
     RUNS.clear()
     faulty = FaultyStorage(storage=storage, mishaps=mishaps, hang_s=HANG_S)
     others = [Thread(target=run_by, args=(plan, storage)) for _ in range(2)]
@@ -176,7 +176,7 @@ def test_what_a_run_measured_and_could_not_store_the_next_one_stores(
     plan, undisturbed, state, kind
 ):
     storage, first = MemoryStorage(), undisturbed.calls.index(kind)
-    engine.Study.of(plan, storage=storage)
+    engine.StudyEngine.of(plan, storage=storage)
     RUNS.clear()
     away = FaultyStorage(storage=storage, mishaps=dict.fromkeys(range(first, 10_000), "fails"))
     with pytest.raises(OutageError, match="did not get through"):
@@ -189,7 +189,7 @@ def test_what_a_run_measured_and_could_not_store_the_next_one_stores(
     assert undisturbed.runs == RUNS
     assert [replace(t, worker=0) for t in after["trials"]] == before["trials"]
     assert (after["order"], after["attempts"]) == (before["order"], before["attempts"])
-    assert Replay(engine.Study.load("s", storage, objects=plan.objects)).proof().whole
+    assert Replay(engine.StudyEngine.load("s", storage, objects=plan.objects)).proof().whole
     assert not list(state.glob("*"))
     spooled = ["stored 1 outcomes that could not be stored before"]
     assert said == ([] if kind == "claim" else spooled)

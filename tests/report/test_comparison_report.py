@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dse.analysis.comparison import Asked, compare
-from dse.analysis.run_groups import Group, alone
+from dse.analysis.comparison import ComparisonOptions, compare
+from dse.analysis.run_groups import RunGroup, alone
 from dse.analysis.runs import Run
 from dse.report.figures.attainment import attainment_figures
 from dse.report.figures.curves import _falls_far
@@ -34,14 +34,14 @@ def singles(made_up, asked):
     )
 
 
-def group(name: str, problem, trials, size: int, shift: float) -> Group:
+def group(name: str, problem, trials, size: int, shift: float) -> RunGroup:
     """Runs of the trials in another order each, with the losses moved."""
     rng = np.random.default_rng(4)
     runs = [
         Run.of(f"{name}.{seed}", replace(problem, seed=seed), rng.permutation(np.array(trials)))
         for seed in range(size)
     ]
-    return Group(name, tuple(replace(run, losses=run.losses * (1 + shift)) for run in runs))
+    return RunGroup(name, tuple(replace(run, losses=run.losses * (1 + shift)) for run in runs))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def groups(made_up, asked):
             group("better", two, made_up.trials[:60], 9, 0.0),
             group("worse", two, made_up.trials[:60], 9, 0.3),
         ],
-        Asked(at=40),
+        ComparisonOptions(at=40),
     )
 
 
@@ -97,7 +97,8 @@ def test_a_claim_is_a_sentence_with_its_numbers(groups) -> None:
 
 def test_the_better_one_leads_the_sentence_whatever_the_order(groups) -> None:
     turned = compare(
-        [Group(g.name, tuple(c.run for c in cs)) for g, cs in _pairs(groups)][::-1], Asked(at=40)
+        [RunGroup(g.name, tuple(c.run for c in cs)) for g, cs in _pairs(groups)][::-1],
+        ComparisonOptions(at=40),
     )
     assert sorted(verdicts(turned)) == sorted(verdicts(groups))
 

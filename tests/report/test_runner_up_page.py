@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from dse.analysis.runner_up import Breakdown, Part, duels
+from dse.analysis.runner_up import Breakdown, MetricContrast, duels
 from dse.core.metric import Metric
 from dse.core.problem import Source
 from dse.report.html.runner_up import duel_words, duels_html
-from dse.report.html.study_page import Beside, report_html
+from dse.report.html.study_page import ReportSections, report_html
 
 
 def with_energy_parts(problem, first: str = "leak", second: str = "switch"):
@@ -21,10 +21,10 @@ def with_energy_parts(problem, first: str = "leak", second: str = "switch"):
         for name in names
     }
     parts = (
-        Part(metric=names[0], winner=1e-3, rival=3e-3),
-        Part(metric=names[1], winner=1, rival=1),
+        MetricContrast(metric=names[0], winner=1e-3, rival=3e-3),
+        MetricContrast(metric=names[1], winner=1, rival=1),
     )
-    total = Part(metric="chip.energy", winner=1.001, rival=1.003)
+    total = MetricContrast(metric="chip.energy", winner=1.001, rival=1.003)
     return replace(problem, sources={**problem.sources, **metrics}), Breakdown(
         total=total, parts=parts
     )
@@ -58,7 +58,7 @@ def test_the_page_tells_a_duel_for_each_objective(made_up) -> None:
         made_up.question,
         made_up.front,
         made_up.trials,
-        beside=Beside(duels=told),
+        beside=ReportSections(duels=told),
     )
     assert page.count('class="box duel"') == len(made_up.problem.objectives)
 

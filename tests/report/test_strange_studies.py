@@ -18,7 +18,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
-from dse.report.html.study_page import Beside, report_html
+from dse.report.html.study_page import ReportSections, report_html
 from tests.browsing import soon
 
 LONG = "a_long_name_of_sixty_letters_" + "x" * 31
@@ -154,7 +154,7 @@ STUDIES = {
 def page_of(name: str) -> str:
     asked, trials = STUDIES[name]()
     front = ParetoSet.of(asked, trials)
-    beside = Beside(duels=duels(front, trials), importances=importances(asked, trials))
+    beside = ReportSections(duels=duels(front, trials), importances=importances(asked, trials))
     return report_html(name, "What does this come to?", front, trials, beside=beside)
 
 

@@ -11,7 +11,7 @@ from dse.core.trial import State
 from dse.errors import SpecError, SpecErrors, StudyError
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -63,11 +63,11 @@ def plan_from(folder: Path, objective: str):
     return plan_of(folder / "study.yaml")
 
 
-def study_in(folder: Path, board: str = BOARD, storage=None) -> Study:
+def study_in(folder: Path, board: str = BOARD, storage=None) -> StudyEngine:
     (folder / "space.yaml").write_text(SPACE)
     (folder / "board.py").write_text(board)
     (folder / "study.yaml").write_text(MEASURED.replace("PYTHON", sys.executable))
-    return Study.open(folder / "study.yaml", storage=storage or MemoryStorage("memory://"))
+    return StudyEngine.open(folder / "study.yaml", storage=storage or MemoryStorage("memory://"))
 
 
 # rows * 3 mJ: 3 mJ of the small baseline, 24 mJ of the large one.
@@ -114,7 +114,7 @@ def test_a_measured_baseline_is_measured_first_and_then_known(tmp_path):
     front = study.front
     assert front.trials[0].design["rows"] == 1
     assert front.losses.tolist() == [[0.25]]
-    again = Study.load("measured", storage)
+    again = StudyEngine.load("measured", storage)
     assert again.plan.awaited == {}
     assert again.front.losses.tolist() == [[0.25]]
 

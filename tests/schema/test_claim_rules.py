@@ -11,7 +11,7 @@ from dse.schema.models import EvaluatorSpec
 from dse.schema.study.claim_rules import judging_metrics
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -162,7 +162,7 @@ PICKED = {
 def test_what_is_picked_on_one_metric_is_reported_on_another(tmp_path, case):
     ours, number = PICKED[case]
     path = written(tmp_path, claimed("4 %", "direction", "ours > 0", ours))
-    study = Study.open(path, storage=MemoryStorage("memory://"))
+    study = StudyEngine.open(path, storage=MemoryStorage("memory://"))
     study.run()
     assert study.plan.claims[0].ours(study.problem, study.trials) == pytest.approx(number)
 

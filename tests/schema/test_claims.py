@@ -10,7 +10,7 @@ from dse.core.expressions.parser import parse
 from dse.errors import SpecError, SpecErrors, StudyError
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -77,7 +77,7 @@ NUMBERS = {
 def test_the_number_of_a_claim_is_gathered_from_the_trials(tmp_path, case):
     text, number, unit = NUMBERS[case]
     bare = "ours > 0" if not unit else f"ours > 0 {unit}"
-    study = Study.open(written(tmp_path, text, bare), storage=MemoryStorage("memory://"))
+    study = StudyEngine.open(written(tmp_path, text, bare), storage=MemoryStorage("memory://"))
     study.run()
     (claim,) = study.plan.claims
     assert claim.ours(study.problem, study.trials) == pytest.approx(number)
@@ -110,7 +110,7 @@ NO_ANSWERS = {
 @pytest.mark.parametrize("case", NO_ANSWERS)
 def test_a_number_that_the_trials_do_not_yield_is_told_in_words(tmp_path, case):
     text, words = NO_ANSWERS[case]
-    study = Study.open(written(tmp_path, text), storage=MemoryStorage("memory://"))
+    study = StudyEngine.open(written(tmp_path, text), storage=MemoryStorage("memory://"))
     study.run()
     (claim,) = study.plan.claims
     with pytest.raises(StudyError, match=words):
@@ -184,8 +184,8 @@ def test_mistakes_of_claims_and_of_objectives_are_told_together(tmp_path):
 
 def test_a_study_is_gone_on_with_although_its_claims_changed(tmp_path):
     storage = MemoryStorage("memory://")
-    Study.open(written(tmp_path, "least(rows)"), storage=storage).run()
-    again = Study.open(written(tmp_path, "most(rows)"), storage=storage)
+    StudyEngine.open(written(tmp_path, "least(rows)"), storage=storage).run()
+    again = StudyEngine.open(written(tmp_path, "most(rows)"), storage=storage)
     (claim,) = again.plan.claims
     assert claim.ours(again.problem, again.trials) == 8
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.schema.history.without_storages import storageless, without_storages
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 URL = "postgresql+psycopg://me:hush-Qx7@host/dse"
 SPACE = "space: s\nparameters: {n: {ordinal: [1, 2, 4]}}\n"
@@ -84,7 +84,7 @@ def test_a_study_is_stored_without_its_storage_and_gone_on_with(folder):
     spec = opened_storage("sqlite:///own.db").spec("s")
     assert "own.db" not in json.dumps(spec)
     assert "hush" not in json.dumps(spec)
-    assert Study.load("s", "sqlite:///own.db").plan.storage is None
+    assert StudyEngine.load("s", "sqlite:///own.db").plan.storage is None
     assert CliRunner().invoke(app, ["run", "study.yaml", "--quiet"]).exit_code == 0
 
 
@@ -95,7 +95,7 @@ def test_what_an_older_version_stored_is_read_and_exported_without(folder):
     old = {**new, "texts": {**new["texts"], path: f"{STUDY}storage: {URL}\n"}}
     storage = opened_storage("sqlite:///old.db", begins=True)
     storage.create("s", old)
-    study = Study.load("s", storage)
+    study = StudyEngine.load("s", storage)
     assert study.plan.storage is None
     study.check_unchanged()
     for file in ("old.jsonl", "old.parquet"):

@@ -17,11 +17,11 @@ from dse.core.metric import Fault
 from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.protocols import Storage
 from dse.schema.study.budget import Budget
-from dse.serve.access import Gate
+from dse.serve.access import AccessRules
 from dse.serve.app import application
 from dse.serve.server import server
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 TOKEN = "a-token-that-nobody-guesses"
 HOSTILE = (
@@ -118,7 +118,7 @@ def hostile_study(storage: Storage, tmp_path_factory: pytest.TempPathFactory) ->
     question = json.dumps(" ".join(TEXTS)[:900])
     path.write_text(HOSTILE_STUDY.replace("QUESTION", question))
     path.with_name("space.yaml").write_text(HOSTILE_SPACE.replace("WORDS", words))
-    Study.open(path, storage=storage).run(budget=Budget(trials=12))
+    StudyEngine.open(path, storage=storage).run(budget=Budget(trials=12))
     designs = [trial.design for trial in storage.trials("hostile")[:6]]
     storage.add("hostile", designs)
     faults = [Fault(kind="raised", reason=text) for text in TEXTS]
@@ -146,7 +146,7 @@ def storage(folder: Path) -> Storage:
     """Two studies that ran, one that is damaged, and one of each hostile name."""
     kept = MemoryStorage()
     for seed in (5, 6):
-        Study.open(folder / "toy.yaml", name=f"toy {seed}", storage=kept, seed=seed).run()
+        StudyEngine.open(folder / "toy.yaml", name=f"toy {seed}", storage=kept, seed=seed).run()
     spec = kept.spec("toy 5")
     for name in HOSTILE:
         kept.create(name, spec)
@@ -158,12 +158,12 @@ def storage(folder: Path) -> Storage:
 
 
 @pytest.fixture(scope="session")
-def local() -> Gate:
-    return Gate.at("127.0.0.1", token=TOKEN)
+def local() -> AccessRules:
+    return AccessRules.at("127.0.0.1", token=TOKEN)
 
 
 @pytest.fixture(scope="session")
-def client(storage: Storage, local: Gate) -> Iterator[TestClient]:
+def client(storage: Storage, local: AccessRules) -> Iterator[TestClient]:
     app = application(storage, local)
     with TestClient(app, base_url="http://127.0.0.1:8321", raise_server_exceptions=False) as made:
         yield made
@@ -176,7 +176,7 @@ def writer(client: TestClient) -> dict[str, str]:
 
 
 @contextmanager
-def served(storage: Storage | str, gate: Gate, port: int = 0) -> Iterator[str]:
+def served(storage: Storage | str, gate: AccessRules, port: int = 0) -> Iterator[str]:
     """The address of a real server, until the block is left."""
     said: list[str] = []
     made = server(storage, gate, "127.0.0.1", port, said.append)
@@ -199,7 +199,7 @@ def server_at():
 
 
 @pytest.fixture(scope="session")
-def address(storage: Storage, hostile_study: str, local: Gate) -> Iterator[str]:
+def address(storage: Storage, hostile_study: str, local: AccessRules) -> Iterator[str]:
     """A server over studies that ran, those of hostile names and words among them."""
     with served(storage, local) as found:
         yield found

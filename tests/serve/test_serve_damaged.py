@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from dse.serve.access import Gate
+from dse.serve.access import AccessRules
 from dse.serve.app import application
 from dse.storage.sql.storage import SqlStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 DAMAGES = {
     "trial": ("UPDATE dse_trials SET told = 7 WHERE study = 1 AND number = 3", "toy 6"),
@@ -30,13 +30,15 @@ def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     file = tmp_path_factory.mktemp("whole") / "dse.db"
     with closing(SqlStorage(f"sqlite:///{file}")) as storage:
         for seed in (5, 6):
-            Study.open(folder / "toy.yaml", name=f"toy {seed}", storage=storage, seed=seed).run()
+            StudyEngine.open(
+                folder / "toy.yaml", name=f"toy {seed}", storage=storage, seed=seed
+            ).run()
     return file.read_bytes()
 
 
 @pytest.fixture(params=DAMAGES)
 def client(
-    request: pytest.FixtureRequest, whole: bytes, tmp_path: Path, local: Gate
+    request: pytest.FixtureRequest, whole: bytes, tmp_path: Path, local: AccessRules
 ) -> Iterator[tuple[TestClient, str]]:
     """The live view of a database whose second study is damaged, and what that one is called."""
     statement, name = DAMAGES[request.param]

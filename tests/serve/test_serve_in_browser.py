@@ -6,7 +6,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
 from dse.core.trial import State
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -34,7 +34,7 @@ def test_a_front_grows_without_reload_and_pausing_and_going_on_work(
     browser, folder, local, server_at, tmp_path
 ) -> None:
     url = f"sqlite:///{tmp_path}/grows.db"
-    Study.open(folder / "measured.yaml", storage=url)
+    StudyEngine.open(folder / "measured.yaml", storage=url)
     with server_at(url, local) as address:
         browser.get(f"{address}/#token={local.token}")
         assert browser.current_url == f"{address}/"  # the token is kept, and not shown
@@ -59,7 +59,7 @@ def test_a_front_grows_without_reload_and_pausing_and_going_on_work(
 
 def test_a_study_goes_on_as_far_as_is_said(browser, folder, local, server_at, tmp_path) -> None:
     url = f"sqlite:///{tmp_path}/goes.db"
-    Study.open(folder / "toy.yaml", storage=url).run()
+    StudyEngine.open(folder / "toy.yaml", storage=url).run()
     with server_at(url, local) as address:
         browser.get(f"{address}/#token={local.token}")
         browser.get(f"{address}/studies/toy")

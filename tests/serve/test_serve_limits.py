@@ -11,9 +11,9 @@ import pytest
 
 from dse.schema.study.budget import Budget
 from dse.serve import idle_timeout as patience
-from dse.serve.limits import CONNECTIONS, STREAMS, Places, client_of, compute_connection_limit
+from dse.serve.limits import CONNECTIONS, STREAMS, ClientSlots, client_of, compute_connection_limit
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from tests.browsing import soon
 
 TOY = "/api/studies/toy"
@@ -30,8 +30,8 @@ def _files() -> Iterator[None]:
 
 
 @pytest.fixture
-def study(folder) -> Study:
-    made = Study.open(folder / "toy.yaml", storage=MemoryStorage())
+def study(folder) -> StudyEngine:
+    made = StudyEngine.open(folder / "toy.yaml", storage=MemoryStorage())
     made.run(budget=Budget(trials=10))
     return made
 
@@ -109,7 +109,7 @@ def test_readers_beyond_the_limit_poll_and_see_the_study_grow(study, local, serv
 
 
 def test_one_client_leaves_places_to_others() -> None:
-    places = Places(64)
+    places = ClientSlots(64)
     first = sum(places.enter("10.0.0.1") for _ in range(200))
     second = sum(places.enter("10.0.0.2") for _ in range(200))
     third = places.enter("10.0.0.3")

@@ -23,7 +23,7 @@ from dse.serve.app import application
 from dse.serve.runners import Runner
 from dse.storage.memory import MemoryStorage
 from dse.study.replay import Replay
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 
 def until(asked, wanted, seconds: float = 300.0):
@@ -45,15 +45,15 @@ def test_a_design_by_hand_is_run_by_whoever_goes_on_and_the_rest_is_proved(
     folder, local, writer
 ) -> None:
     storage = MemoryStorage()
-    Study.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=20))
+    StudyEngine.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=20))
     values = {"a": 32, "b": 16, "mode": "fast", "bits": 4}
     with looked_at(storage, local, "toy") as (told, client):
         body = {"values": values, "action": "add"}
         answer = client.post("/api/studies/toy/designs", json=body, headers=writer).json()
         waiting = until(told, lambda now: now["trials"] == 21)
-    Study.load("toy", storage).run(budget=Budget(trials=30))
+    StudyEngine.load("toy", storage).run(budget=Budget(trials=30))
     trial = storage.trials("toy")[20]
-    proof = Replay(Study.load("toy", storage)).proof()
+    proof = Replay(StudyEngine.load("toy", storage)).proof()
     assert (answer["added"], waiting["finished"], waiting["state"]) == (20, 20, "paused")
     assert (dict(trial.design), trial.state) == (values, State.DONE)
     assert (proof.mismatch, proof.trials, proof.unknown) == (None, 29, 1)
@@ -79,7 +79,7 @@ def test_a_study_that_asked_every_design_is_complete_though_its_budget_is_not_us
     (tmp_path / "small.yaml").write_text(space)
     (tmp_path / "grey.yaml").write_text(GREY)
     storage = MemoryStorage()
-    study = Study.open(tmp_path / "grey.yaml", storage=storage)
+    study = StudyEngine.open(tmp_path / "grey.yaml", storage=storage)
     study.run(budget=Budget(measurements=1))
     with looked_at(storage, local, "grey") as (told, _):
         before = told()["state"]
@@ -92,7 +92,7 @@ def test_a_study_that_asked_every_design_is_complete_though_its_budget_is_not_us
 
 def test_a_study_that_was_given_a_larger_budget_is_not_said_to_be_beyond_it(folder, local) -> None:
     storage = MemoryStorage()
-    Study.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=62))
+    StudyEngine.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=62))
     with looked_at(storage, local, "toy") as (told, client):
         state, pages = told(), [client.get(path).text for path in ("/", "/studies/toy")]
     assert (state["done"], state["of"], state["state"]) == (62, 60, "complete")
@@ -102,7 +102,7 @@ def test_a_study_that_was_given_a_larger_budget_is_not_said_to_be_beyond_it(fold
 
 def test_a_driver_of_elsewhere_is_seen_and_cannot_be_paused_here(folder, local, writer) -> None:
     storage = MemoryStorage()
-    Study.open(folder / "toy.yaml", storage=storage)
+    StudyEngine.open(folder / "toy.yaml", storage=storage)
     storage.enter("toy", Driver(host="elsewhere 1 2", pid=77))
     with looked_at(storage, local, "toy") as (told, client):
         (driver,) = told()["drivers"]
@@ -116,7 +116,7 @@ def test_a_study_that_is_begun_or_forgotten_meanwhile_is_seen(folder, local, tmp
     url = f"sqlite:///{tmp_path}/late.db"
     with looked_at(url, local, "toy") as (told, client):
         before = client.get("/api/studies").json()["studies"]
-        Study.open(folder / "toy.yaml", storage=url)
+        StudyEngine.open(folder / "toy.yaml", storage=url)
         begun = until(told, lambda now: "name" in now)
         with closing(opened_storage(url)) as storage:
             storage.delete("toy")
@@ -128,7 +128,7 @@ def test_a_study_that_is_begun_or_forgotten_meanwhile_is_seen(folder, local, tmp
 
 def test_a_stream_tells_a_study_as_it_grows(folder, local, server_at) -> None:
     storage = MemoryStorage()
-    study = Study.open(folder / "toy.yaml", storage=storage)
+    study = StudyEngine.open(folder / "toy.yaml", storage=storage)
     counts: list[int] = []
     with (
         server_at(storage, local) as address,
@@ -150,7 +150,7 @@ def test_a_stream_tells_a_study_as_it_grows(folder, local, server_at) -> None:
 @pytest.mark.slow
 def test_a_design_is_evaluated_apart_and_nothing_is_stored(folder, local, writer) -> None:
     storage = MemoryStorage()
-    Study.open(folder / "toy.yaml", storage=storage)
+    StudyEngine.open(folder / "toy.yaml", storage=storage)
     body = {"values": {"a": 32, "b": 16, "mode": "slow"}, "action": "evaluate"}
     with looked_at(storage, local, "toy") as (_, client):
         told = client.post("/api/studies/toy/designs", json=body, headers=writer).json()
@@ -164,7 +164,7 @@ def test_a_study_is_started_by_one_of_many_paused_and_gone_on_with(
     folder, local, writer, tmp_path
 ) -> None:
     url = f"sqlite:///{tmp_path}/run.db"
-    Study.open(folder / "measured.yaml", storage=url)
+    StudyEngine.open(folder / "measured.yaml", storage=url)
     with looked_at(url, local, "measured") as (told, client), ThreadPoolExecutor(8) as browsers:
 
         def asked(path, **body):
@@ -184,7 +184,7 @@ def test_a_study_is_started_by_one_of_many_paused_and_gone_on_with(
     with closing(opened_storage(url)) as storage:  # the server has ended, and paused it again
         assert all(driver.left for driver in storage.drivers("measured"))
         assert storage.trials("measured").counts.get(State.RUNNING, 0) == 0
-        assert Replay(Study.load("measured", storage)).proof().whole
+        assert Replay(StudyEngine.load("measured", storage)).proof().whole
 
 
 def test_who_is_interrupted_before_it_could_listen_has_nothing_to_say(tmp_path) -> None:
@@ -209,7 +209,7 @@ def test_the_command_says_where_to_look_and_ends_in_peace(
     folder, tmp_path, number: int, status: int
 ) -> None:
     url = f"sqlite:///{tmp_path}/said.db"
-    Study.open(folder / "measured.yaml", storage=url)
+    StudyEngine.open(folder / "measured.yaml", storage=url)
     words = [sys.executable, "-m", "dse", "serve", "--storage", url, "--port", "0"]
     environment = {**os.environ, "DSE_TOKEN": "chosen-by-the-user"}
     process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)

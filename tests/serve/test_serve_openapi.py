@@ -5,7 +5,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dse.serve.access import Gate
+from dse.serve.access import AccessRules
 
 TOKEN = "x" * 20
 STREAM = ("GET", "/api/studies/{name}/events")  # it has no end
@@ -32,7 +32,7 @@ SHORT = settings(
 
 @pytest.fixture(scope="module")
 def described(storage, server_at):
-    with server_at(storage, Gate.at("127.0.0.1", token=TOKEN)) as address:
+    with server_at(storage, AccessRules.at("127.0.0.1", token=TOKEN)) as address:
         yield schemathesis.openapi.from_url(f"{address}/api/openapi.json")
 
 

@@ -17,7 +17,7 @@ from dse.core.trial import Outcome, State
 from dse.serve.app import application
 from dse.serve.queue import MOST
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 NAMED = "\"' onmouseover='alert(2)"
 TOY = "/api/studies/toy%205"
@@ -49,7 +49,7 @@ def test_the_list_names_every_study_and_what_became_of_it(client) -> None:
 
 
 def test_a_study_says_what_its_record_says(client, storage) -> None:
-    study = Study.load("toy 5", storage)
+    study = StudyEngine.load("toy 5", storage)
     told = client.get(TOY).json()
     assert told["hypervolume"] == study.front.hypervolume
     assert told["front"] == len(study.front.trials)
@@ -58,7 +58,9 @@ def test_a_study_says_what_its_record_says(client, storage) -> None:
 
 def test_the_front_is_the_front(client, storage) -> None:
     told = client.get(f"{TOY}/front").json()
-    front = ParetoSet.of(Study.load("toy 5", storage).problem, storage.trials("toy 5").finished)
+    front = ParetoSet.of(
+        StudyEngine.load("toy 5", storage).problem, storage.trials("toy 5").finished
+    )
     assert [row["trial"] for row in told["front"]] == [trial.number for trial in front.trials]
 
 
@@ -267,7 +269,7 @@ def test_a_study_without_a_front_says_why_and_what_to_do(
     folder, local, finish, words: str, tile: str
 ) -> None:
     storage = MemoryStorage()
-    study = Study.open(folder / "toy.yaml", name="new", storage=storage)
+    study = StudyEngine.open(folder / "toy.yaml", name="new", storage=storage)
     if finish is not None:
         storage.add("new", [next(iter(study.problem.space.sample(1, np.random.default_rng(1))))])
         storage.finish("new", {0: finish})
@@ -281,7 +283,7 @@ def test_a_search_that_found_no_value_is_not_called_untried(folder, local) -> No
     storage = MemoryStorage()
     for name in ("study", "space"):
         (folder / f"vain_{name}.yaml").write_text(VAIN[name])
-    Study.open(folder / "vain_study.yaml", storage=storage).run()
+    StudyEngine.open(folder / "vain_study.yaml", storage=storage).run()
     with TestClient(application(storage, local), base_url="http://127.0.0.1") as looked:
         page = looked.get("/studies/vain").text
     assert "No design has a value: see the reasons below." in page
@@ -313,7 +315,7 @@ def test_parameters_that_the_front_does_not_tell_are_counted(local, tmp_path) ->
     unread = ", ".join(list(many)[1:])
     (tmp_path / "study.yaml").write_text(WIDE.replace("UNREAD", unread))
     storage = MemoryStorage()
-    Study.open(tmp_path / "study.yaml", storage=storage).run()
+    StudyEngine.open(tmp_path / "study.yaml", storage=storage).run()
     with TestClient(application(storage, local), base_url="http://127.0.0.1") as looked:
         page = looked.get("/studies/wide").text
     assert "24 of 30 parameters are told. The CSV tells all." in page

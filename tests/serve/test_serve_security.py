@@ -8,10 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from dse.errors import SpecErrors
-from dse.serve.access import COOKIE, Gate, same_origin
+from dse.serve.access import COOKIE, AccessRules, same_origin
 from dse.serve.app import application
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 TOY = "/api/studies/toy%205"
 HERE = "http://127.0.0.1:8321"
@@ -20,7 +20,7 @@ HERE = "http://127.0.0.1:8321"
 @pytest.fixture(scope="module")
 def elsewhere(storage):
     """A server that is bound to every address, looked at from another machine."""
-    gate = Gate.at("0.0.0.0", token="t" * 20, allowed=("dse.example",))
+    gate = AccessRules.at("0.0.0.0", token="t" * 20, allowed=("dse.example",))
     with TestClient(application(storage, gate), base_url="http://dse.example") as made:
         yield made
 
@@ -133,7 +133,7 @@ def test_the_page_that_asks_for_the_token_is_seen_by_all(elsewhere) -> None:
 
 
 def test_from_elsewhere_any_address_is_called_but_no_strange_name() -> None:
-    gate = Gate.at("0.0.0.0")
+    gate = AccessRules.at("0.0.0.0")
     assert gate.knows_host("192.168.1.7:8321")
     assert not gate.knows_host("evil.example:8321")
     assert len(gate.token) >= 32
@@ -245,7 +245,7 @@ def test_a_hostile_metric_name_never_gets_into_a_study(folder, tmp_path, metric:
     (tmp_path / "space.yaml").write_text((folder / "space.yaml").read_text())
     (tmp_path / "study.yaml").write_text(text)
     with pytest.raises(SpecErrors, match="cannot be called"):
-        Study.open(tmp_path / "study.yaml", storage=MemoryStorage())
+        StudyEngine.open(tmp_path / "study.yaml", storage=MemoryStorage())
 
 
 def test_a_name_of_ten_thousand_letters_is_shown_and_not_looked_up(client) -> None:

@@ -18,7 +18,7 @@ from dse.serve import idle_timeout as patience
 from dse.serve import middleware as door
 from dse.serve import stream
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 TOY = "/api/studies/toy%205"
 
@@ -134,7 +134,7 @@ def test_a_listener_who_takes_nothing_is_dropped_while_the_study_grows(
 ) -> None:
     monkeypatch.setattr(stream, "LOOK_S", 0.01)
     monkeypatch.setattr(looks, "YOUNG_S", 0.0)
-    Study.open(folder / "toy.yaml", name="grows", storage=storage)
+    StudyEngine.open(folder / "toy.yaml", name="grows", storage=storage)
     with (
         failing(storage, "grows", 0.02),
         connected(address, buffer=4096) as listener,
@@ -257,7 +257,7 @@ def test_a_wrong_token_is_neither_told_nor_kept(storage, local, server_at, capfd
 def test_readers_who_take_nothing_cost_little_memory_and_are_gone_after_a_minute(
     folder, storage, local, server_at, readers: int
 ) -> None:
-    Study.open(folder / "toy.yaml", name="grows", storage=storage)
+    StudyEngine.open(folder / "toy.yaml", name="grows", storage=storage)
     with failing(storage, "grows", 0.1), server_at(storage, local) as address, ExitStack() as kept:
         alive(address)
         paths = ("/api/studies/grows/events", "/studies/toy%205/download/report.html")

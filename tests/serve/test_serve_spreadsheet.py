@@ -16,7 +16,7 @@ from dse.serve.app import application
 from dse.serve.spreadsheet import harmless
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 WORDS = ("=1+1", "+sum(a1)", "-2+3", "@sum(a1)", "-5", "plain", "in-the-middle = 1")
 REASON = "=cmd|' /C calc'!A0\n-- its log; =1+1"
@@ -41,7 +41,7 @@ def taken(tmp_path_factory, local):
     path.write_text(STUDY)
     path.with_name("space.yaml").write_text(SPACE.replace("WORDS", json.dumps(WORDS)))
     storage = MemoryStorage()
-    Study.open(path, name="words", storage=storage).run()
+    StudyEngine.open(path, name="words", storage=storage).run()
     (trial,) = storage.add("words", [storage.trials("words")[0].design])
     fault = Fault(kind="raised", reason=REASON)
     storage.finish("words", {trial.number: Outcome(state=State.FAILED, fault=fault)})

@@ -14,9 +14,9 @@ from sqlalchemy import create_engine, text
 
 from dse.errors import StorageError
 from dse.schema.study.budget import Budget
-from dse.serve.cached_value import Look
-from dse.serve.watch import Watch
-from dse.study.study import Study, opened_storage
+from dse.serve.cached_value import CachedValue
+from dse.serve.watch import StorageMonitor
+from dse.study.study import StudyEngine, opened_storage
 from tests.browsing import soon
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
@@ -26,7 +26,7 @@ POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
 def url(folder, tmp_path) -> str:
     """A file with a study of five trials."""
     found = f"sqlite:///{tmp_path}/kept.db"
-    Study.open(folder / "toy.yaml", storage=found).run(budget=Budget(trials=5))
+    StudyEngine.open(folder / "toy.yaml", storage=found).run(budget=Budget(trials=5))
     return found
 
 
@@ -37,7 +37,7 @@ def path(url) -> Path:
 
 @pytest.fixture
 def watch(url):
-    with closing(Watch(url)) as made:
+    with closing(StorageMonitor(url)) as made:
         assert len(made.snapshot("toy").trials) == 5
         yield made
 
@@ -65,14 +65,14 @@ def test_a_file_that_is_moved_away_is_missed_and_not_made_anew(watch, path, tmp_
 
 def test_a_file_in_the_place_of_another_is_read(watch, path, url, folder, tmp_path) -> None:
     moved(path, tmp_path / "away.db")
-    Study.open(folder / "toy.yaml", storage=url).run(budget=Budget(trials=2))
+    StudyEngine.open(folder / "toy.yaml", storage=url).run(budget=Budget(trials=2))
     assert len(watch.snapshot("toy").trials) == 2
 
 
 def test_a_study_that_was_begun_anew_with_fewer_trials_is_read_anew(watch, url, folder) -> None:
     with closing(opened_storage(url)) as storage:
         storage.delete("toy")
-        Study.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=3))
+        StudyEngine.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=3))
     assert len(watch.snapshot("toy").trials) == 3
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_another_program_locks_is_read_after_it(watch, path) -> None
 
 
 def test_nobody_waits_for_another_who_reads() -> None:
-    look, begun, go_on = Look(), threading.Event(), threading.Event()
+    look, begun, go_on = CachedValue(), threading.Event(), threading.Event()
     look.at(lambda _: "old")
 
     def slow(_: object) -> str:
@@ -108,7 +108,7 @@ def test_nobody_waits_for_another_who_reads() -> None:
 
 
 def test_why_a_value_cannot_be_read_is_told_to_all_until_it_can() -> None:
-    look = Look()
+    look = CachedValue()
 
     def broken(_: object) -> str:
         raise StorageError("away")
@@ -140,7 +140,7 @@ def test_a_page_says_that_the_file_is_away_and_goes_on_when_it_is_back(
         words = soon(chromium, banner)
         moved(tmp_path / "away.db", path)
         soon(chromium, lambda d: not banner(d))
-        Study.load("toy", url).run(budget=Budget(trials=9))
+        StudyEngine.load("toy", url).run(budget=Budget(trials=9))
         soon(chromium, lambda d: finished(d) == 9)
         chromium.get("about:blank")
     assert "any more" in words
@@ -158,7 +158,7 @@ def test_a_page_says_that_its_study_was_deleted_and_shows_it_when_it_is_begun_an
         with closing(opened_storage(url)) as storage:
             storage.delete("toy")
         words = soon(chromium, banner)
-        Study.open(folder / "toy.yaml", storage=url).run(budget=Budget(trials=3))
+        StudyEngine.open(folder / "toy.yaml", storage=url).run(budget=Budget(trials=3))
         soon(chromium, lambda d: finished(d) == 3)
         gone = banner(chromium)
         chromium.get("about:blank")
@@ -185,7 +185,7 @@ def test_a_study_in_postgresql_grows_on_the_page_while_another_process_runs_it(
     chromium, postgres, folder, local, server_at
 ) -> None:
     server, url = postgres
-    Study.open(folder / "measured.yaml", storage=url)
+    StudyEngine.open(folder / "measured.yaml", storage=url)
     words = [sys.executable, "-m", "dse", "resume", "--quiet", "--storage", url]
     with server_at(url, local) as address:
         chromium.get(f"{address}/studies/measured")
@@ -197,7 +197,7 @@ def test_a_study_in_postgresql_grows_on_the_page_while_another_process_runs_it(
         with server.connect() as connection:  # as if the server had been restarted
             every = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"
             connection.execute(text(every), {"name": "dse_serve"})
-        Study.load("measured", url).run(budget=Budget(measurements=27))
+        StudyEngine.load("measured", url).run(budget=Budget(measurements=27))
         soon(chromium, lambda d: finished(d) >= 27)
         soon(chromium, lambda d: not banner(d))
         chromium.get("about:blank")

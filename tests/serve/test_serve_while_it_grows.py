@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from dse.core.trial import Outcome, Report, State
 from dse.schema.study.budget import Budget
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -26,7 +26,7 @@ ORDER = (
 def study(folder, storage, request):
     """A study of twenty trials of sixty, with a name of its own."""
     name = request.node.name[:60]
-    made = Study.open(folder / "toy.yaml", name=name, storage=storage)
+    made = StudyEngine.open(folder / "toy.yaml", name=name, storage=storage)
     made.run(budget=Budget(trials=20))
     yield made
     storage.delete(name)
@@ -179,7 +179,7 @@ def long_names(folder, storage, address):
     """The address of the page of a study with a long name, and with a metric that has one."""
     path = folder / "long.yaml"
     path.write_text((folder / "toy.yaml").read_text().replace("time", METRIC))
-    Study.open(path, name=NAME, storage=storage).run(budget=Budget(trials=20))
+    StudyEngine.open(path, name=NAME, storage=storage).run(budget=Budget(trials=20))
     yield f"{address}/studies/{NAME}"
     storage.delete(NAME)
 

@@ -23,7 +23,7 @@ from dse.services.doctor.finding import Verdict
 from dse.services.doctor.storages import storage_findings
 from dse.storage.sql.storage import SqlStorage
 from dse.storage.sql.tables import metadata
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: toy
@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "study.yaml").write_text(STUDY)
     with closing(SqlStorage(f"sqlite:///{folder}/dse.db")) as storage:
         for name in ("first", "bad", "last"):
-            Study.open(folder / "study.yaml", name=name, storage=storage).run()
+            StudyEngine.open(folder / "study.yaml", name=name, storage=storage).run()
         driver = storage.enter("bad", Driver(host="here", pid=7, started="1"))
         design = storage.trials("bad")[0].design
         (new,) = storage.add("bad", [design], Ask(worker=driver, by="random", told=6))

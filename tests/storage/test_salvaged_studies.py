@@ -22,7 +22,7 @@ from dse.schema.study.budget import Budget
 from dse.services.doctor.finding import Verdict
 from dse.services.doctor.storages import storage_findings
 from dse.storage.sql.storage import SqlStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse.testing.servers import needs_postgres, new_schema
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, mode: {choice: [slow, fast]}}}"
@@ -50,7 +50,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "space.yaml").write_text(SPACE)
     (folder / "study.yaml").write_text(STUDY)
     with closing(SqlStorage(f"sqlite:///{folder}/dse.db")) as storage:
-        study = Study.open(folder / "study.yaml", storage=storage)
+        study = StudyEngine.open(folder / "study.yaml", storage=storage)
         for trials in (10, 20, 30, 40):
             study.run(budget=Budget(trials=trials))
         (new,) = storage.add("bad", [storage.trials("bad")[0].design])
@@ -213,7 +213,7 @@ def test_a_study_whose_name_is_damaged_is_salvaged_by_its_number(folder: Path) -
 def test_a_page_of_zeros_costs_what_was_on_it(folder: Path) -> None:
     file = folder / "dse.db"
     with closing(SqlStorage(f"sqlite:///{file}")) as storage:
-        Study.open(folder / "study.yaml", name="other", storage=storage).run()
+        StudyEngine.open(folder / "study.yaml", name="other", storage=storage).run()
         other = list(storage.trials("other"))
     with closing(sqlite3.connect(file)) as connection:
         wanted = "SELECT pageno FROM dbstat WHERE name = 'dse_trials' AND pagetype = 'leaf'"

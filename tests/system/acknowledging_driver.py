@@ -8,7 +8,7 @@ import signal
 import sys
 
 from dse.core.trial import Trial
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
 def acknowledge(trial: Trial) -> None:
@@ -25,6 +25,6 @@ if __name__ == "__main__":
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        Study.open(sys.argv[1], storage=sys.argv[2]).run(on_finished=acknowledge)
+        StudyEngine.open(sys.argv[1], storage=sys.argv[2]).run(on_finished=acknowledge)
     except KeyboardInterrupt:
         sys.exit(3)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
     made = [("one", 0), ("one", 1), ("one", 2), ("sobol", 0), ("sobol", 1), ("sobol", 2)]
     made += [("far", 0), ("wide", 0), ("free", 0), ("free", 1)]
     studies = [
-        Study.open(here / f"{file}.yaml", name=f"{file}.{seed}", storage=url, seed=seed)
+        StudyEngine.open(here / f"{file}.yaml", name=f"{file}.{seed}", storage=url, seed=seed)
         for file, seed in made
     ]
     assert {study.run() for study in studies}

@@ -13,7 +13,7 @@ import pytest
 
 from dse.core.trial import State
 from dse.study.replay import Replay
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 pytestmark = pytest.mark.slow
 
@@ -98,12 +98,12 @@ def two_begun(folder: Path, url: str, objective: str) -> list[tuple[subprocess.P
 
 
 @contextmanager
-def kept(url: str) -> Iterator[Study]:
+def kept(url: str) -> Iterator[StudyEngine]:
     with closing(opened_storage(url)) as storage:
-        yield Study.load("train", storage)
+        yield StudyEngine.load("train", storage)
 
 
-def check(study: Study) -> None:
+def check(study: StudyEngine) -> None:
     """Both drivers heard reports, some trials were stopped, and the record proves all of it."""
     trials = study.trials
     assert len(trials) == 40

@@ -13,8 +13,8 @@ from dse.schema.study.plan import plan_of
 from dse.services.init.answers import (
     EXAMPLE_AXES,
     EXAMPLE_WISHES,
-    Axis,
     Beginning,
+    ParameterAnswer,
     axis_of,
     wish_of,
 )
@@ -81,13 +81,13 @@ def test_an_unknown_unit_is_told_and_leaves_nothing_behind(folder):
 @pytest.mark.parametrize(
     ("line", "axis"),
     [
-        ("threads = 1..16", Axis(name="threads", low=1.0, high=16.0)),
-        ("rate=0.1 .. 0.9", Axis(name="rate", low=0.1, high=0.9)),
-        ("size = 16, 32,64", Axis(name="size", values=(16.0, 32.0, 64.0))),
-        ("format = int8, fp16", Axis(name="format", values=("int8", "fp16"))),
+        ("threads = 1..16", ParameterAnswer(name="threads", low=1.0, high=16.0)),
+        ("rate=0.1 .. 0.9", ParameterAnswer(name="rate", low=0.1, high=0.9)),
+        ("size = 16, 32,64", ParameterAnswer(name="size", values=(16.0, 32.0, 64.0))),
+        ("format = int8, fp16", ParameterAnswer(name="format", values=("int8", "fp16"))),
     ],
 )
-def test_a_line_is_a_parameter(line: str, axis: Axis):
+def test_a_line_is_a_parameter(line: str, axis: ParameterAnswer):
     assert axis_of(line) == axis
 
 
@@ -113,7 +113,7 @@ def test_any_words_find_their_way_through_the_files(folder, name: str):
         name="mine",
         question=name,
         measuring="formula",
-        axes=(Axis(name="kind", values=(name, "other")), *EXAMPLE_AXES),
+        axes=(ParameterAnswer(name="kind", values=(name, "other")), *EXAMPLE_AXES),
         wishes=EXAMPLE_WISHES,
     )
     for file, text in files(asked).items():
@@ -133,12 +133,12 @@ def test_a_parameter_with_units_is_no_list_of_words(told: str):
 
 
 def test_the_size_of_a_model_is_a_word():
-    assert axis_of("model = 7B, 70B") == Axis(name="model", values=("7B", "70B"))
+    assert axis_of("model = 7B, 70B") == ParameterAnswer(name="model", values=("7B", "70B"))
 
 
 @pytest.mark.parametrize("words", ["2d,3d", "8bit,4bit", "4g,8g", "1m,2m", "1h,2h", "30s,60s"])
 def test_a_number_with_a_letter_is_a_word(words: str):
-    assert axis_of(f"dims={words}") == Axis(name="dims", values=tuple(words.split(",")))
+    assert axis_of(f"dims={words}") == ParameterAnswer(name="dims", values=tuple(words.split(",")))
 
 
 @pytest.mark.parametrize("told", ["2 h, 3 h", "64KiB, 128KiB"])
@@ -162,7 +162,7 @@ def test_a_name_given_twice_is_told_in_those_words(folder, what: str, words: lis
 
 
 def test_a_list_may_stand_in_brackets():
-    assert axis_of("x = [1, 2, 4]") == Axis(name="x", values=(1.0, 2.0, 4.0))
+    assert axis_of("x = [1, 2, 4]") == ParameterAnswer(name="x", values=(1.0, 2.0, 4.0))
 
 
 def test_what_makes_no_study_is_told_without_lines_of_files_that_are_not_there(folder):

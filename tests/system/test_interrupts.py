@@ -13,7 +13,7 @@ import pytest
 
 from dse.cli import interrupts
 from dse.core.design import Design
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, b: {integer: [1, 64]}}}"
 STUDY = """
@@ -150,7 +150,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "space.yaml").write_text(SPACE)
     (folder / "board.sh").write_text(BOARD)
     (folder / "study.yaml").write_text(STUDY.replace("EXECUTOR", "serial").replace("400", "4"))
-    study = Study.open(folder / "study.yaml", storage=f"sqlite:///{folder}/study.db")
+    study = StudyEngine.open(folder / "study.yaml", storage=f"sqlite:///{folder}/study.db")
     study.run()
     study.storage.add("toy", [Design({"a": 64, "b": 64})])
     return folder

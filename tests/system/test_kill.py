@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import State
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: plan
@@ -70,7 +70,7 @@ def start(path: Path, database: Path) -> subprocess.Popen:
 
 
 def table(database: Path) -> list[tuple]:
-    trials = Study.load("killed", f"sqlite:///{database}").trials
+    trials = StudyEngine.load("killed", f"sqlite:///{database}").trials
     return [
         (t.number, dict(t.design), t.told, t.state, dict(t.metrics), t.fault, t.measured)
         for t in trials

@@ -25,7 +25,7 @@ import pytest
 from dse.core.trial import State
 from dse.executors.process_tree import descendants
 from dse.study.replay import Replay
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 DRIVER = Path(__file__).with_name("acknowledging_driver.py")
 ROUNDS = int(os.environ.get("DSE_KILL_ROUNDS", "200"))
@@ -205,7 +205,7 @@ class Torn:
             else:
                 ended[int(number)] += 1
         with closing(opened_storage(self.url)) as storage:
-            trials = Study.load(self.name, storage).trials
+            trials = StudyEngine.load(self.name, storage).trials
         measured = {t.number for t in trials if t.measured or t.state is State.FAILED}
         assert measured == begun.keys()
         assert measured == {number for number, count in ended.items() if count}
@@ -231,7 +231,7 @@ class Torn:
         How often a trial was issued again.
         """
         with closing(opened_storage(self.url)) as storage:
-            study = Study.load(self.name, storage)
+            study = StudyEngine.load(self.name, storage)
             trials = study.trials
             kept = {t.number: (t.state, dict(t.metrics)) for t in trials}
             assert self.acknowledged().items() <= kept.items()
@@ -247,7 +247,7 @@ class Torn:
 
     def table(self) -> list[tuple]:
         with closing(opened_storage(self.url)) as storage:
-            trials = Study.load(self.name, storage).trials
+            trials = StudyEngine.load(self.name, storage).trials
         return [
             (t.number, dict(t.design), t.told, t.state, dict(t.metrics), t.fault, t.measured)
             for t in trials

@@ -13,7 +13,7 @@ import pytest
 
 from dse.core.trial import State
 from dse.study.replay import Replay
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 DRIVER = Path(__file__).with_name("acknowledging_driver.py")
 
@@ -71,12 +71,12 @@ def begun(command: list, environment: dict[str, str], output: Path) -> subproces
 
 
 @contextmanager
-def kept(url: str) -> Iterator[Study]:
+def kept(url: str) -> Iterator[StudyEngine]:
     with closing(opened_storage(url)) as storage:
-        yield Study.load("many", storage)
+        yield StudyEngine.load("many", storage)
 
 
-def check_whole(study: Study, trials: int) -> None:
+def check_whole(study: StudyEngine, trials: int) -> None:
     record = study.trials
     assert [trial.number for trial in record] == list(range(trials))
     assert {trial.state for trial in record} == {State.DONE}

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.interop.archive import archive as portable
-from dse.serve.access import Gate
+from dse.serve.access import AccessRules
 from dse.serve.app import application
 from dse.serve.runners import Runners
 from dse.storage.sql.storage import SqlStorage
@@ -120,7 +120,7 @@ def used(folder, storage, name, file):
 
 
 def pages(url, name):
-    with TestClient(application(url, Gate.at("127.0.0.1", token=TOKEN))) as client:
+    with TestClient(application(url, AccessRules.at("127.0.0.1", token=TOKEN))) as client:
         for path in (
             *("/", "/compare", "/login", "/api/studies", "/api/openapi.json", "/studies/none"),
             *(f"/studies/{name}{rest}" for rest in ("", "/parts", "/trials", "/trials/0")),

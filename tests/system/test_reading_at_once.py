@@ -5,7 +5,7 @@ import pytest
 
 from dse.analysis.run_groups import alone
 from dse.services.studies import read as reading
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = "space: s\nparameters:\n  x: {real: [0, 1]}\n"
 
@@ -31,7 +31,7 @@ def test_many_processes_read_what_one_does(tmp_path, monkeypatch):
     (tmp_path / "study.yaml").write_text(STUDY)
     url = f"sqlite:///{tmp_path}/dse.db"
     made = [
-        Study.open(tmp_path / "study.yaml", name=f"s.{seed}", storage=url, seed=seed)
+        StudyEngine.open(tmp_path / "study.yaml", name=f"s.{seed}", storage=url, seed=seed)
         for seed in (0, 1)
     ]
     assert all(study.run() for study in made)

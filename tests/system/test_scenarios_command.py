@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -33,13 +33,13 @@ objectives:
 """
 
 
-def study_in(folder: Path, text: str = STUDY, storage=None) -> Study:
+def study_in(folder: Path, text: str = STUDY, storage=None) -> StudyEngine:
     (folder / "space.yaml").write_text(SPACE)
     (folder / "study.yaml").write_text(text)
-    return Study.open(folder / "study.yaml", storage=storage or MemoryStorage("memory://"))
+    return StudyEngine.open(folder / "study.yaml", storage=storage or MemoryStorage("memory://"))
 
 
-def rows_of(study: Study, number: int) -> int:
+def rows_of(study: StudyEngine, number: int) -> int:
     return study.trials[number].design["rows"]
 
 

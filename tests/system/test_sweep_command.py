@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.core.trial import Trial
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: s
@@ -77,8 +77,8 @@ def swept(*words: str):
     return CliRunner().invoke(app, ["sweep", *words, "-q"])
 
 
-def load(name: str) -> Study:
-    return Study.load(name)
+def load(name: str) -> StudyEngine:
+    return StudyEngine.load(name)
 
 
 def studies() -> list[str]:

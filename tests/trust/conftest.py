@@ -14,7 +14,7 @@ from dse.schema.space.space import space_of
 from dse.schema.yaml.files import Files
 from dse.services.studies.transfer import restore_study, write_study_export
 from dse.storage.memory import MemoryStorage
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 SPACE = """
 space: stranger
@@ -103,7 +103,7 @@ class Stranger:
             path.unlink()
 
 
-def forge_trials(study: Study) -> None:
+def forge_trials(study: StudyEngine) -> None:
     """Write the trials that a run would have come to, as a stranger may who runs nothing."""
     designs = [design for batch in study.problem.space.enumerate() for design in batch.designs()]
     designs.sort(key=lambda design: (design["a"], design["b"]))  # the baseline comes first
@@ -140,7 +140,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
         )
     storage = MemoryStorage()
     for name in ("theirs", "modelled"):
-        study = Study.open(folder / f"{name}.yaml", storage=storage)
+        study = StudyEngine.open(folder / f"{name}.yaml", storage=storage)
         forge_trials(study)
         write_study_export(study, folder / f"{name}.jsonl", with_machine=True)
     return Stranger(folder=folder)
@@ -154,7 +154,7 @@ def received(stranger: Stranger, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for name, file in (("theirs", "theirs"), ("modelled", "modelled"), ("second", "theirs")):
         restore_study(stranger.folder / f"{file}.jsonl", name=name, storage=storage)
     for name in ("theirs", "modelled"):
-        write_study_export(Study.load(name, storage), folder / f"{name}.csv")
+        write_study_export(StudyEngine.load(name, storage), folder / f"{name}.csv")
     storage.close()
     for path in [*stranger.folder.glob("*.yaml"), *stranger.folder.glob("*.jsonl")]:
         shutil.copy(path, folder)

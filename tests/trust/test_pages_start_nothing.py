@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dse.serve.access import Gate
+from dse.serve.access import AccessRules
 from dse.serve.app import application
 from dse.serve.downloads import _TAKEN
 from dse.serve.stream import Listeners
@@ -58,7 +58,7 @@ CHANGING: dict[str, list[tuple[str, dict[str, Any], int]]] = {
 
 @pytest.fixture
 def client(victim) -> Iterator[TestClient]:
-    app = application(opened_storage("sqlite:///dse.db"), Gate(token=TOKEN))
+    app = application(opened_storage("sqlite:///dse.db"), AccessRules(token=TOKEN))
     with TestClient(app, base_url="http://127.0.0.1:8321") as made:
         yield made
 

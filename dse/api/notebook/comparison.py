@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dse.analysis.comparison import Comparison
-from dse.api.notebook.parts import Column, framed, note, paragraphs, table
+from dse.analysis.comparison import ComparisonResult
+from dse.api.notebook.parts import TableColumn, framed, note, paragraphs, table
 from dse.report.text.comparison_table import legend, rows_of
 from dse.report.text.conclusions import budget_sentence, verdicts
 from dse.report.words import reference_text
 
 
-def comparison_html(found: Comparison) -> str:
+def comparison_html(found: ComparisonResult) -> str:
     """A column for each group, as there are more indicators than groups; verdicts below it."""
     point = reference_text(found.objectives, found.reference_point)
     (_, *names), *groups = rows_of(found)
-    columns = [Column(heading=name, cells=cells, number=True) for name, *cells in groups]
+    columns = [TableColumn(heading=name, cells=cells, number=True) for name, *cells in groups]
     return framed(
         "Comparison",
         note(f"{budget_sentence(found)}; reference point, from {found.reference_from}: {point}"),
-        table([Column(heading="", cells=names), *columns]),
+        table([TableColumn(heading="", cells=names), *columns]),
         paragraphs(verdicts(found)),
         note(legend(found)),
         beside=f"joint front: {len(found.yardstick.joint):,} designs",

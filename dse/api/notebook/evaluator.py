@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dse.api.notebook.parts import Column, facts, framed, table
+from dse.api.notebook.parts import TableColumn, facts, framed, table
 from dse.core.metric import Metric
 from dse.report.words import join_list
 
@@ -27,10 +27,12 @@ def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]
         ("version", str(spec["version"])),
     ]
     columns = [
-        Column(heading="metric", cells=[one.name for one in metrics]),
-        Column(heading="unit", cells=[one.unit or "-" for one in metrics]),
-        Column(heading="goal", cells=[one.goal or "-" for one in metrics]),
+        TableColumn(heading="metric", cells=[one.name for one in metrics]),
+        TableColumn(heading="unit", cells=[one.unit or "-" for one in metrics]),
+        TableColumn(heading="goal", cells=[one.goal or "-" for one in metrics]),
     ]
     if any(one.words for one in metrics):
-        columns.append(Column(heading="words", cells=[", ".join(one.words) for one in metrics]))
+        columns.append(
+            TableColumn(heading="words", cells=[", ".join(one.words) for one in metrics])
+        )
     return framed(f"Evaluator {name}", table(columns), facts(told), beside=kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dse.api.notebook.parts import Column, framed, note, side_by_side, table
+from dse.api.notebook.parts import TableColumn, framed, note, side_by_side, table
 from dse.api.notebook.picture import picture
 from dse.api.notebook.points import points_of
 from dse.core.pareto import ParetoSet
@@ -80,19 +80,19 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     columns = [_trials(shown, knee), *_objectives(shown), *_parameters(answer, shown)]
     if any(shown.broken):
         broken = [broken_text(answer.problem, one) for one in shown.broken]
-        columns.append(Column(heading="misses", cells=broken))
+        columns.append(TableColumn(heading="misses", cells=broken))
     misses = "" if answer.feasible or not answer.trials else "these miss by least:"
     return note(misses) + table(columns) + note(_rest(answer, shown))
 
 
-def _trials(shown: Answer, knee: Trial | None) -> Column:
+def _trials(shown: Answer, knee: Trial | None) -> TableColumn:
     cells = [f"{'knee ' if trial is knee else ''}{trial.number}" for trial in shown.trials]
-    return Column(heading="trial", cells=cells, number=True)
+    return TableColumn(heading="trial", cells=cells, number=True)
 
 
-def _objectives(shown: Answer) -> list[Column]:
+def _objectives(shown: Answer) -> list[TableColumn]:
     return [
-        Column(
+        TableColumn(
             heading=one.name,
             note=one.goal,
             number=True,
@@ -105,11 +105,11 @@ def _objectives(shown: Answer) -> list[Column]:
     ]
 
 
-def _parameters(answer: Answer, shown: Answer) -> list[Column]:
+def _parameters(answer: Answer, shown: Answer) -> list[TableColumn]:
     units = parameter_units(answer.problem)
     names = answer.varying[:MOST_PARAMETERS]
     return [
-        Column(
+        TableColumn(
             heading=name,
             cells=[value_text(trial.design.get(name), units[name]) for trial in shown.trials],
             number=not any(isinstance(t.design.get(name), str | bool) for t in shown.trials),

@@ -9,8 +9,8 @@ from dse.api.notebook.picture import figure, picture
 from dse.api.notebook.points import Points, descent, plane
 from dse.api.notebook.scatter import blank
 from dse.services.progress.panel import StudyPanel
-from dse.services.progress.progress_bar import Way
-from dse.services.progress.watch import Watch
+from dse.services.progress.progress_bar import QuantityProgressBar
+from dse.services.progress.watch import ProgressTracker
 
 _NOTHING = figure(blank("no design to draw yet"), "&nbsp;")
 """As high as a drawing with its legend, so that nothing moves when there is one."""
@@ -33,11 +33,11 @@ def running_html(panel: StudyPanel, remark: str) -> str:
     )
 
 
-def _bar(way: Way) -> str:
+def _bar(way: QuantityProgressBar) -> str:
     return bar(way.done / way.total if way.total else None, way.line)
 
 
-def _points(watch: Watch) -> Points | None:
+def _points(watch: ProgressTracker) -> Points | None:
     objectives = watch.problem.objectives
     nothing = np.zeros((0, 2))
     if len(objectives) == 1:

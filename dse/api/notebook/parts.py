@@ -19,7 +19,7 @@ _CLASSES = "dse-shown tex2jax_ignore mathjax_ignore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column of a table; numbers stand to the right."""
 
     heading: str
@@ -54,7 +54,7 @@ def shortened(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def table(columns: Sequence[Column]) -> str:
+def table(columns: Sequence[TableColumn]) -> str:
     """Columns of equal length as a table, which scrolls where it is wider than its place."""
     if not columns or not len(columns[0].cells):
         return ""

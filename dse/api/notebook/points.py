@@ -23,7 +23,7 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class AxisRange:
     """An axis from one end to the other, in its unit."""
 
     axis: Axis
@@ -46,8 +46,8 @@ class Points:
     ``line`` are the corners of a staircase: what the best reach between them.
     """
 
-    x: Extent
-    y: Extent
+    x: AxisRange
+    y: AxisRange
     best: Floats  # (k, 2)
     others: Floats  # (n, 2)
     outside: Floats  # (o, 2): beyond a limit
@@ -125,7 +125,7 @@ def descent(
     y = _extent(objective, [best[:, 1], others[:, 1], outside[:, 1]])
     when = Axis(name="trials", unit="", factor=1.0, log=False)
     ended = float(every[:, 0].max())
-    x = Extent(axis=when, low=0.0, high=ended)
+    x = AxisRange(axis=when, low=0.0, high=ended)
     factors = (1.0, y.axis.factor)
     best, others, outside = (one * factors for one in (best, others, outside))
     line = np.vstack([best, [(ended, low) for low in best[-1:, 1]]]) if len(best) else best
@@ -171,7 +171,7 @@ def _signs(objectives: Sequence[Objective]) -> Floats:
     return np.array([1.0 if one.goal == "minimize" else -1.0 for one in objectives])
 
 
-def _extent(objective: Objective, parts: Sequence[Floats]) -> Extent:
+def _extent(objective: Objective, parts: Sequence[Floats]) -> AxisRange:
     """The axis on which the best, the others and those outside read well."""
     best, others, outside = parts
     shown = np.concatenate([best, others]) if len(best) + len(others) else outside
@@ -181,7 +181,7 @@ def _extent(objective: Objective, parts: Sequence[Floats]) -> Extent:
     if ends[0] == ends[1]:  # what is near the best may all be one number
         ends = _widen_ends(float(every.min()), float(every.max()), log=axis.log)
     low, high = ends
-    return Extent(axis=axis, low=low, high=high, goal=objective.goal)
+    return AxisRange(axis=axis, low=low, high=high, goal=objective.goal)
 
 
 def _widen_ends(low: float, high: float, *, log: bool) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from dse.api.notebook.parts import escaped, shortened
-from dse.api.notebook.points import Extent, Points
+from dse.api.notebook.points import AxisRange, Points
 from dse.api.notebook.ticks import tick_text, ticks
 from dse.core.values import Floats
 
@@ -79,7 +79,7 @@ def hidden(points: Points) -> int:
     return sum(len(one) - len(place.at(one)) for one in every)
 
 
-def _marks(extent: Extent) -> list[float]:
+def _marks(extent: AxisRange) -> list[float]:
     return ticks(extent.low, extent.high, log=extent.axis.log)
 
 
@@ -99,7 +99,7 @@ def _axes(place: _Place, rises: list[float]) -> Iterator[str]:
     yield _text(end, HEIGHT - 4, _title(x), "end")
 
 
-def _title(extent: Extent) -> str:
+def _title(extent: AxisRange) -> str:
     words = [word for word in (extent.goal, "log scale" if extent.axis.log else "") if word]
     name = shortened(extent.axis.name, _TITLE - len(extent.axis.unit))
     unit = f" [{extent.axis.unit}]" if extent.axis.unit else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dse.api.notebook.parts import Column, framed, listed, note, table
+from dse.api.notebook.parts import TableColumn, framed, listed, note, table
 from dse.api.space import UNNAMED
 from dse.core.space import Space
 from dse.report.text.space_words import Entry, big, entries, format_count
@@ -30,17 +30,17 @@ def _legal(count: int) -> str:
     return f"{big(count)} legal design{'s' if count != 1 else ''}"
 
 
-def _columns(space: Space, known: tuple[Entry, ...]) -> list[Column]:
+def _columns(space: Space, known: tuple[Entry, ...]) -> list[TableColumn]:
     columns = [
-        Column(heading="parameter", cells=[entry.name for entry in known]),
-        Column(heading="domain", cells=[entry.domain for entry in known]),
+        TableColumn(heading="parameter", cells=[entry.name for entry in known]),
+        TableColumn(heading="domain", cells=[entry.domain for entry in known]),
     ]
     units = [entry.members[0].unit if entry.members else "" for entry in known]
     if any(units):
-        columns.append(Column(heading="unit", cells=units))
+        columns.append(TableColumn(heading="unit", cells=units))
     when = [_condition(space, entry) for entry in known]
     if any(when):
-        columns.append(Column(heading="active when", cells=when))
+        columns.append(TableColumn(heading="active when", cells=when))
     return columns
 
 

@@ -18,13 +18,13 @@ from dse.core.trials import Trials
 from dse.report.answer import Answer
 from dse.report.words import join_list, seconds_text
 from dse.study.budget import Bounds
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class BudgetProgress:
     """Share of its budget that a study has used."""
 
     done: float
@@ -32,15 +32,15 @@ class Progress:
     word: str
 
     @staticmethod
-    def of(trials: Trials, bounds: Bounds) -> Progress:
+    def of(trials: Trials, bounds: Bounds) -> BudgetProgress:
         """As far as the finished trials are; the first bound that there is counts."""
         measured = int(((trials.measured > 0) | trials.are(State.FAILED)).sum())
         spent_s = float(trials.cost_s.sum())
         if bounds.measurements is not None:
-            return Progress(done=measured, end=bounds.measurements, word="measurements")
+            return BudgetProgress(done=measured, end=bounds.measurements, word="measurements")
         if bounds.trials is None and bounds.time_s is not None:
-            return Progress(done=spent_s, end=bounds.time_s, word="seconds of evaluation")
-        return Progress(done=len(trials), end=bounds.trials, word="trials")
+            return BudgetProgress(done=spent_s, end=bounds.time_s, word="seconds of evaluation")
+        return BudgetProgress(done=len(trials), end=bounds.trials, word="trials")
 
     @property
     def share(self) -> float | None:
@@ -54,14 +54,14 @@ class Progress:
         return f"{self.done:,.0f}{of} {self.word}"
 
 
-def study_html(study: Study) -> str:
+def study_html(study: StudyEngine) -> str:
     """A study, from its record as it is now."""
     problem, every = study.problem, study.trials
     trials = every.finished
     front = ParetoSet.of(problem, trials)
     answer = Answer.of(front, trials)
     proof = study.proof
-    progress = Progress.of(trials, study.bounds())
+    progress = BudgetProgress.of(trials, study.bounds())
     told = [
         *asked(problem),
         ("front", f"{'exact, ' if proof.exact else ''}{summary(front, answer)}"),

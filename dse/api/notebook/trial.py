@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dse.api.notebook.parts import Column, facts, framed, note, side_by_side, table
+from dse.api.notebook.parts import TableColumn, facts, framed, note, side_by_side, table
 from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.trial import Trial
@@ -49,8 +49,8 @@ def _design(design: Mapping[str, Value], units: Mapping[str, str]) -> str:
     more = len(names) - len(shown)
     return table(
         [
-            Column(heading="parameter", cells=shown),
-            Column(heading="value", cells=cells, number=True),
+            TableColumn(heading="parameter", cells=shown),
+            TableColumn(heading="value", cells=cells, number=True),
         ]
     ) + note(f"and {format_count(more, 'more parameter')}: .design" if more > 0 else "")
 
@@ -62,7 +62,7 @@ def _metrics(trial: Trial, known: Mapping[str, Metric]) -> str:
     ]
     return table(
         [
-            Column(heading="metric", cells=list(trial.metrics)),
-            Column(heading="value", cells=cells, number=True),
+            TableColumn(heading="metric", cells=list(trial.metrics)),
+            TableColumn(heading="value", cells=cells, number=True),
         ]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dse.api.notebook.parts import Column, framed, note, table
+from dse.api.notebook.parts import TableColumn, framed, note, table
 from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.trial import Trial
@@ -40,8 +40,8 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
         "Trials",
         table(
             [
-                Column(heading="trial", cells=[f"{one.number}" for one in shown], number=True),
-                Column(heading="state", cells=[one.state.value for one in shown]),
+                TableColumn(heading="trial", cells=[f"{one.number}" for one in shown], number=True),
+                TableColumn(heading="state", cells=[one.state.value for one in shown]),
                 *_metrics(shown, metrics[:MOST_COLUMNS], known),
                 *_parameters(shown, parameters[:MOST_COLUMNS], units),
                 *_faults(shown),
@@ -54,9 +54,9 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
 
 def _metrics(
     shown: Sequence[Trial], names: Sequence[str], known: Mapping[str, Metric]
-) -> list[Column]:
+) -> list[TableColumn]:
     return [
-        Column(
+        TableColumn(
             heading=name,
             number=True,
             cells=[
@@ -72,9 +72,9 @@ def _metrics(
 
 def _parameters(
     shown: Sequence[Trial], names: Sequence[str], units: Mapping[str, str]
-) -> list[Column]:
+) -> list[TableColumn]:
     return [
-        Column(
+        TableColumn(
             heading=name,
             cells=[value_text(one.design.get(name), units.get(name, "")) for one in shown],
             number=not any(isinstance(one.design.get(name), str | bool) for one in shown),
@@ -83,10 +83,10 @@ def _parameters(
     ]
 
 
-def _faults(shown: Sequence[Trial]) -> list[Column]:
+def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
     """Return a column with each trial's fault; no column where no trial has one."""
     told = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
-    return [Column(heading="fault", cells=told)] if any(told) else []
+    return [TableColumn(heading="fault", cells=told)] if any(told) else []
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import Told, say, show_json
+from dse.cli.options import OutputFormat, say, show_json
 from dse.cli.output import errors as faults
 from dse.report.text.tables import front_table
 from dse.services.studies.status import ended_json
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 FELL_SHORT = 1
 """The exit status where a command did what it was told, and the result is not what was hoped."""
 
 
 def show_outcome(
-    study: Study, reason: str, output: Told, *, quiet: bool, storage: str | None = None
+    study: StudyEngine,
+    reason: str,
+    output: OutputFormat,
+    *,
+    quiet: bool,
+    storage: str | None = None,
 ) -> None:
     """Print what a run came to.
 
@@ -40,7 +45,7 @@ def show_outcome(
             say(line)
     if quiet and proof.in_vain and not finished:
         say(f"{study.name}: {proof.failed_words}")
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(ended_json(study, reason))
     elif not quiet:
         front_table(study.front, finished, proof=proof)

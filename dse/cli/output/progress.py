@@ -10,13 +10,13 @@ from dse.core.trial import State, Trial
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import screen_for
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
 class Progressing:
     """One run of a study on the error stream: a panel, a line now and then, or nothing."""
 
-    def __init__(self, study: Study, budget: Budget, *, quiet: bool) -> None:
+    def __init__(self, study: StudyEngine, budget: Budget, *, quiet: bool) -> None:
         self._screen = screen_for(quiet=quiet)
         self._panel = None if quiet else StudyPanel(study, budget)
         self._failures: set[str] = set()

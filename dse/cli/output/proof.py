@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dse.core.design import Design
 from dse.report.schemas.proof import MismatchFacts, ProofFacts, SampleFacts
-from dse.study.replay import Mismatch, Proof
+from dse.study.replay import Mismatch, ReplayResult
 
 
-def words(proof: Proof) -> str:
+def words(proof: ReplayResult) -> str:
     """Return the result of a replay as text."""
     wrong = proof.mismatch
     carried = f", beside {proof.carried} from another study" if proof.carried else ""
@@ -39,7 +39,7 @@ def words(proof: Proof) -> str:
     return "\n".join(lines)
 
 
-def json(study: str, proof: Proof) -> ProofFacts:
+def json(study: str, proof: ReplayResult) -> ProofFacts:
     """The same for machines."""
     wrong = proof.mismatch
     return {
@@ -55,7 +55,7 @@ def json(study: str, proof: Proof) -> ProofFacts:
     }
 
 
-def _sample(proof: Proof, seed: int) -> SampleFacts:
+def _sample(proof: ReplayResult, seed: int) -> SampleFacts:
     return {
         "seed": seed,
         "skipped_asks": proof.skipped_asks,

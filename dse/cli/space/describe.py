@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.options import OutputFormat, ToldOption, show_json
 from dse.cli.space.options import SpaceFile, space_at, title_of
 
 
-def describe(file: SpaceFile, *, output: ToldOption = Told.TABLE) -> None:
+def describe(file: SpaceFile, *, output: ToldOption = OutputFormat.TABLE) -> None:
     """Parameters, rules and what each removes, and how much is left.
 
     A rule "forbids" a share of the designs that there would be without any rule; "alone" it
@@ -19,7 +19,7 @@ def describe(file: SpaceFile, *, output: ToldOption = Told.TABLE) -> None:
     from dse.services.space.describe import space_json
 
     space = space_at(file)
-    if output is Told.JSON:
+    if output is OutputFormat.JSON:
         show_json(space_json(space, file, **title_of(file)))
     else:
         print_space(space, **title_of(file))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dse.cli.options import Listed, ListedOption, say, show_json
+from dse.cli.options import ListedOption, ListFormat, say, show_json
 from dse.cli.space.options import (
     SeedOption,
     SetOption,
@@ -40,7 +40,7 @@ def sample(
         ),
     ] = Method.UNIFORM,
     values: SetOption = None,
-    output: ListedOption = Listed.TABLE,
+    output: ListedOption = ListFormat.TABLE,
 ) -> None:
     """Legal designs, drawn uniformly or evenly spread.
 
@@ -69,7 +69,7 @@ def neighbours(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For what is not set.")] = 0,
-    output: ListedOption = Listed.TABLE,
+    output: ListedOption = ListFormat.TABLE,
 ) -> None:
     """The legal designs one small move away from a design.
 
@@ -86,12 +86,12 @@ def neighbours(
     space = space_at(file)
     design = design_with(space, settings(values or [], space), seed)
     near = space.neighbours(design)
-    if output is Listed.JSON:
+    if output is ListFormat.JSON:
         told: Neighbours = {"design": dict(design), "neighbours": list(plain_rows(space, near))}
         show_json(told)
         return
     with allow_early_close():
-        if output is Listed.CSV:
+        if output is ListFormat.CSV:
             show_rows(space, near, output.value)
             return
         known = entries(space)
@@ -108,7 +108,7 @@ def enumerate_(
         int | None, typer.Option(min=1, help="Stop after so many.", show_default=False)
     ] = None,
     values: SetOption = None,
-    output: ListedOption = Listed.TABLE,
+    output: ListedOption = ListFormat.TABLE,
 ) -> None:
     """All legal designs in a fixed order, one a line.
 

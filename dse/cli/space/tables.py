@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from dse.core.inspection.counts import Group
+from dse.core.inspection.counts import RuleGroup
 from dse.core.inspection.rule_check import obstacle
-from dse.core.inspection.rule_effects import DRAWS, Extent, Portion, Portions, Removal
+from dse.core.inspection.rule_effects import DRAWS, Portion, Portions, Removal, SpaceSize
 from dse.core.space import Space
 from dse.report.text.space_words import Entry, big, entries, estimate_text, format_count, short
 from dse.report.text.terminal_table import Lane, print_lanes, results_console
@@ -63,7 +63,7 @@ def _active(portions: Portions, entry: Entry) -> str:
     return " to ".join(dict.fromkeys(texts))
 
 
-def _rules(removals: Sequence[Removal], extent: Extent) -> list[Lane]:
+def _rules(removals: Sequence[Removal], extent: SpaceSize) -> list[Lane]:
     texts = [one.rule.text for one in removals]
     cells = []
     for one in removals:
@@ -86,7 +86,7 @@ def _alone(removal: Removal) -> str:
     return "\n".join([*number, percent(removal.alone)])
 
 
-def _growth(removal: Removal, extent: Extent) -> str:
+def _growth(removal: Removal, extent: SpaceSize) -> str:
     """Return the factor by which the number of designs would grow without a rule."""
     if not removal.alone.share or not extent.share.share:
         return ""
@@ -94,7 +94,7 @@ def _growth(removal: Removal, extent: Extent) -> str:
     return f"{about}x {1 + removal.alone.share / extent.share.share:.3g}"
 
 
-def _groups(groups: Sequence[Group], known: Sequence[Entry]) -> list[Lane]:
+def _groups(groups: Sequence[RuleGroup], known: Sequence[Entry]) -> list[Lane]:
     return [
         Lane(heading="coupled", cells=[_members(group, known) for group in groups]),
         Lane(heading="legal", cells=[_designs(group) for group in groups], right=True),
@@ -102,7 +102,7 @@ def _groups(groups: Sequence[Group], known: Sequence[Entry]) -> list[Lane]:
     ]
 
 
-def _members(group: Group, known: Sequence[Entry]) -> str:
+def _members(group: RuleGroup, known: Sequence[Entry]) -> str:
     """The group's parameters; a list that is all in it by its name."""
     mine = set(group.component.names)
     found: list[str] = []
@@ -112,16 +112,16 @@ def _members(group: Group, known: Sequence[Entry]) -> str:
     return ", ".join(found)
 
 
-def _designs(group: Group) -> str:
+def _designs(group: RuleGroup) -> str:
     count = group.component.count
     return f"at most {short(group.component.bound)}" if count is None else short(count)
 
 
-def _format_unruled_count(group: Group) -> str:
+def _format_unruled_count(group: RuleGroup) -> str:
     return "" if group.unruled is None else short(group.unruled)
 
 
-def _extent(space: Space, extent: Extent) -> str:
+def _extent(space: Space, extent: SpaceSize) -> str:
     if extent.designs is None:
         share = f"{percent(extent.share)} of what there would be without rules"
         about = "" if extent.estimate is None else f"{estimate_text(extent.estimate)}; "

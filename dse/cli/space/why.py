@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import Told, ToldOption, show, show_json
+from dse.cli.options import OutputFormat, ToldOption, show, show_json
 from dse.cli.space.options import SetOption, SpaceFile, space_at
 
 ILLEGAL = 1
 
 
-def why(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
+def why(
+    file: SpaceFile, *, values: SetOption = None, output: ToldOption = OutputFormat.TABLE
+) -> None:
     """Explain why designs are possible or not, rule by rule.
 
     Of a whole design it tells each rule that the design breaks. Of some values it tells how many
@@ -20,11 +22,11 @@ def why(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.
     Example: dse space why library:spaces/edge_codesign.yaml --set chip.rows=64 --set chip.cols=4
     """
     from dse.cli.settings import settings
-    from dse.services.space.why import Verdict
+    from dse.services.space.why import DesignExplanation
 
     space = space_at(file, may_be_empty=True)
-    verdict = Verdict.of(space, settings(values or [], space))
-    if output is Told.JSON:
+    verdict = DesignExplanation.of(space, settings(values or [], space))
+    if output is OutputFormat.JSON:
         show_json(verdict.json())
     else:
         for line in verdict.lines():

@@ -17,7 +17,7 @@ _DENSE = 2**22
 
 
 @dataclass(frozen=True)
-class Places:
+class ValueIndex:
     """The place of each value in a list of distinct ones; -1 for a value that is not in it."""
 
     values: tuple[Value, ...]
@@ -47,7 +47,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Entries:
+class ValueMap:
     """A value for each key."""
 
     entries: tuple[tuple[Value, Value], ...]
@@ -61,8 +61,8 @@ class Entries:
         return Column(self._values[places], gone if gone is not None and gone.any() else None)
 
     @cached_property
-    def _keys(self) -> Places:
-        return Places(tuple(key for key, _ in self.entries))
+    def _keys(self) -> ValueIndex:
+        return ValueIndex(tuple(key for key, _ in self.entries))
 
     @cached_property
     def _values(self) -> Array:
@@ -70,7 +70,7 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CombinationIndex:
     """A table of combinations, prepared to find many at once.
 
     Column by column, a combination's prefix becomes its number among the distinct prefixes of
@@ -143,8 +143,8 @@ class _Step:
         return np.where(column.absent, nothing, own)
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(tuple(value for value in self.values if value is not None))
+    def _places(self) -> ValueIndex:
+        return ValueIndex(tuple(value for value in self.values if value is not None))
 
     @cached_property
     def _nothing(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
 
-from dse.core.expressions.lookup import Entries, Rows
+from dse.core.expressions.lookup import CombinationIndex, ValueMap
 from dse.core.expressions.operators import FUNCTIONS
 from dse.core.values import Value
 
@@ -138,9 +138,9 @@ class Lookup:
     text: str = ""
 
     @cached_property
-    def prepared(self) -> Entries:
+    def prepared(self) -> ValueMap:
         """The entries, ready to look many keys up at once."""
-        return Entries(self.entries)
+        return ValueMap(self.entries)
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ class Listed:
     negated: bool = False
 
     @cached_property
-    def prepared(self) -> Rows:
+    def prepared(self) -> CombinationIndex:
         """The rows, ready to find many combinations at once."""
-        return Rows(self.rows, len(self.names))
+        return CombinationIndex(self.rows, len(self.names))
 
 
 Node = (

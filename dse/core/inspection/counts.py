@@ -15,7 +15,7 @@ Rules = tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RuleGroup:
     """Parameters that rules tie together.
 
     ``space`` has those of its rules by which it can be counted. ``form`` are the rules that make
@@ -39,7 +39,7 @@ class Weight:
     left: Rules
 
 
-def groups_of(space: Space, forms: frozenset[str]) -> tuple[Group, ...]:
+def groups_of(space: Space, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
     """The groups of the space; a rule over real parameters ties nothing.
 
     Args:
@@ -50,7 +50,7 @@ def groups_of(space: Space, forms: frozenset[str]) -> tuple[Group, ...]:
     return tuple(_group(whole, component, forms) for component in whole.legal.components)
 
 
-def weight(groups: Sequence[Group], rules: Rules) -> Weight | None:
+def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
     """Return the share of designs that these rules keep; ``None`` if it cannot be counted.
 
     All rules are over finite parameters.
@@ -73,7 +73,7 @@ def without(rules: Rules, others: Rules) -> Rules:
     return tuple(rule for rule in rules if id(rule) not in known)
 
 
-def _group(space: Space, component: Component, forms: frozenset[str]) -> Group:
+def _group(space: Space, component: Component, forms: frozenset[str]) -> RuleGroup:
     names = frozenset(component.names)
     rules = [rule for rule in component.constraints if rule not in component.dropped]
     form = tuple(rule for rule in component.constraints if rule.text in forms)
@@ -84,10 +84,10 @@ def _group(space: Space, component: Component, forms: frozenset[str]) -> Group:
     )
     same = len(form) == len(component.constraints)
     unruled = component.count if same else replace(part, constraints=form).count()
-    return Group(space=part, component=component, form=form, unruled=unruled)
+    return RuleGroup(space=part, component=component, form=form, unruled=unruled)
 
 
-def _count_group(group: Group, rules: Rules) -> tuple[int, Rules]:
+def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
     """Return the number of combinations that keep these rules, and the rules left uncounted."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.expressions.expression import Expression
-from dse.core.inspection.counts import Group, Rules, Weight, groups_of, weight, without
+from dse.core.inspection.counts import RuleGroup, Rules, Weight, groups_of, weight, without
 from dse.core.inspection.explain import Rule, constraint_rules
 from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Real, size
@@ -51,7 +51,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class SpaceSize:
     """Size of a space; a number is ``None`` where it cannot be counted.
 
     ``combinations`` is the product of the domains; ``unruled`` the designs that there would be
@@ -79,7 +79,7 @@ class Portions:
         self._pools: dict[tuple[int, ...], Batch] = {}
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[RuleGroup, ...]:
         """The parameters as rules tie them together; a rule over real ones ties nothing."""
         return groups_of(self._space, frozenset(rule.text for rule in self._form))
 
@@ -91,7 +91,7 @@ class Portions:
         return without(finite, dropped)
 
     @cached_property
-    def extent(self) -> Extent:
+    def extent(self) -> SpaceSize:
         """The size of the space before and after its rules."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
@@ -103,7 +103,7 @@ class Portions:
             share = self._drawn_share(weight(self.groups, self._plain))
         else:
             share = Portion(share=float(self._exact))
-        return Extent(
+        return SpaceSize(
             combinations=None if self._reals else math.prod(int(one) for one in sizes),
             unruled=self._unruled,
             designs=designs,

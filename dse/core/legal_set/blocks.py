@@ -20,7 +20,7 @@ _TRIED_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class Block:
+class ParameterBlock:
     """Some parameters by their places in the group, and the combinations that rules leave them."""
 
     places: tuple[int, ...]
@@ -29,7 +29,7 @@ class Block:
 
 def fold_rules(
     parameters: Sequence[Finite], rules: Sequence[Expression]
-) -> tuple[list[Block], list[Expression]]:
+) -> tuple[list[ParameterBlock], list[Expression]]:
     """Return blocks that keep all rules over few combinations, and the rules over more.
 
     Each parameter is in one block. A rule over one parameter only shortens its domain; a rule over
@@ -38,7 +38,7 @@ def fold_rules(
     places = {parameter.name: place for place, parameter in enumerate(parameters)}
     home = list(range(len(parameters)))
     blocks = {
-        place: Block((place,), np.arange(len(parameter.values), dtype=np.int32)[:, None])
+        place: ParameterBlock((place,), np.arange(len(parameter.values), dtype=np.int32)[:, None])
         for place, parameter in enumerate(parameters)
     }
     left = list[Expression]()
@@ -57,8 +57,8 @@ def fold_rules(
 
 
 def _merge_blocks(
-    parameters: Sequence[Finite], blocks: Sequence[Block], rule: Expression
-) -> Block | None:
+    parameters: Sequence[Finite], blocks: Sequence[ParameterBlock], rule: Expression
+) -> ParameterBlock | None:
     """Return the block of all their parameters where the rule holds; ``None`` if it is large."""
     sizes = [len(block.rows) for block in blocks]
     if not blocks or (len(blocks) > 1 and math.prod(sizes) > _TRIED_ROWS):
@@ -73,4 +73,4 @@ def _merge_blocks(
         for turn, place in enumerate(places)
     }
     rows = rows[rule.holds(columns, len(rows), unknown=True)]
-    return None if len(blocks) > 1 and len(rows) > MOST_ROWS else Block(places, rows)
+    return None if len(blocks) > 1 and len(rows) > MOST_ROWS else ParameterBlock(places, rows)

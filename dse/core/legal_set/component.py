@@ -13,7 +13,7 @@ from dse.core.expressions.expression import Expression
 from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.diagram_builder import Codes, grown
 from dse.core.legal_set.permutations import Orders
-from dse.core.legal_set.relaxed_budget import Budget
+from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.parameter import Finite
 from dse.core.values import Array, Floats, Mask, Value
 
@@ -29,7 +29,7 @@ _DRAWN_CELLS = 8_000_000
 _LEAST_BLOCK = 1_024
 _MOST_CELLS = 4_000_000
 
-Graph = Diagram | Orders | Budget
+Graph = Diagram | Orders | RelaxedBudget
 """What knows the combinations: a graph, all orders, or a superset that keeps a budget."""
 
 

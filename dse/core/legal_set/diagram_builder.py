@@ -20,7 +20,7 @@ from dse.core.batch import Column
 from dse.core.expressions.expression import Compare, Expression, Name, Node
 from dse.core.legal_set.intervals import Interval, Intervals, interval_of, span, whole_bounds
 from dse.core.legal_set.partial_design import (
-    Known,
+    PartialValue,
     compute_formula,
     distinct,
     encode_column,
@@ -121,7 +121,7 @@ class _Growth:
         self.states = 1
         self.most_edges = most_edges
         self.most_tried = math.inf
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, PartialValue] = {}
         self.bounds: dict[str, float] = whole_bounds(parameters)
         self.parts: dict[Node, Name] = {}
         domains = {p.name: p.values for p in parameters if p.name not in conditions}
@@ -173,7 +173,9 @@ class _Growth:
                 name = f"@{len(self.walks)}"
                 self.walks[name] = walk
                 self.origins[name] = rule.origin
-                self.known[name] = Known(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+                self.known[name] = PartialValue(
+                    np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+                )
                 self.rules.remove(rule)
 
     @property
@@ -316,7 +318,7 @@ class _Growth:
                 if parameter.name == walk.names[-1]:
                     del self.known[name]
         self.walks = {name: walk for name, walk in self.walks.items() if name in self.known}
-        self.known[parameter.name] = Known(
+        self.known[parameter.name] = PartialValue(
             code.astype(np.int64), np.arange(len(parameter.values)), parameter.values
         )
         self.touched = [rule for rule in self.live if parameter.name in rule.names]

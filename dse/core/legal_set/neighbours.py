@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.legal_set.component import Component
 from dse.core.legal_set.diagram_builder import Codes
 from dse.core.legal_set.permutations import Orders
-from dse.core.legal_set.relaxed_budget import Budget
+from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.parameter import Choice, Finite
 from dse.core.values import Floats
 
@@ -33,7 +33,7 @@ def near(component: Component, row: Codes) -> Codes:
         return _near_in(component.rows, row)
     graph = component.diagram
     wide = graph.edges > WALKED_EDGES and not isinstance(graph, Orders)
-    if wide or isinstance(graph, Budget):
+    if wide or isinstance(graph, RelaxedBudget):
         return _near_by_trial(component, row)
     costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
     least = graph.least_other(costs, row)
@@ -61,7 +61,7 @@ def nearest(
         return _nearest_in(component, component.rows, wanted)
     graph = component.diagram
     wide = graph.edges > WALKED_EDGES and not isinstance(graph, Orders)
-    if component.dropped or wide or isinstance(graph, Budget):
+    if component.dropped or wide or isinstance(graph, RelaxedBudget):
         return _nearest_in(component, component.drawn, wanted)
     found = [
         graph.nearest([_costs(p, code) for p, code in zip(component.parameters, row, strict=True)])

@@ -16,7 +16,7 @@ _TICKED = 8
 
 
 @dataclass(slots=True)
-class Known:
+class PartialValue:
     """A value that rules still need, in every state: a code into its distinct values."""
 
     codes: Ints  # (s,), -1 where it is absent
@@ -32,36 +32,36 @@ class Known:
         return Column(filler[np.where(gone, 0, self.codes)], gone if gone.any() else None)
 
 
-def taken(known: Known, rows: Ints) -> Known:
+def taken(known: PartialValue, rows: Ints) -> PartialValue:
     """The value in these states."""
-    return Known(known.codes[rows], known.values, known.domain)
+    return PartialValue(known.codes[rows], known.values, known.domain)
 
 
-def encode_column(column: Column) -> Known:
+def encode_column(column: Column) -> PartialValue:
     """Return the column as codes into its distinct values."""
     if column.values.dtype == object:  # words and numbers have no common order
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
         found = own if column.absent is None else np.where(column.absent, -1, own)
-        return Known(found, build_array(tuple(places)))
+        return PartialValue(found, build_array(tuple(places)))
     values, codes = np.unique(column.values, return_inverse=True)
     codes = codes.astype(np.int64).reshape(-1)
     if column.absent is not None:
         codes = np.where(column.absent, -1, codes)
-    return Known(codes, values)
+    return PartialValue(codes, values)
 
 
-def compute_formula(node: Node, known: Mapping[str, Known], size: int) -> Known:
+def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) -> PartialValue:
     """Compute the formula in each state, once for each combination of its inputs."""
     names = sorted(names_of(node))
     inputs = [known[name] for name in names]
     _, first, place = distinct(*keys(inputs, size))
     columns = {name: taken(one, first).column() for name, one in zip(names, inputs, strict=True)}
     few = encode_column(Expression("", node).values(columns, len(first)))
-    return Known(few.codes[place], few.values)
+    return PartialValue(few.codes[place], few.values)
 
 
-def keys(known: Sequence[Known], size: int) -> tuple[Ints, int]:
+def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
     """One number per state, equal for states that agree in all of these, and their bound."""
     key, scale = np.zeros(size, dtype=np.int64), 1
     for one in known:

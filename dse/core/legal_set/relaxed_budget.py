@@ -16,7 +16,7 @@ import numpy as np
 
 from dse.core.batch import Column
 from dse.core.expressions.expression import Binary, Call, Compare, Expression, Node, Unary
-from dse.core.legal_set.blocks import Block
+from dse.core.legal_set.blocks import ParameterBlock
 from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.diagram_builder import Codes, Layer
 from dse.core.legal_set.residual_rules import names_of
@@ -53,7 +53,7 @@ class Linear:
             bool((costs == np.floor(costs)).all()) for costs in self.costs
         )
 
-    def over(self, blocks: Sequence[Block]) -> Linear:
+    def over(self, blocks: Sequence[ParameterBlock]) -> Linear:
         """Return the same budget with a cost for each combination of each block."""
         costs = [
             np.sum(
@@ -72,7 +72,7 @@ class Linear:
         )
 
 
-class Budget:
+class RelaxedBudget:
     """The combinations whose rounded costs keep a budget, counted and drawn layer by layer.
 
     Counts are kept as logarithms; ``count`` is rounded up. ``exact`` is true where nothing is
@@ -85,7 +85,9 @@ class Budget:
             parameter on its own where it is ``None``.
     """
 
-    def __init__(self, linear: Linear, states: int, blocks: Sequence[Block] | None = None) -> None:
+    def __init__(
+        self, linear: Linear, states: int, blocks: Sequence[ParameterBlock] | None = None
+    ) -> None:
         self._blocks = (
             [_single(p, c) for p, c in enumerate(linear.costs)] if blocks is None else blocks
         )
@@ -334,8 +336,8 @@ def _add_term(
     return 0.0
 
 
-def _single(place: int, costs: Floats) -> Block:
-    return Block((place,), np.arange(len(costs), dtype=np.int32)[:, None])
+def _single(place: int, costs: Floats) -> ParameterBlock:
+    return ParameterBlock((place,), np.arange(len(costs), dtype=np.int32)[:, None])
 
 
 def _unit(costs: Floats) -> float:

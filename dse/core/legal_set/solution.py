@@ -16,12 +16,12 @@ import numpy as np
 
 from dse.core.expressions.expression import Expression
 from dse.core.legal_set import diagram_builder as growth
-from dse.core.legal_set.blocks import Block, fold_rules
+from dse.core.legal_set.blocks import ParameterBlock, fold_rules
 from dse.core.legal_set.component import Component, Graph
 from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.diagram_builder import Codes, Layer, TooWideError, grown
 from dse.core.legal_set.permutations import order_of
-from dse.core.legal_set.relaxed_budget import Budget, Linear, least_edges, linear_of
+from dse.core.legal_set.relaxed_budget import Linear, RelaxedBudget, least_edges, linear_of
 from dse.core.legal_set.variable_order import dependence_order, frontier_order, listing_order
 from dse.core.parameter import Finite
 
@@ -72,7 +72,7 @@ class _Group:
     constraints: tuple[Expression, ...]
 
     @cached_property
-    def folded(self) -> tuple[list[Block], list[Expression]]:
+    def folded(self) -> tuple[list[ParameterBlock], list[Expression]]:
         """The parameters in blocks that small rules make, and the rules that are not small."""
         return fold_rules(self.parameters, self.constraints)
 
@@ -161,7 +161,7 @@ def _build_sum(group: _Group) -> Component | None:
     edges = sum(len(costs) for costs in linear.costs) * linear.most
     if edges > growth.MAX_TOTAL // _SMALL_SHARE:
         return None
-    budget = Budget(linear, math.ceil(linear.most))
+    budget = RelaxedBudget(linear, math.ceil(linear.most))
     if not budget.exact:
         return None
     return group.component(Diagram(budget.layers(), budget.turns), budget.order)
@@ -247,7 +247,7 @@ def _budgets(group: _Group) -> Iterator[Component]:
             yield group.component(budget, budget.order, left)
 
 
-def _build_from_blocks(group: _Group, blocks: Sequence[Block]) -> Component:
+def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Component:
     """Return the component where small rules leave one block of all parameters.
 
     It is empty where they leave no combination of some.
@@ -259,18 +259,18 @@ def _build_from_blocks(group: _Group, blocks: Sequence[Block]) -> Component:
     return group.component(Diagram(_layers(rows), order), order)
 
 
-def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> Budget:
+def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> RelaxedBudget:
     """Return the rule's budget on the coarsest grid of which most is legal.
 
     If no such grid fits, use the finest that does.
     """
     blocks, _ = group.folded
-    budget = Budget(linear, _STATES, blocks)
+    budget = RelaxedBudget(linear, _STATES, blocks)
     for fineness in range(1, _REFINEMENTS):
         alone = group.component(budget, budget.order, [rule])
         if _share(alone) >= _ENOUGH or 2 * budget.edges > _MOST_EDGES:
             break
-        budget = Budget(linear, _STATES << fineness, blocks)
+        budget = RelaxedBudget(linear, _STATES << fineness, blocks)
     return budget
 
 
@@ -289,7 +289,7 @@ def _filter_component(component: Component) -> Component | None:
     graph, found, cells = component.diagram, [component.none], 0
     starts = range(0, graph.count, _CHUNK)
     each = (graph.at(np.arange(start, min(start + _CHUNK, graph.count))) for start in starts)
-    for codes in graph.chunks(_CHUNK) if isinstance(graph, Budget) else each:
+    for codes in graph.chunks(_CHUNK) if isinstance(graph, RelaxedBudget) else each:
         found.append(codes[component.undropped(codes)])
         cells += found[-1].size
         if cells > _FILTERED_CELLS:

@@ -12,7 +12,7 @@ from threading import Event, Lock
 from dse.core.trial import Outcome
 from dse.executors.failures import build_failure
 from dse.executors.process_tree import wait_until_gone
-from dse.executors.worker_process import Driven, NotBegunError
+from dse.executors.worker_process import NotBegunError, WorkerProcess
 from dse.protocols import Task
 from dse.system.credentials import forget_environment
 
@@ -34,7 +34,7 @@ BEGUN_AT = "begun_at"
 """The name under which a report without a step holds the time."""
 
 
-class Seat:
+class WorkerActor:
     """Holds the work and a process of its own that does it, one task at a time.
 
     An evaluator that crashes takes that process with it and never the seat: a seat that is lost
@@ -91,8 +91,8 @@ class Seat:
         self._driven.end()
         wait_until_gone(begun, _END_S)
 
-    def _begun(self) -> Driven:
-        driven = Driven(self._work, guarded=True)
+    def _begun(self) -> WorkerProcess:
+        driven = WorkerProcess(self._work, guarded=True)
         driven.on_report = self._heard
         driven.on_begin = self._note_begin
         return driven

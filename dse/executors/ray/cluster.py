@@ -13,7 +13,7 @@ from dse.errors import PluginError
 from dse.evaluation.reporting import Watcher, unheard
 from dse.executors.failures import build_failure
 from dse.executors.ray.resources import rooms_for, wanted_of
-from dse.executors.ray.session import START_S, STORE_BYTES, Joined, import_ray
+from dse.executors.ray.session import START_S, STORE_BYTES, RaySession, import_ray
 from dse.executors.ray.worker import LostError, RayWorker, end_workers, seats
 from dse.executors.worker_environment import THREADS
 from dse.executors.worker_process import Beginning, ignore_begin
@@ -71,7 +71,7 @@ class RayCluster:
         self._closed = False
         sent = _pickle_work(work)
         cores = os.cpu_count() or 1
-        self._door = Joined(
+        self._door = RaySession(
             address or os.environ.get("RAY_ADDRESS"),
             cpus=max(workers or cores, cores),
             store_bytes=max(STORE_BYTES, 2 * len(sent)),

@@ -41,7 +41,7 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-class Joined:
+class RaySession:
     """The door to a cluster; closing it ends a cluster that was started here and no other.
 
     Args:

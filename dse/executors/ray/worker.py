@@ -12,7 +12,7 @@ from dse.core.metric import FaultKind
 from dse.core.trial import Outcome
 from dse.evaluation.reporting import Watcher
 from dse.executors.failures import build_error_outcome
-from dse.executors.ray.actor import BEGUN_AT, CALLS, Seat
+from dse.executors.ray.actor import BEGUN_AT, CALLS, WorkerActor
 from dse.executors.worker_process import Beginning
 from dse.protocols import Task
 
@@ -40,7 +40,7 @@ class RayWorker:
     Args:
         ray: the library.
         kind: of seats, see :func:`seats`.
-        arguments: of the :class:`~dse.executors.ray.actor.Seat`.
+        arguments: of the :class:`~dse.executors.ray.actor.WorkerActor`.
     """
 
     def __init__(self, ray: Any, kind: Any, arguments: Sequence[Any]) -> None:
@@ -152,7 +152,7 @@ def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
         ray: the library.
         wanted: by Ray's names, what each keeps for itself.
     """
-    return ray.remote(Seat).options(
+    return ray.remote(WorkerActor).options(
         **_options(wanted),
         scheduling_strategy="SPREAD",
         max_concurrency=CALLS,

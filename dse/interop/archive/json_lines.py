@@ -92,7 +92,7 @@ def read_lines(path: Path) -> Record:
     Raises:
         StorageError: it is none, is damaged, or ends too early; with the line.
     """
-    gathered, digest, place = Gathered(), hashlib.sha256(), 0
+    gathered, digest, place = JsonLinesReader(), hashlib.sha256(), 0
     with path.open("rb") as file:
         while line := file.readline(LONGEST + 1):
             place += 1
@@ -107,7 +107,7 @@ def read_lines(path: Path) -> Record:
     return gathered.record()
 
 
-class Gathered:
+class JsonLinesReader:
     """Contents of a study read so far, line by line."""
 
     def __init__(self) -> None:

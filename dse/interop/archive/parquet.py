@@ -23,7 +23,7 @@ from dse.errors import StorageError
 from dse.interop.archive.codec import noun_of
 from dse.interop.archive.columns import ColumnKind, fact, reader
 from dse.interop.archive.json_lines import (
-    Gathered,
+    JsonLinesReader,
     fingerprint,
     header,
     lines_of,
@@ -137,7 +137,7 @@ def _record(file: parquet.ParquetFile, where: str) -> Record:
     kept = file.schema_arrow.metadata or {}
     if not {b"dse", b"dse.lines", b"dse.sha256"} <= kept.keys():
         raise StorageError("this Parquet file is no study that was exported", where=where)
-    gathered = Gathered()
+    gathered = JsonLinesReader()
     gathered.read(kept[b"dse"], where)
     for line in kept[b"dse.lines"].splitlines(keepends=True):
         gathered.read(line, where)

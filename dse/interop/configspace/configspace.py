@@ -20,15 +20,15 @@ from dse.errors import SpecError
 from dse.interop.configspace.clauses import Clauses
 from dse.interop.configspace.conditions import Clause
 from dse.interop.configspace.forbidden import Forbidden
-from dse.interop.configspace.hyperparameters import Reader, hyperparameter, name_in
-from dse.interop.conversion import Exported, Imported, Unsaid
-from dse.interop.document import Document, Names
+from dse.interop.configspace.hyperparameters import HyperparameterReader, hyperparameter, name_in
+from dse.interop.conversion import SpaceExport, SpaceImport, UnsupportedRules
+from dse.interop.document import Document, NameMap
 from dse.interop.values import first
 
 FORMAT_VERSION = 0.4
 
 
-def read_configspace(text: str, file: str = "configspace.json") -> Imported:
+def read_configspace(text: str, file: str = "configspace.json") -> SpaceImport:
     """Return the space that a JSON text of ConfigSpace describes.
 
     Args:
@@ -39,7 +39,7 @@ def read_configspace(text: str, file: str = "configspace.json") -> Imported:
         SpecError: the text is none of ConfigSpace's, or says something that cannot be.
     """
     document = Document(text, file)
-    names, reader = Names(), Reader()
+    names, reader = NameMap(), HyperparameterReader()
     parameters: dict[str, Parameter] = {}
     for item in _items(document, "hyperparameters"):
         with _locate_mistakes(document, item, "name"):
@@ -59,7 +59,7 @@ def read_configspace(text: str, file: str = "configspace.json") -> Imported:
         parameters=tuple(parameters.values()), conditions=conditions, constraints=tuple(rules)
     )
     called = document.value.get("name")
-    return Imported(
+    return SpaceImport(
         space=space,
         name=called if isinstance(called, str) else "",
         names=names.ours,
@@ -67,7 +67,7 @@ def read_configspace(text: str, file: str = "configspace.json") -> Imported:
     )
 
 
-def write(space: Space, name: str, *, drop_rules: bool = False) -> Exported:
+def write(space: Space, name: str, *, drop_rules: bool = False) -> SpaceExport:
     """The space as a JSON text that ``ConfigurationSpace.from_json`` reads.
 
     The default configuration is one legal design.
@@ -82,7 +82,7 @@ def write(space: Space, name: str, *, drop_rules: bool = False) -> Exported:
         DesignError: the space has no legal design.
     """
     defaults = space.sample(1, np.random.default_rng(0)).row(0)
-    forbidden, unsaid = Forbidden(space), Unsaid("ConfigSpace", space)
+    forbidden, unsaid = Forbidden(space), UnsupportedRules("ConfigSpace", space)
     conditions: list[Clause] = []
     for child in space.conditions:
         with unsaid.condition(child):
@@ -106,7 +106,7 @@ def write(space: Space, name: str, *, drop_rules: bool = False) -> Exported:
     }
     never = [f"{child} is never active, and is left out" for child in sorted(forbidden.never)]
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
-    return Exported(text=text, warnings=(*warnings, *never, *forbidden.warnings))
+    return SpaceExport(text=text, warnings=(*warnings, *never, *forbidden.warnings))
 
 
 def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict[str, Expression]:

@@ -15,7 +15,7 @@ from dse.units import units
 Item = Mapping[str, Any]
 
 
-class Reader:
+class HyperparameterReader:
     """Reads hyperparameters; ``warnings`` grows with what is not kept."""
 
     def __init__(self) -> None:

@@ -15,14 +15,14 @@ from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
-from dse.interop.conversion import Exported, Imported, Unsaid
-from dse.interop.document import Document, Names
+from dse.interop.conversion import SpaceExport, SpaceImport, UnsupportedRules
+from dse.interop.document import Document, NameMap
 from dse.interop.values import check_count, number_in, step_values, values_in
 
 Attributes = Mapping[str, Any]
 
 
-def read_distributions(text: str, file: str = "optuna.json") -> Imported:
+def read_distributions(text: str, file: str = "optuna.json") -> SpaceImport:
     """Read a space from Optuna's distributions; it has no conditions and no rules.
 
     Args:
@@ -34,7 +34,7 @@ def read_distributions(text: str, file: str = "optuna.json") -> Imported:
         SpecError: the text holds no distributions, or one that cannot be.
     """
     document = Document(text, file)
-    names, warnings, parameters = Names(), list[str](), list[Parameter]()
+    names, warnings, parameters = NameMap(), list[str](), list[Parameter]()
     for theirs, item in document.value.items():
         try:
             name = names.add(theirs)
@@ -43,7 +43,7 @@ def read_distributions(text: str, file: str = "optuna.json") -> Imported:
             raise error.at(document.place(theirs)) from error
     if not parameters:
         raise SpecError("there are no distributions", where=f"{file}:1")
-    return Imported(
+    return SpaceImport(
         space=Space(parameters=tuple(parameters)),
         name="",
         names=names.ours,
@@ -51,7 +51,7 @@ def read_distributions(text: str, file: str = "optuna.json") -> Imported:
     )
 
 
-def write(space: Space, *, drop_rules: bool = False) -> Exported:
+def write(space: Space, *, drop_rules: bool = False) -> SpaceExport:
     """The parameters as Optuna's distributions.
 
     Args:
@@ -61,7 +61,7 @@ def write(space: Space, *, drop_rules: bool = False) -> Exported:
     Raises:
         SpecError: the space has rules or conditions, and they are not to be dropped.
     """
-    unsaid = Unsaid("Optuna", space)
+    unsaid = UnsupportedRules("Optuna", space)
     for name in space.conditions:
         with unsaid.condition(name):
             raise SpecError("every parameter always exists there")
@@ -73,7 +73,7 @@ def write(space: Space, *, drop_rules: bool = False) -> Exported:
     for parameter in space.parameters:
         kind, attributes = _distribution(parameter, warnings)
         found[parameter.name] = json.dumps({"name": kind, "attributes": attributes})
-    return Exported(text=json.dumps(found, indent=2) + "\n", warnings=tuple(warnings))
+    return SpaceExport(text=json.dumps(found, indent=2) + "\n", warnings=tuple(warnings))
 
 
 # -- theirs as ours -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import numpy as np
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.errors import PluginError, StorageError, nearest
-from dse.interop.found_trials import Found, header
+from dse.interop.found_trials import ExternalTrial, header
 from dse.interop.optuna.distributions import write
 from dse.system.credentials import mask_url
 
@@ -84,7 +84,7 @@ def write_study(problem: Problem, finished: Sequence[Trial], name: str, url: str
     return list(exported.warnings)
 
 
-def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, list[Found]]:
+def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, list[ExternalTrial]]:
     """The finished trials of an Optuna study in the order of their ends, and its name.
 
     Args:
@@ -214,14 +214,14 @@ def _constraints(slacks: Any) -> dict[str, Any]:
     return {"constraints": (-slacks).tolist()} if known else {}
 
 
-def _read_trial(trial: Any) -> Found:
+def _read_trial(trial: Any) -> ExternalTrial:
     told = dict(trial.user_attrs)
     state = str(told.pop(_STATE, ""))
     ours = state in {one.value for one in State if one.finished}
     reason, cost_s = told.pop(_REASON, ""), told.pop(_COST, None)
     headers = {key: header(str(key)) for key in told}
     spent = trial.duration.total_seconds() if trial.duration is not None else 0.0
-    return Found(
+    return ExternalTrial(
         values={**{headers[key][0]: value for key, value in told.items()}, **trial.params},
         units={name: unit for name, unit in headers.values() if unit},
         objectives=tuple(trial.values or ()) if trial.state.name == "COMPLETE" else (),

@@ -14,7 +14,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import around, candidates
-from dse.optimizers.bayesian.training_data import Lesson
+from dse.optimizers.bayesian.training_data import TrainingData
 
 _SCREENED = 96
 """Candidates that pass the cheap guess and are valued by the acquisition function itself."""
@@ -35,7 +35,7 @@ class Search:
         self,
         problem: Problem,
         trials: Sequence[Trial],
-        lesson: Lesson,
+        lesson: TrainingData,
         *,
         surrogate: Any,  # a gaussian.Surrogate, whose type would import torch
         taken: Collection[Design],
@@ -81,7 +81,7 @@ class Search:
 
 
 def promise(
-    lesson: Lesson,
+    lesson: TrainingData,
     means: Floats,  # (n, targets)
     deviations: Floats,  # (n, targets)
     rng: np.random.Generator,

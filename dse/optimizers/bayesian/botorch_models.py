@@ -25,7 +25,12 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.errors import NotPSDError  # type: ignore[import-untyped]
 
 from dse.core.values import Floats
-from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, Lesson, Scale, Target
+from dse.optimizers.bayesian.training_data import (
+    MANY_OBJECTIVES,
+    RegressionTarget,
+    Scale,
+    TrainingData,
+)
 
 NUMERICAL = (
     ArithmeticError,
@@ -53,7 +58,7 @@ class Surrogate:
         2024 (the priors).
     """
 
-    def __init__(self, lesson: Lesson) -> None:
+    def __init__(self, lesson: TrainingData) -> None:
         self._lesson = lesson
         self._model = ModelListGP(
             *(
@@ -159,12 +164,12 @@ class Acquisition:
         return np.nan_to_num(torch.cat(parts).numpy(), nan=-np.inf)
 
 
-def _kind(target: Target) -> tuple[bytes, bool]:
+def _kind(target: RegressionTarget) -> tuple[bytes, bool]:
     """Neighbours of one kind share their points, and are fitted in one batch."""
     return target.rows.tobytes(), target.variances is None
 
 
-def _fit_process(points: Floats, targets: Sequence[Target]) -> SingleTaskGP:
+def _fit_process(points: Floats, targets: Sequence[RegressionTarget]) -> SingleTaskGP:
     observed = [target.variances for target in targets if target.variances is not None]
     variances = _tensor(np.column_stack(observed)).clamp_min(_LEAST_VARIANCE) if observed else None
     model = SingleTaskGP(

@@ -20,7 +20,7 @@ from dse.core.space import Space
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
-from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import firsts, keys, merge_parts, pair_parts
 from dse.optimizers.exact.chunks import impossible_rows
 from dse.optimizers.exact.magnitude import LARGE, Magnitude
@@ -46,7 +46,7 @@ _ABREAST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staircase:
+class ConditionalFront:
     """Designs of one measured part, and their known losses.
 
     ``failed`` of the designs that were looked at for it have no value, among them ``example``.
@@ -70,7 +70,7 @@ class Lost:
     at_least: bool = False
 
 
-class Staircases:
+class ConditionalFronts:
     """Staircases by measured part: exact or searched for one, from a shelf for many.
 
     Parts whose known losses agree on a set of probes are taken for equal where many are guessed.
@@ -84,14 +84,14 @@ class Staircases:
         bounded: map known losses so that products of them are numbers, see :mod:`.magnitude`.
     """
 
-    def __init__(self, problem: Problem, roles: Roles, *, bounded: bool = False) -> None:
+    def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
         self._bounded = bounded
         self._magnitudes: list[Magnitude] | None = None
         self._problem = problem
         self._roles = roles
         self._names = sorted(roles.part)
-        self._whole: dict[bytes, tuple[Staircase, int]] = {}
-        self._guessed: dict[bytes, Staircase] = {}
+        self._whole: dict[bytes, tuple[ConditionalFront, int]] = {}
+        self._guessed: dict[bytes, ConditionalFront] = {}
         self._shelf: Batch | None = None
         self._probes: Batch | None = None
         self.looks = 0
@@ -108,11 +108,11 @@ class Staircases:
                 self._magnitudes = [_for_all(column) for column in losses[fine].T]
         return self._magnitudes
 
-    def wholes(self, batch: Batch) -> list[Staircase]:
+    def wholes(self, batch: Batch) -> list[ConditionalFront]:
         """The staircase of each design's measured part, by listing or by searching."""
         return [staircase for staircase, _ in self._find_staircases(batch)]
 
-    def _find_staircases(self, batch: Batch) -> list[tuple[Staircase, int]]:
+    def _find_staircases(self, batch: Batch) -> list[tuple[ConditionalFront, int]]:
         """Return the staircase of each design's measured part and its number of looks.
 
         The looks are the designs evaluated for it, now or earlier.
@@ -143,7 +143,7 @@ class Staircases:
             at_least=any(looks == _SEARCH for _, looks in found),
         )
 
-    def guessed(self, batch: Batch) -> tuple[list[Staircase], Ints]:
+    def guessed(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Staircases over the shelf, and which of them each row has, (n,); -1 for an empty one."""
         if not self._roles.free:
             return self._single(batch)
@@ -154,7 +154,7 @@ class Staircases:
         first = firsts(tags)
         fresh = np.array([row for row in first if parts[row] not in self._guessed], dtype=np.int64)
         self._guess(batch.take(fresh), [parts[row] for row in fresh])
-        stairs: list[Staircase] = []
+        stairs: list[ConditionalFront] = []
         places: dict[bytes, int] = {}
         for row in first.tolist():
             own = self._guessed[parts[row]]
@@ -162,24 +162,26 @@ class Staircases:
             stairs += [own] if len(own.losses) else []
         return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
-    def on(self, one: Batch, staircase: Staircase) -> Staircase:
+    def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
         """A guessed staircase's free parts with this measured part, as they really are."""
         return self._with([one], [staircase.designs])[0]
 
-    def _single(self, batch: Batch) -> tuple[list[Staircase], Ints]:
+    def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Build one staircase per design, for the case that no parameter is free.
 
         Where there are no known losses either, all designs share one staircase.
         """
         losses, fine, _ = self._judged(batch, _all(batch))
         if not losses.shape[1]:
-            one = Staircase(designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1])
+            one = ConditionalFront(
+                designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1]
+            )
             return [one], np.where(fine, 0, -1)
         rows = np.flatnonzero(fine)
         places = np.full(len(batch), -1)
         places[rows] = np.arange(len(rows))
         found = [
-            Staircase(designs=batch.take(np.array([row])), losses=losses[row : row + 1])
+            ConditionalFront(designs=batch.take(np.array([row])), losses=losses[row : row + 1])
             for row in rows
         ]
         return found, places
@@ -238,7 +240,7 @@ class Staircases:
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
-    def _listed(self, one: Batch, inner: Space) -> tuple[Staircase, int] | None:
+    def _listed(self, one: Batch, inner: Space) -> tuple[ConditionalFront, int] | None:
         """Find the staircase by enumerating all designs of the measured part.
 
         Returns ``None`` where there are too many of them.
@@ -250,7 +252,9 @@ class Staircases:
         found = [self._staircases(part, _all(part), [len(part)])[0] for part in parts]
         return _best(found), max(total, 1)
 
-    def _evolve_staircases(self, ones: Sequence[Batch], inside: Sequence[Space]) -> list[Staircase]:
+    def _evolve_staircases(
+        self, ones: Sequence[Batch], inside: Sequence[Space]
+    ) -> list[ConditionalFront]:
         """Find each staircase by evolving its free part alone; evaluating the models is free."""
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
         first = [
@@ -264,7 +268,7 @@ class Staircases:
             best = [_best(pair) for pair in zip(best, more, strict=True)]
         return best
 
-    def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[Staircase]:
+    def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[ConditionalFront]:
         """The staircase of each measured part over free parts of its own."""
         sizes = [len(own) for own in free]
         measured = concatenate_batches(ones).take(np.repeat(np.arange(len(ones)), sizes))
@@ -273,7 +277,9 @@ class Staircases:
         )
         return self._staircases(pairs, legal, sizes)
 
-    def _staircases(self, batch: Batch, legal: Mask, sizes: Sequence[int]) -> list[Staircase]:
+    def _staircases(
+        self, batch: Batch, legal: Mask, sizes: Sequence[int]
+    ) -> list[ConditionalFront]:
         """One over each run of rows, of these sizes."""
         losses, fine, lost = self._judged(batch, legal)
         found = []
@@ -282,7 +288,7 @@ class Staircases:
             rows = rows[find_nondominated(losses[rows])] if len(rows) else rows
             gone = run[lost[run]]
             found.append(
-                Staircase(
+                ConditionalFront(
                     designs=batch.take(rows),
                     losses=losses[rows],
                     failed=len(gone),
@@ -366,13 +372,13 @@ def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
     return mutate_designs(space, children, rng)
 
 
-def _best(parts: Sequence[Staircase]) -> Staircase:
+def _best(parts: Sequence[ConditionalFront]) -> ConditionalFront:
     full = [part for part in parts if len(part.losses)]
     found = (full or parts)[0]
     if len(full) > 1:
         losses = np.vstack([part.losses for part in full])
         rows = np.flatnonzero(find_nondominated(losses))
         designs = concatenate_batches([part.designs for part in full]).take(rows)
-        found = Staircase(designs=designs, losses=losses[rows])
+        found = ConditionalFront(designs=designs, losses=losses[rows])
     example = next((part.example for part in parts if part.example is not None), None)
     return replace(found, failed=sum(part.failed for part in parts), example=example)

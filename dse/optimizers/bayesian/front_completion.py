@@ -21,8 +21,8 @@ from dse.core.problem import Problem
 from dse.core.proof import COMPLETED, design_failure_text
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.conditional_fronts import Lost, Staircases
-from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts, Lost
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.chunks import impossible_rows
 
@@ -123,8 +123,8 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
         return [], Lost()
-    if Roles(problem=problem).part == _reads(problem):
-        stairs = Staircases(problem, Roles(problem=problem))
+    if MeasuredSplit(problem=problem).part == _reads(problem):
+        stairs = ConditionalFronts(problem, MeasuredSplit(problem=problem))
         return _thin_designs(*completed_front(problem, done, stairs)), stairs.lost()
     search = _Search(problem, done)
     for _ in range(_ROUNDS):
@@ -134,7 +134,7 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
 
 
 def completed_front(
-    problem: Problem, trials: Sequence[Trial], stairs: Staircases
+    problem: Problem, trials: Sequence[Trial], stairs: ConditionalFronts
 ) -> tuple[Batch, Floats]:
     """The designs that share what was measured and that no other of them beats; their losses.
 
@@ -143,7 +143,7 @@ def completed_front(
         trials: those that are not done teach nothing.
         stairs: keeps what it looked up, so that asking again after a measurement is cheap.
     """
-    roles = Roles(problem=problem)
+    roles = MeasuredSplit(problem=problem)
     done = [trial for trial in trials if trial.state is State.DONE]
     batch, columns = problem.space.batch([t.design for t in done]), problem.columns(done)
     learnt = problem.losses(columns, len(done))[:, list(roles.learnt)]

@@ -10,7 +10,7 @@ from dse.core.batch import Batch, concatenate_batches
 from dse.core.problem import Problem
 from dse.core.values import Floats
 from dse.core.variation import cross_parents, mutate_designs
-from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import keys
 
 LISTED = 50_000
@@ -20,10 +20,10 @@ _DRAWN = 1_024
 _BRED = 512
 
 
-class Parts:
+class MeasuredParts:
     """Designs that stand for measured parts, one for each."""
 
-    def __init__(self, problem: Problem, roles: Roles) -> None:
+    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
         self._problem = problem
         self._names = sorted(roles.part)
         self._part = roles.part

@@ -11,7 +11,7 @@ from dse.core.problem import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Roles:
+class MeasuredSplit:
     """The objectives and limits of a problem, by where their values come from.
 
     ``known`` ones need no measurement; ``learnt`` ones do.

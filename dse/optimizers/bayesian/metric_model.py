@@ -13,7 +13,7 @@ from dse.core.parameter import Real
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import ALONE, GaussianProcess, Hyper, owners_of
-from dse.optimizers.bayesian.output_transform import Kind, Warp
+from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
 from dse.optimizers.bayesian.transfer_prior import PriorMean
 
 _SMOOTH = 2.0
@@ -27,7 +27,7 @@ class Prediction:
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
-    warp: Warp
+    warp: OutputTransform
 
     def gain(self, thresholds: Floats) -> Floats:
         """E[max(z - u, 0)] for each design and threshold, (k, t)."""
@@ -101,7 +101,7 @@ class Predictor:
     """A fitted process with the warp under which it predicts left-out values best."""
 
     process: GaussianProcess
-    warp: Warp
+    warp: OutputTransform
     score: float
     """The log density of the losses, each predicted from all others."""
 
@@ -167,7 +167,7 @@ def _fit(
     hyper: Hyper | None = None,
 ) -> Predictor:
     """The process of these losses under a warp; its hyperparameters are fitted if not given."""
-    warp = Warp.of(losses, kind)
+    warp = OutputTransform.of(losses, kind)
     values = warp.learnt(losses)
     slope = warp.slope(losses)
     variances = None if spread is None else (spread * slope) ** 2

@@ -12,7 +12,7 @@ from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
-from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Guess, Inputs, Predictor, kinds_of
 from dse.optimizers.bayesian.output_transform import Kind
 from dse.optimizers.bayesian.shared_parts import firsts, keys
@@ -25,14 +25,14 @@ _MOST = 300
 """From so many values on a process learns only the best and a spread of the rest."""
 
 
-class Teacher:
+class ModelFitter:
     """Fits a process to each number, from the parameters that it depends on alone.
 
     What modelled metrics of these parameters say helps to predict, and so does what other studies
     found (``Problem.priors``), as far as its order agrees with what was measured here.
     """
 
-    def __init__(self, problem: Problem, roles: Roles, probe: Batch) -> None:
+    def __init__(self, problem: Problem, roles: MeasuredSplit, probe: Batch) -> None:
         self._problem = problem
         self._roles = roles
         self._probe = probe

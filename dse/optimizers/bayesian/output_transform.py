@@ -17,7 +17,7 @@ _EDGE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warp:
+class OutputTransform:
     """A growing map from losses to numbers around 0 of size 1.
 
     ``plain``: shifted and scaled; ``log``: of ``sign * loss``, times ``sign``; ``logit``: of a
@@ -30,12 +30,12 @@ class Warp:
     width: float
 
     @staticmethod
-    def of(losses: Floats, kind: Kind) -> Warp:
+    def of(losses: Floats, kind: Kind) -> OutputTransform:
         """The map that gives these losses mean 0 and deviation 1."""
         sign = -1 if kind != "plain" and losses.max() < 0 else 1
         raw = _map_losses(losses, kind, sign)
         width = float(raw.std())
-        return Warp(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
+        return OutputTransform(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
 
     def learnt(self, losses: Floats) -> Floats:
         """The losses as numbers around 0."""

@@ -12,11 +12,11 @@ from dse.core.pareto import find_nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.conditional_fronts import Staircases
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import Archive
-from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Inputs, Prediction, Predictor
-from dse.optimizers.bayesian.model_fitting import Teacher
+from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.magnitude import Magnitude
 
@@ -94,10 +94,10 @@ class Beliefs:
 
 def beliefs(
     problem: Problem,
-    roles: Roles,
-    stairs: Staircases,
+    roles: MeasuredSplit,
+    stairs: ConditionalFronts,
     trials: Sequence[Trial],
-    teacher: Teacher,
+    teacher: ModelFitter,
     *,
     refit: bool = True,
 ) -> Beliefs | None:
@@ -143,8 +143,8 @@ class _Given:
     """Inputs of an archive other than the trials."""
 
     problem: Problem
-    roles: Roles
-    stairs: Staircases
+    roles: MeasuredSplit
+    stairs: ConditionalFronts
     magnitudes: tuple[Magnitude, ...]
 
     @property
@@ -158,7 +158,7 @@ class _Given:
         return np.concatenate([one(value) for one, value in zip(maps, values, strict=True)])
 
 
-def _fixed_losses(problem: Problem, roles: Roles) -> Floats | None:
+def _fixed_losses(problem: Problem, roles: MeasuredSplit) -> Floats | None:
     if problem.fixed_reference is None:
         return None
     signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
@@ -167,7 +167,7 @@ def _fixed_losses(problem: Problem, roles: Roles) -> Floats | None:
 
 
 def _learnable_values(
-    problem: Problem, roles: Roles, done: Sequence[Trial]
+    problem: Problem, roles: MeasuredSplit, done: Sequence[Trial]
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
     """Return the learnt losses, (n, a), slacks of learnt limits, (n, l), and the loss maps.
 

@@ -83,7 +83,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RegressionTarget:
     """One column to be learnt; ``variances`` where its standard errors were observed.
 
     ``rows`` says which of the points have the value. A target with a ``threshold`` is a limit: it
@@ -97,21 +97,21 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class TrainingData:
     """All that finished trials teach: the objectives as losses first, then the limits.
 
     ``baseline`` marks the trials that a new design has to beat, the feasible ones.
     """
 
     points: Floats  # (n, coordinates), encoded designs
-    targets: tuple[Target, ...]
+    targets: tuple[RegressionTarget, ...]
     baseline: Mask  # (n,)
     scales: tuple[Scale, ...]  # m of them
     front: Floats  # (f, m), judged losses that no feasible trial beats
     elite: Ints  # (e,), the trials of the front; while none is feasible, those that are nearest
 
 
-def lesson(problem: Problem, trials: Sequence[Trial]) -> Lesson | None:
+def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
     """Return the training data of the trials; ``None`` while they are too few to choose by.
 
     Two trials need to have metrics, and one to be feasible or some learnt limit to be broken.
@@ -128,14 +128,14 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> Lesson | None:
     point = _reference(problem, trials, losses[front] if len(front) else losses[done])
     scales = [Scale.of(losses[done, place], float(point[place])) for place in range(len(point))]
     objectives = [
-        Target(
+        RegressionTarget(
             rows=done,
             values=scale.learnt(losses[done, place]),
             variances=_variances(problem.objectives[place], scale, trials, done),
         )
         for place, scale in enumerate(scales)
     ]
-    return Lesson(
+    return TrainingData(
         points=encoded_designs(problem.space, [trial.design for trial in trials]),
         targets=(*objectives, *limits),
         baseline=feasible,
@@ -190,7 +190,7 @@ def _bare(node: Node) -> tuple[str, float]:
             return "", 1.0
 
 
-def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> list[Target]:
+def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> list[RegressionTarget]:
     columns = problem.columns(trials)
     targets = []
     for limit in learnt_limits(problem):
@@ -200,11 +200,11 @@ def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> lis
         if width > 1e-12:
             centre = float(slacks[rows].mean())
             values = (slacks[rows] - centre) / width
-            targets.append(Target(rows=rows, values=values, threshold=-centre / width))
+            targets.append(RegressionTarget(rows=rows, values=values, threshold=-centre / width))
     return targets
 
 
-def _success(done: Mask) -> list[Target]:
+def _success(done: Mask) -> list[RegressionTarget]:
     """Return the target for successful evaluation: 1 for a success, else -1.
 
     The list is empty while every design could be evaluated.
@@ -212,5 +212,7 @@ def _success(done: Mask) -> list[Target]:
     if done.all():
         return []
     return [
-        Target(rows=np.ones(len(done), dtype=bool), values=np.where(done, 1.0, -1.0), threshold=0.0)
+        RegressionTarget(
+            rows=np.ones(len(done), dtype=bool), values=np.where(done, 1.0, -1.0), threshold=0.0
+        )
     ]

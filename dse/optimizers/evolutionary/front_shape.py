@@ -22,7 +22,7 @@ _TILT = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class FrontShape:
     """Shape of a front in losses from its ideal, in units of ``spans``, with its ``power``.
 
     A front with a power below 1 is hollow, with 1 flat, with 2 a sphere.
@@ -42,7 +42,7 @@ class Shape:
     @staticmethod
     def of(
         front: Floats,  # (n, m)
-    ) -> Shape:
+    ) -> FrontShape:
         """The shape of a front of at least one member."""
         ideal = front.min(axis=0)
         with np.errstate(over="ignore"):
@@ -52,7 +52,7 @@ class Shape:
         ends = _ends(points)
         cuts = _cuts(points, ends)
         power = _power(points / cuts, ends)
-        return Shape(ideal=ideal, spans=worst * cuts, ends=ends, power=power)
+        return FrontShape(ideal=ideal, spans=worst * cuts, ends=ends, power=power)
 
     def nearness(
         self,

@@ -18,7 +18,7 @@ from dse.core.inspection.fingerprint import fingerprint
 from dse.core.problem import Problem
 from dse.errors import StudyError
 from dse.optimizers.exact.chunks import judged
-from dse.optimizers.exact.running_front import Found
+from dse.optimizers.exact.running_front import RunningFront
 from dse.resources.asset import cache_folder
 
 _KIND = "dse exhaustive "
@@ -31,15 +31,15 @@ _PROBES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class EnumerationProgress:
     """Finished parts of the enumeration and their joint result."""
 
-    found: Found
+    found: RunningFront
     done: frozenset[int] = field(default_factory=frozenset)
 
-    def after(self, part: int, found: Found) -> Progress:
+    def after(self, part: int, found: RunningFront) -> EnumerationProgress:
         """The progress when this part is done too."""
-        return Progress(found=self.found.joined(found), done=self.done | {part})
+        return EnumerationProgress(found=self.found.joined(found), done=self.done | {part})
 
 
 class Checkpoint:
@@ -56,7 +56,7 @@ class Checkpoint:
             if file.read(len(_KIND)) != _KIND.encode():
                 raise StudyError(f"{path} is no checkpoint of a search", hint="name another file")
 
-    def read(self, objectives: int) -> Progress | None:
+    def read(self, objectives: int) -> EnumerationProgress | None:
         """Return the saved progress if it is intact and of this problem, else ``None``."""
         try:
             head, body = self.path.read_text().splitlines()
@@ -67,7 +67,7 @@ class Checkpoint:
             return None
         return _progress(told, objectives) if told["key"] == self._key else None
 
-    def write(self, progress: Progress) -> None:
+    def write(self, progress: EnumerationProgress) -> None:
         """Keep it: a reader sees the file before or the whole new one.
 
         One that cannot be written costs the next run its time, and nothing else.
@@ -131,7 +131,7 @@ def _head(body: str) -> str:
     return f"{_MARK} {hashlib.sha256(body.encode()).hexdigest()}"
 
 
-def _plain(progress: Progress) -> dict[str, Any]:
+def _plain(progress: EnumerationProgress) -> dict[str, Any]:
     found = progress.found
     return {
         "done": sorted(progress.done),
@@ -147,11 +147,11 @@ def _plain(progress: Progress) -> dict[str, Any]:
     }
 
 
-def _progress(told: dict[str, Any], objectives: int) -> Progress:
+def _progress(told: dict[str, Any], objectives: int) -> EnumerationProgress:
     losses = np.array(told["losses"], dtype=np.float64).reshape(-1, objectives)
-    return Progress(
+    return EnumerationProgress(
         done=frozenset(told["done"]),
-        found=Found(
+        found=RunningFront(
             losses=losses,
             places=np.array(told["places"], dtype=np.int64),
             total=told["total"],

@@ -8,7 +8,7 @@ from dse.core.batch import Batch, Column
 from dse.core.metric import Metrics
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
-from dse.optimizers.exact.running_front import Found, found_in
+from dse.optimizers.exact.running_front import RunningFront, found_in
 
 BATCH = 131_072
 """Designs at once: larger ones repeat more of what they are made of, smaller ones fit a cache."""
@@ -19,7 +19,7 @@ def search_stretch(
     start: int,
     stop: int,
     beaters: Floats,  # (k, m)
-) -> Found:
+) -> RunningFront:
     """Return the result of the designs from place ``start`` to before ``stop``.
 
     Args:
@@ -28,7 +28,7 @@ def search_stretch(
         stop: the first place after the stretch.
         beaters: losses of designs before ``start``.
     """
-    found = Found.nothing(len(problem.objectives))
+    found = RunningFront.nothing(len(problem.objectives))
     for first in range(start, stop, BATCH):
         batch = problem.space.legal.at_indices(np.arange(first, min(first + BATCH, stop)))
         known = problem.known(batch)

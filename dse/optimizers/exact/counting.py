@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 from dse.core.proof import Coverage, design_failure_text
 from dse.optimizers.exact.chunks import BATCH, judge_with_metrics
 from dse.optimizers.exact.dominance_pruning import groups_in, known_everywhere, ranges_in, wishes
-from dse.optimizers.exact.group_rows import Piece, Rows
+from dse.optimizers.exact.group_rows import GroupCounts, Piece
 from dse.optimizers.exact.monotonicity import course, parts_of
 
 LISTED = 20_000_000
@@ -31,7 +31,7 @@ def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
         pieces: all rows with metrics, a piece for each group.
     """
     legal = problem.space.count() or 0
-    rows = [piece.rows or Rows() for piece in pieces]
+    rows = [piece.rows or GroupCounts() for piece in pieces]
     metrics = math.prod(one.fine for one in rows)
     possible = math.prod(one.fine + one.failed for one in rows)
     example = next((one.example for one in rows if one.example is not None), None)

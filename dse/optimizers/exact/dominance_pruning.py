@@ -25,7 +25,7 @@ from dse.optimizers.exact.monotonicity import (
     pair_folds,
     parts_of,
 )
-from dse.optimizers.exact.running_front import Found, found_in
+from dse.optimizers.exact.running_front import RunningFront, found_in
 
 Groups = Mapping[str, int]
 """Which piece each name belongs to."""
@@ -85,10 +85,10 @@ def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
     Raises:
         StudyError: they cannot be compared.
     """
-    found: Found | None = None
+    found: RunningFront | None = None
     for piece in rows.stream():
         columns, possible = _columns(piece.asked, trends)
-        found = found or Found.nothing(columns.shape[1])
+        found = found or RunningFront.nothing(columns.shape[1])
         none = np.zeros(len(piece))
         new = found_in(columns, none, possible, first=found.total, beaters=found.losses)
         found = found.joined(new)

@@ -15,10 +15,10 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.proof import Coverage, design_failure_text
 from dse.core.values import Floats
-from dse.optimizers.exact.checkpoint import Checkpoint, Progress, checkpoint_of
+from dse.optimizers.exact.checkpoint import Checkpoint, EnumerationProgress, checkpoint_of
 from dse.optimizers.exact.chunks import BATCH, search_stretch
-from dse.optimizers.exact.running_front import Found, spread
-from dse.optimizers.exact.worker_pool import Crew, portable
+from dse.optimizers.exact.running_front import RunningFront, spread
+from dse.optimizers.exact.worker_pool import WorkerPool, portable
 
 PART = 4 * BATCH
 
@@ -81,7 +81,7 @@ def exact_front(
     )
 
 
-def _coverage(problem: Problem, found: Found, designs: list[Design]) -> Coverage:
+def _coverage(problem: Problem, found: RunningFront, designs: list[Design]) -> Coverage:
     example = ""
     if found.lost >= 0:
         (lost,) = problem.space.legal.at_indices(np.array([found.lost])).designs()
@@ -121,7 +121,7 @@ class _Search:
         self._on_progress = on_progress
         self._total = problem.space.count() or 0
         self._parts = range(0, self._total, part)
-        self._progress = Progress(found=Found.nothing(len(problem.objectives)))
+        self._progress = EnumerationProgress(found=RunningFront.nothing(len(problem.objectives)))
         self._kept: Checkpoint | None = None
         if len(self._parts) > 1:
             self._kept = checkpoint_of(problem, checkpoint, part)
@@ -129,7 +129,7 @@ class _Search:
             self._progress = self._kept.read(len(problem.objectives)) or self._progress
         self._begun_s = self._written_s = time.monotonic()
 
-    def run(self, workers: int | None) -> Found:
+    def run(self, workers: int | None) -> RunningFront:
         """Search the parts that are left and return the joint result of all parts."""
         left = deque(start for start in self._parts if start not in self._progress.done)
         idle = not left
@@ -148,7 +148,7 @@ class _Search:
 
     def _results(
         self, left: deque[int], workers: int | None
-    ) -> Generator[tuple[int, Found], None, None]:
+    ) -> Generator[tuple[int, RunningFront], None, None]:
         """Each part that was left with what it holds: alone, until it is clear that workers pay."""
         crew_size = min(workers or _cores(), len(left))
         pickled = portable(self._problem) if crew_size > 1 else None
@@ -165,7 +165,7 @@ class _Search:
             )
             alone += 1
         if left and pickled is not None:
-            with closing(Crew(pickled, min(crew_size, len(left)))) as crew:
+            with closing(WorkerPool(pickled, min(crew_size, len(left)))) as crew:
                 yield from crew.searched(((s, self._stop(s)) for s in left), self._before)
 
     def _stop(self, start: int) -> int:

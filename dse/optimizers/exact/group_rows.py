@@ -15,7 +15,7 @@ from dse.core.problem import Problem
 from dse.core.values import Ints
 from dse.errors import StudyError
 from dse.optimizers.exact.chunks import BATCH, impossible_rows
-from dse.optimizers.exact.separable_groups import Group, asked_names
+from dse.optimizers.exact.separable_groups import SeparableGroup, asked_names
 
 _WORD = 2**62
 """Of a group that nothing reads only the first combination is looked at, however many it has."""
@@ -25,7 +25,7 @@ _DRAWS = (1_024, 65_536)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class GroupCounts:
     """A group's combinations: how many have metrics, how many failed, and one that did.
 
     The rest cannot exist. Of a group that nothing reads all are as the one that is looked at.
@@ -43,10 +43,10 @@ class Piece:
     ``rows`` counts, for a piece of one group, those that there are and those that are left out.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[SeparableGroup, ...]
     places: Ints  # (n, groups)
     asked: Batch  # n rows
-    rows: Rows | None = None
+    rows: GroupCounts | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -103,7 +103,7 @@ class NothingPossibleError(StudyError):
     """No design was found that has metrics, beside which a group's rows could be looked at."""
 
 
-def pieces_of(problem: Problem, groups: Sequence[Group]) -> list[Piece]:
+def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]:
     """All rows of each group that can exist.
 
     A group is evaluated beside one choice in all others. Since no evaluator reads two groups, what
@@ -133,7 +133,7 @@ def _possible(problem: Problem) -> list[Codes]:
     )
 
 
-def _piece(problem: Problem, group: Group, whole: Sequence[Codes]) -> Piece:
+def _piece(problem: Problem, group: SeparableGroup, whole: Sequence[Codes]) -> Piece:
     legal = problem.space.legal
     asked = sorted(group.names & asked_names(problem))
     count = group.count if group.read else 1
@@ -160,11 +160,11 @@ def _piece(problem: Problem, group: Group, whole: Sequence[Codes]) -> Piece:
         groups=(group,),
         places=found[:, np.newaxis],
         asked=concatenate_batches(batches) if any(map(len, batches)) else batches[0],
-        rows=Rows(fine=alike * len(found), failed=alike * failed, example=example),
+        rows=GroupCounts(fine=alike * len(found), failed=alike * failed, example=example),
     )
 
 
-def _codes(problem: Problem, group: Group, places: Ints) -> dict[int, Codes]:
+def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, Codes]:
     """The codes of a group's combinations, by component; the last component changes fastest."""
     codes: dict[int, Codes] = {}
     rest = places

@@ -22,13 +22,13 @@ from dse.optimizers.exact.dominance_pruning import (
 )
 from dse.optimizers.exact.group_rows import Pairs, Piece
 from dse.optimizers.exact.monotonicity import Trend, Trends, parts_of
-from dse.optimizers.exact.running_front import Found, found_in
+from dse.optimizers.exact.running_front import RunningFront, found_in
 
 MOST_PAIRS = 200_000_000
 """So many combinations of what pruning has left are compared within a minute."""
 
 
-def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, Found]:
+def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningFront]:
     """The front over all combinations of two or more pieces, with counts of the last step.
 
     Where no combination is feasible, the one that breaks the limits least.
@@ -42,7 +42,7 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, Found]:
     while len(left) > 2:
         left = _one_fewer(formulas, left, trends)
     pairs = _check_pairs(Pairs(*left), trends)
-    found = Found.nothing(len(problem.objectives))
+    found = RunningFront.nothing(len(problem.objectives))
     for piece in pairs.stream():
         losses, violations, possible = judge_with_metrics(problem, piece.asked)
         first, beaters = found.total, found.losses

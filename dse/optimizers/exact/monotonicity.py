@@ -43,7 +43,7 @@ Trends = Mapping[Node, Trend]
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class MonotoneRange:
     """Between which numbers a formula lies, and how it goes with each of its parts.
 
     The ends are computed with the operations that compute the formula, whose rounding never turns
@@ -55,12 +55,12 @@ class Course:
     trends: Trends = field(default_factory=dict)
 
     @property
-    def definite(self) -> Course:
+    def definite(self) -> MonotoneRange:
         """This course if its ends are finite, else one with infinite ends and unknown trends."""
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
-def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
+def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRange:
     """Return the bounds and trends of a formula, given the range of each part.
 
     Every name in it stands in a part. Where it rises or falls with a part it is a number only if
@@ -68,10 +68,10 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
     taken to be monotone although their last digit may not be.
     """
     if node in parts:
-        return Course(*parts[node], {node: Trend.RISES}).definite
+        return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
     match node:
         case Number() | Truth():
-            return Course(float(node.value), float(node.value))
+            return MonotoneRange(float(node.value), float(node.value))
         case Unary(operator="-"):
             return _negate_course(course(node.operand, parts))
         case Binary():
@@ -127,43 +127,43 @@ def negate_trends(trends: Trends) -> Trends:
     return {part: trend.turned for part, trend in trends.items()}
 
 
-def _lost(inner: list[Course]) -> Course:
+def _lost(inner: list[MonotoneRange]) -> MonotoneRange:
     """Return an unbounded course that may go either way with all of its parts."""
     every = merge_trends(*(one.trends for one in inner))
-    return Course(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
+    return MonotoneRange(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
 
 
-def _lost_of(left: Course, right: Course) -> Course:
+def _lost_of(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
     return _lost([left, right])
 
 
-def _negate_course(one: Course) -> Course:
-    return Course(-one.high, -one.low, negate_trends(one.trends))
+def _negate_course(one: MonotoneRange) -> MonotoneRange:
+    return MonotoneRange(-one.high, -one.low, negate_trends(one.trends))
 
 
-def _times(trends: Trends, factor: Course) -> Trends:
+def _times(trends: Trends, factor: MonotoneRange) -> Trends:
     """Return the trends of a product in the parts of one factor, by the sign of the other."""
     if factor.low >= 0:
         return trends
     return negate_trends(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
 
 
-def _sum(left: Course, right: Course) -> Course:
-    return Course(
+def _sum(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
+    return MonotoneRange(
         left.low + right.low, left.high + right.high, merge_trends(left.trends, right.trends)
     )
 
 
-def _difference(left: Course, right: Course) -> Course:
+def _difference(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
     return _sum(left, _negate_course(right))
 
 
-def _product(left: Course, right: Course) -> Course:
+def _product(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
     trends = merge_trends(_times(left.trends, right), _times(right.trends, left))
     return _bound_by_corners(np.multiply, left, right, trends)
 
 
-def _quotient(left: Course, right: Course) -> Course:
+def _quotient(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
     if right.low <= 0 <= right.high:
         return _lost([left, right])
     falls = negate_trends(_times(right.trends, left))
@@ -172,7 +172,7 @@ def _quotient(left: Course, right: Course) -> Course:
     )
 
 
-def _power(left: Course, right: Course) -> Course:
+def _power(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
     exponent = right.low
     if right.trends or exponent != right.high:
         return _lost([left, right])
@@ -183,8 +183,11 @@ def _power(left: Course, right: Course) -> Course:
 
 
 def _bound_by_corners(
-    operation: Callable[[float, float], float], left: Course, right: Course, trends: Trends
-) -> Course:
+    operation: Callable[[float, float], float],
+    left: MonotoneRange,
+    right: MonotoneRange,
+    trends: Trends,
+) -> MonotoneRange:
     """Bound an operation by its least and greatest value at the ends of both operands.
 
     If a value there is not finite, the result is unbounded and its trends are unknown.
@@ -193,40 +196,44 @@ def _bound_by_corners(
         corners = product((left.low, left.high), (right.low, right.high))
         values = [float(operation(a, b)) for a, b in corners]
     if not all(map(math.isfinite, values)):
-        return _lost([Course(-math.inf, math.inf, trends)])
-    return Course(min(values), max(values), trends)
+        return _lost([MonotoneRange(-math.inf, math.inf, trends)])
+    return MonotoneRange(min(values), max(values), trends)
 
 
-def _extreme(choose: Callable[[float, float], float]) -> Callable[[list[Course]], Course]:
+def _extreme(
+    choose: Callable[[float, float], float],
+) -> Callable[[list[MonotoneRange]], MonotoneRange]:
     return lambda inner: reduce(
-        lambda a, b: Course(
+        lambda a, b: MonotoneRange(
             choose(a.low, b.low), choose(a.high, b.high), merge_trends(a.trends, b.trends)
         ),
         inner,
     )
 
 
-def _rising(operation: Callable[[float], float], least: float) -> Callable[[list[Course]], Course]:
+def _rising(
+    operation: Callable[[float], float], least: float
+) -> Callable[[list[MonotoneRange]], MonotoneRange]:
     """A function of one argument that rises from ``least`` on."""
 
-    def found(inner: list[Course]) -> Course:
+    def found(inner: list[MonotoneRange]) -> MonotoneRange:
         (one,) = inner
         if one.low < least:
             return _lost(inner)
         with np.errstate(all="ignore"):
-            return Course(float(operation(one.low)), float(operation(one.high)), one.trends)
+            return MonotoneRange(float(operation(one.low)), float(operation(one.high)), one.trends)
 
     return found
 
 
-def _size(inner: list[Course]) -> Course:
+def _size(inner: list[MonotoneRange]) -> MonotoneRange:
     (one,) = inner
     if one.low >= 0:
         return one
     return _negate_course(one) if one.high <= 0 else _lost(inner)
 
 
-_BINARY: Mapping[str, Callable[[Course, Course], Course]] = {
+_BINARY: Mapping[str, Callable[[MonotoneRange, MonotoneRange], MonotoneRange]] = {
     "+": _sum,
     "-": _difference,
     "*": _product,
@@ -234,7 +241,7 @@ _BINARY: Mapping[str, Callable[[Course, Course], Course]] = {
     "**": _power,
 }
 
-_CALLS: Mapping[str, Callable[[list[Course]], Course]] = {
+_CALLS: Mapping[str, Callable[[list[MonotoneRange]], MonotoneRange]] = {
     "min": _extreme(min),
     "max": _extreme(max),
     "sum": lambda inner: reduce(_sum, inner),

@@ -19,7 +19,7 @@ def _nowhere() -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RunningFront:
     """Result of a part of the enumeration: its front, and counts.
 
     Of designs with equal losses the first of the enumeration is kept, so that parts may be joined
@@ -39,18 +39,18 @@ class Found:
     lost: int = -1
 
     @staticmethod
-    def nothing(objectives: int) -> Found:
+    def nothing(objectives: int) -> RunningFront:
         """Return the result of no part at all."""
-        return Found(losses=np.zeros((0, objectives)))
+        return RunningFront(losses=np.zeros((0, objectives)))
 
-    def joined(self, other: Found) -> Found:
+    def joined(self, other: RunningFront) -> RunningFront:
         """Return the joint result of two parts that share no design."""
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")
         losses = np.concatenate([self.losses, other.losses])[order]
         best = find_nondominated(losses)
         near = min(self, other, key=lambda one: (one.violation, one.least))
-        return Found(
+        return RunningFront(
             losses=losses[best],
             places=places[order][best],
             total=self.total + other.total,
@@ -71,7 +71,7 @@ def found_in(
     first: int,
     beaters: Floats,  # (k, m)
     impossible: Mask | None = None,  # (n,)
-) -> Found:
+) -> RunningFront:
     """Return the result of n consecutive designs of the enumeration.
 
     Args:
@@ -92,7 +92,7 @@ def found_in(
     left = left[find_nondominated(losses[left])]
     none = np.zeros(len(losses), dtype=bool) if impossible is None else impossible
     lost = np.flatnonzero(~possible & ~none)
-    return Found(
+    return RunningFront(
         losses=losses[left],
         places=first + left,
         total=len(losses),

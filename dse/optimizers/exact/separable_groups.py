@@ -16,7 +16,7 @@ _TOLD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class SeparableGroup:
     """Components of the legal set that some metric reads together; ``read`` by none at all."""
 
     components: tuple[int, ...]
@@ -26,7 +26,7 @@ class Group:
     read: bool
 
 
-def groups_of(problem: Problem) -> list[Group]:
+def groups_of(problem: Problem) -> list[SeparableGroup]:
     """The finest groups such that each modelled metric reads parameters of one group only.
 
     Metrics that nobody asks for count too: their evaluators may say that a design cannot exist.
@@ -77,11 +77,11 @@ def cannot(problem: Problem) -> str:
     return ""
 
 
-def _count(group: Group) -> int:
+def _count(group: SeparableGroup) -> int:
     return group.count
 
 
-def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> Group:
+def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> SeparableGroup:
     components = [problem.space.legal.components[place] for place in places]
     parameters = frozenset(name for component in components for name in component.names)
     modelled = {name: s.reads for name, s in problem.sources.items() if s.kind == "modelled"}
@@ -90,7 +90,7 @@ def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> Group:
         for name, reads in modelled.items()
         if reads & parameters or (first and not reads & problem.space.by_name.keys())
     }
-    return Group(
+    return SeparableGroup(
         components=places,
         names=parameters | metrics,
         count=math.prod(component.bound for component in components),

@@ -15,7 +15,7 @@ from typing import Any
 from dse.core.problem import Problem
 from dse.core.values import Floats
 from dse.errors import StudyError
-from dse.optimizers.exact.running_front import Found
+from dse.optimizers.exact.running_front import RunningFront
 from dse.system.credentials import children_environment
 
 _THREADS = (
@@ -42,7 +42,7 @@ def portable(problem: Problem) -> bytes | None:
     return None if b"__main__" in pickled else pickled
 
 
-class Crew:
+class WorkerPool:
     """Workers that share the parts among them; each has a pipe of its own.
 
     They are fresh interpreters, never forks, with one thread each. Ctrl-C does not reach them:
@@ -60,7 +60,7 @@ class Crew:
 
     def searched(
         self, parts: Iterable[Part], beaters: Callable[[int], Floats]
-    ) -> Iterator[tuple[int, Found]]:
+    ) -> Iterator[tuple[int, RunningFront]]:
         """The begin of each part with what it holds, as they are done.
 
         Args:
@@ -114,13 +114,13 @@ class _Worker:
             with suppress(ConnectionError):
                 self.pipe.send((*part, beaters(part[0])))
 
-    def answer(self) -> tuple[int, Found]:
+    def answer(self) -> tuple[int, RunningFront]:
         assert self.part is not None
         try:
             said = self.pipe.recv()
         except (EOFError, ConnectionError):
             said = f"it ended with status {self._process.wait()}"
-        if isinstance(said, Found):
+        if isinstance(said, RunningFront):
             return self.part[0], said
         raise StudyError(
             f"a process that searched the designs failed: {said}",

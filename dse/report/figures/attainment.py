@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dse.analysis.attainment import Difference, Surface, difference, slices, surfaces
-from dse.analysis.comparison import Comparison
+from dse.analysis.comparison import ComparisonResult
 from dse.core.values import Floats
 from dse.report.axes import axis_of
 from dse.report.figures.style import BLUE, ORANGE, Drawing, axis_layout, blank, text, tint_series
@@ -24,7 +24,7 @@ _LEVELS = (0.25, 0.5, 0.75)
 _DASHES = ("dot", "solid", "dash")
 
 
-def attainment_figures(comparison: Comparison) -> list[Drawing]:
+def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
     """Surfaces of two objectives, and differences of every pair; of three, by slices."""
     plane = _Plane(comparison)
     size = len(comparison.objectives)
@@ -47,7 +47,7 @@ def attainment_figures(comparison: Comparison) -> list[Drawing]:
 class _Plane:
     """The first two objectives, in their own units."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: ComparisonResult) -> None:
         self._comparison = comparison
         self._signs = [1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives]
         joint = comparison.yardstick.joint

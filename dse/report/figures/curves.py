@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from dse.analysis.comparison import Comparison
+from dse.analysis.comparison import ComparisonResult
 from dse.analysis.curves import Curves
 from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency
@@ -21,7 +21,7 @@ _FAR = 30.0
 """What falls to less than one such part cannot be told apart at its end on a linear axis."""
 
 
-def curve_figures(comparison: Comparison, drawn: list[Curves]) -> list[Drawing]:
+def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Drawing]:
     """The hypervolume over every currency, and the distances over the comparison's own."""
     figures = [_drawing(comparison, one, "hypervolume") for one in drawn]
     own = next((one for one in drawn if one.currency == comparison.over), drawn[0])
@@ -29,7 +29,7 @@ def curve_figures(comparison: Comparison, drawn: list[Curves]) -> list[Drawing]:
     return figures
 
 
-def _drawing(comparison: Comparison, told: Curves, indicator: Indicator) -> Drawing:
+def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -> Drawing:
     axis = _axis(told.currency, float(told.grid[-1]))
     word = INDICATOR_WORDS[indicator]
     bands = [told.quartiles(place, indicator) for place in range(len(comparison.groups))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dse.analysis.indicators import Progress, Spent, counted_in
+from dse.analysis.indicators import HypervolumeCurve, Spent, counted_in
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Floats
@@ -23,7 +23,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
     if front.reference is None or front.reference_point is None:
         return []
     counted = counted_in(trials)
-    progress = Progress.of(front.problem, trials, front.reference_point, counted)
+    progress = HypervolumeCurve.of(front.problem, trials, front.reference_point, counted)
     if not len(progress.counts):
         return []
     counts = Axis(name=counted, unit="", factor=1.0, log=False)
@@ -45,7 +45,7 @@ class _Grown:
     filled: bool
 
 
-def _volume(progress: Progress) -> _Grown:
+def _volume(progress: HypervolumeCurve) -> _Grown:
     return _Grown(
         axis=Axis(name="hypervolume", unit="", factor=1.0, log=False),
         values=progress.hypervolume,
@@ -54,7 +54,7 @@ def _volume(progress: Progress) -> _Grown:
     )
 
 
-def _best(front: ParetoSet, progress: Progress) -> _Grown | None:
+def _best(front: ParetoSet, progress: HypervolumeCurve) -> _Grown | None:
     if len(front.problem.objectives) > 1 or front.reference_point is None:
         return None
     (objective,), (point,) = front.problem.objectives, front.reference_point

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dse.analysis.comparison import Comparison
+from dse.analysis.comparison import ComparisonResult
 from dse.errors import StudyError
 from dse.report.html.comparison_page import comparison_html
 from dse.report.json.comparison import comparison_json
 
 
-def comparison_text(comparison: Comparison, file: Path) -> str:
+def comparison_text(comparison: ComparisonResult, file: Path) -> str:
     """The comparison as a page (``.html``), or as JSON (``.json``).
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from dse.analysis.comparison import Comparison
+from dse.analysis.comparison import ComparisonResult
 from dse.analysis.curves import curves
 from dse.report.html.page_parts import page, render_drawings, section
 from dse.report.text.comparison_table import legend, rows_of
@@ -13,7 +13,7 @@ from dse.report.text.conclusions import INDICATOR_WORDS, budget_sentence, verdic
 from dse.report.words import join_list, reference_text
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: ComparisonResult) -> str:
     """The page, to be written to a file as it is."""
     from dse.report.figures.attainment import attainment_figures
     from dse.report.figures.curves import curve_figures
@@ -31,7 +31,7 @@ def comparison_html(comparison: Comparison) -> str:
     return page(names, body)
 
 
-def _about(comparison: Comparison) -> str:
+def _about(comparison: ComparisonResult) -> str:
     asked = join_list(f"{o.goal} {o.name}" for o in comparison.objectives)
     point = reference_text(comparison.objectives, comparison.reference_point)
     return (
@@ -41,7 +41,7 @@ def _about(comparison: Comparison) -> str:
     )
 
 
-def _sentences(comparison: Comparison) -> str:
+def _sentences(comparison: ComparisonResult) -> str:
     told = verdicts(comparison) or ["There is one group: nothing to compare it with."]
     return '<ul class="words">' + "".join(f"<li>{escape(one)}</li>" for one in told) + "</ul>"
 
@@ -54,7 +54,7 @@ def _note(words: str) -> str:
     return f'<p class="soft">{escape(words)}</p>'
 
 
-def _studies(comparison: Comparison) -> list[list[str]]:
+def _studies(comparison: ComparisonResult) -> list[list[str]]:
     words = [INDICATOR_WORDS[name] for name in comparison.groups[0].results[0].final]
     spent = tuple(dict.fromkeys(("trials", *comparison.currencies)))
     headings = ["study", "group", "seed", *spent, "front", *words]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from dse.analysis.runner_up import Breakdown, Contender, Duel, Part
+from dse.analysis.runner_up import Breakdown, Contender, Duel, MetricContrast
 from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.ties import is_tie
@@ -106,7 +106,7 @@ def _lost(metrics: Mapping[str, Metric], breakdown: Breakdown) -> str:
     return f"Its {total.metric} is {both}: {parts}."
 
 
-def _format_difference(part: Part, unit: str) -> str:
+def _format_difference(part: MetricContrast, unit: str) -> str:
     return f"{'+' if part.more > 0 else '-'}{number_text(abs(part.more), unit)}"
 
 
@@ -132,7 +132,7 @@ def _table(metrics: Mapping[str, Metric], breakdown: Breakdown, rival: str) -> s
     )
 
 
-def _row(part: Part, unit: str, share: float) -> str:
+def _row(part: MetricContrast, unit: str, share: float) -> str:
     numbers = (
         number_text(part.winner, unit),
         number_text(part.rival, unit),

@@ -7,7 +7,7 @@ from html import escape
 from rich.console import Console
 from rich.markup import escape as plain
 
-from dse.analysis.scenarios import Contest, Contrast, Standing
+from dse.analysis.scenarios import Contest, Contrast, ScenarioResult
 from dse.report.json.front import finite
 from dse.report.schemas.scenarios import ContrastFacts, StandingFacts
 from dse.report.text.terminal_table import Lane, print_split, results_console
@@ -106,7 +106,7 @@ def _rows(contrast: Contrast, contest: Contest) -> tuple[list[str], list[list[st
     return headings, rows
 
 
-def _standing(one: Standing) -> StandingFacts:
+def _standing(one: ScenarioResult) -> StandingFacts:
     return {
         "scenario": one.scenario,
         "winner": one.winner,

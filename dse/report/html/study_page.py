@@ -44,7 +44,7 @@ _PICKED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ReportSections:
     """Sections of a report other than the front, for studies that have them.
 
     Who wins under which scenario, what each parameter does, why the best designs win, what
@@ -65,7 +65,7 @@ def report_html(
     trials: Sequence[Trial],
     events: Sequence[Event] = (),
     provenance: Mapping[str, str] | None = None,
-    beside: Beside | None = None,
+    beside: ReportSections | None = None,
 ) -> str:
     """The page, to be written to a file as it is.
 
@@ -79,7 +79,7 @@ def report_html(
         beside: what some studies tell beside their front.
     """
     trials = Trials.of(trials)
-    beside = beside or Beside()
+    beside = beside or ReportSections()
     weighty = weightiest(beside.importances)
     answer = Answer.of(front, trials, weighty)
     proof = Proof.of_study(front.problem, trials, events)
@@ -156,11 +156,11 @@ def _headline(front: ParetoSet, answer: Answer) -> str:
     return section("Nearest misses", warning + told)
 
 
-def _contrast(beside: Beside) -> str:
+def _contrast(beside: ReportSections) -> str:
     return contrast_html(beside.contrast) if beside.contrast else ""
 
 
-def _claims(beside: Beside) -> str:
+def _claims(beside: ReportSections) -> str:
     return claims_html(beside.claims) if beside.claims else ""
 
 

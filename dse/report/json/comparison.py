@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dse.analysis.attainment import Surface, surfaces
-from dse.analysis.comparison import SHARES, Comparison, GroupResult, Result
-from dse.analysis.conclusions import Claim
+from dse.analysis.comparison import SHARES, ComparisonResult, GroupResult, Result
+from dse.analysis.conclusions import Conclusion
 from dse.analysis.curves import Curves, curves
 from dse.analysis.references import INDICATORS
 from dse.core.values import Floats
@@ -34,7 +34,7 @@ ATTAINED_OBJECTIVES = (2, 3)
 """Attainment surfaces are told for so many objectives."""
 
 
-def comparison_json(comparison: Comparison) -> ComparisonFacts:
+def comparison_json(comparison: ComparisonResult) -> ComparisonFacts:
     """A comparison as one JSON object."""
     drawn = curves(comparison)
     return {
@@ -54,7 +54,7 @@ def comparison_json(comparison: Comparison) -> ComparisonFacts:
 
 
 def _group(
-    comparison: Comparison, place: int, group: GroupResult, drawn: Sequence[Curves]
+    comparison: ComparisonResult, place: int, group: GroupResult, drawn: Sequence[Curves]
 ) -> ComparedGroup:
     return {
         "name": group.name,
@@ -89,18 +89,18 @@ def _curve(quartiles: Floats) -> Curve:
     return {"low": low, "median": median, "high": high}
 
 
-def _surfaces(comparison: Comparison, place: int) -> list[Surface]:
+def _surfaces(comparison: ComparisonResult, place: int) -> list[Surface]:
     if len(comparison.objectives) not in ATTAINED_OBJECTIVES:
         return []
     return surfaces([course.final for course in comparison.courses[place]])
 
 
-def _surface(comparison: Comparison, surface: Surface) -> SurfaceFacts:
+def _surface(comparison: ComparisonResult, surface: Surface) -> SurfaceFacts:
     rows: Floats = surface.losses * signs(comparison)
     return {"studies": surface.runs, "points": rows.tolist()}
 
 
-def signs(comparison: Comparison) -> Floats:
+def signs(comparison: ComparisonResult) -> Floats:
     """Return the signs that turn losses into the objectives' own numbers, (m,)."""
     return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
 
@@ -122,7 +122,7 @@ def _result(result: Result) -> ComparedStudy:
     }
 
 
-def _claim(claim: Claim) -> ClaimFacts:
+def _claim(claim: Conclusion) -> ClaimFacts:
     return {
         "indicator": claim.indicator,
         "first": claim.first,

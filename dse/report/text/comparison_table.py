@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from dse.analysis.comparison import SHARES, Comparison, GroupResult
+from dse.analysis.comparison import SHARES, ComparisonResult, GroupResult
 from dse.analysis.references import INDICATORS
 from dse.analysis.runs import Currency
 from dse.core.pareto import most_exact
@@ -14,7 +14,7 @@ from dse.report.text.terminal_table import Lane, print_split, results_console
 from dse.report.words import number_text, reference_text
 
 
-def comparison_table(comparison: Comparison, *, console: Console | None = None) -> None:
+def comparison_table(comparison: ComparisonResult, *, console: Console | None = None) -> None:
     """Print a line for each group of a comparison, and its verdicts."""
     console = console or results_console()
     point = reference_text(comparison.objectives, comparison.reference_point)
@@ -32,7 +32,7 @@ def comparison_table(comparison: Comparison, *, console: Console | None = None) 
     console.print(escape(legend(comparison)), style="dim")
 
 
-def rows_of(comparison: Comparison) -> list[list[str]]:
+def rows_of(comparison: ComparisonResult) -> list[list[str]]:
     """The headings, then the cells of each group, as text."""
     several = any(len(group.results) > 1 for group in comparison.groups)
     over = comparison.over
@@ -63,7 +63,7 @@ def rows_of(comparison: Comparison) -> list[list[str]]:
     return [headings, *rows]
 
 
-def legend(comparison: Comparison) -> str:
+def legend(comparison: ComparisonResult) -> str:
     """Return the notes on how to read the table's cells."""
     lines = [
         f"'to 90%': {comparison.over} until that share of the best final hypervolume;",

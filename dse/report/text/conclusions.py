@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from dse.analysis.comparison import Comparison
-from dse.analysis.conclusions import Claim
+from dse.analysis.comparison import ComparisonResult
+from dse.analysis.conclusions import Conclusion
 from dse.analysis.references import Indicator
 from dse.analysis.runs import Currency
 from dse.analysis.significance import LEVEL, least_p
@@ -43,7 +43,7 @@ def budget_text(amount: float, currency: Currency) -> str:
             return f"{words} {currency if amount != 1 else currency[:-1]}"
 
 
-def budget_sentence(comparison: Comparison) -> str:
+def budget_sentence(comparison: ComparisonResult) -> str:
     """At which budget the groups are compared, and why there."""
     at = budget_text(comparison.at, comparison.over)
     totals = [r.totals[comparison.over] for group in comparison.groups for r in group.results]
@@ -57,7 +57,7 @@ def budget_sentence(comparison: Comparison) -> str:
     return f"compared at {at}, the least that any study spent (the most: {most})"
 
 
-def verdicts(comparison: Comparison) -> list[str]:
+def verdicts(comparison: ComparisonResult) -> list[str]:
     """A sentence for each claim that is made, and one for all that are not, pair by pair."""
     at = budget_text(comparison.at, comparison.over)
     sentences = []
@@ -69,14 +69,14 @@ def verdicts(comparison: Comparison) -> list[str]:
     return sentences + _too_few(comparison.claims)
 
 
-def _format_claim(claim: Claim, at: str) -> str:
+def _format_claim(claim: Conclusion, at: str) -> str:
     turned = claim.better != claim.first
     worse = claim.first if turned else claim.second
     what = f"{claim.better} better than {worse} in {INDICATOR_WORDS[claim.indicator]} at {at}"
     return f"{what}: {_numbers(claim, turned=turned)}"
 
 
-def _open(told: Sequence[Claim], at: str) -> list[str]:
+def _open(told: Sequence[Conclusion], at: str) -> list[str]:
     if not told:
         return []
     pair = f"{told[0].first} and {told[0].second}"
@@ -84,7 +84,7 @@ def _open(told: Sequence[Claim], at: str) -> list[str]:
     return [f"no difference between {pair} can be claimed at {at}: {each}"]
 
 
-def _numbers(claim: Claim, *, turned: bool = False) -> str:
+def _numbers(claim: Conclusion, *, turned: bool = False) -> str:
     superiority = 1 - claim.superiority if turned else claim.superiority
     words = [_difference(claim, turned=turned), f"A12 {superiority:.2f}"]
     if claim.least < 1:
@@ -92,7 +92,7 @@ def _numbers(claim: Claim, *, turned: bool = False) -> str:
     return ", ".join(words)
 
 
-def _difference(claim: Claim, *, turned: bool) -> str:
+def _difference(claim: Conclusion, *, turned: bool) -> str:
     if claim.difference is None:
         return "one has no front"
     sign = -1.0 if turned else 1.0
@@ -107,13 +107,13 @@ def _chance(value: float) -> str:
     return f"{value:.1g}" if value < 0.001 else f"{value:.2g}"
 
 
-def _too_few(told: Sequence[Claim]) -> list[str]:
+def _too_few(told: Sequence[Conclusion]) -> list[str]:
     """Return messages for the run counts that are too small to support any claim."""
     lost = {claim.runs: claim for claim in told if claim.least * len(told) > LEVEL}
     return [_lost(claim, len(told)) for claim in lost.values()]
 
 
-def _lost(claim: Claim, family: int) -> str:
+def _lost(claim: Conclusion, family: int) -> str:
     if claim.runs == (1, 1):
         return "one study each: nothing can be claimed without more seeds (dse sweep)"
     after = ""

@@ -23,7 +23,7 @@ _SAME = ("use", "options", "version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StudyLineage:
     """A study as far as another one has to know it; ``evaluators`` is that part of its identity."""
 
     problem: Problem
@@ -31,9 +31,9 @@ class Asked:
     evaluators: Mapping[str, Mapping[str, Any]]
 
     @staticmethod
-    def of(plan: Plan, identity: Mapping[str, Any]) -> Asked:
+    def of(plan: Plan, identity: Mapping[str, Any]) -> StudyLineage:
         """The study of a plan, with the identity that it was begun with."""
-        return Asked(
+        return StudyLineage(
             problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
         )
 
@@ -66,7 +66,7 @@ class Same:
 class Lineage:
     """Finds the evaluators of a new study in an earlier one."""
 
-    def __init__(self, new: Asked, old: Asked) -> None:
+    def __init__(self, new: StudyLineage, old: StudyLineage) -> None:
         self._new, self._old = new, old
         self._found: dict[str, Same] = {}
         for bound in new.pipeline.bound:  # those that it reads come first

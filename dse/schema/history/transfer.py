@@ -13,9 +13,9 @@ from dse.core.trial import State, Trial
 from dse.core.values import Floats, Value
 from dse.schema.history.inherited import Inherited, Reading
 from dse.schema.history.lineage import (
-    Asked,
     Lineage,
     Same,
+    StudyLineage,
     corresponding,
     legal_design,
     measured_evaluators,
@@ -27,7 +27,9 @@ MOST = 1_000
 """At most so many trials of a study make a guess; of more, evenly spaced ones."""
 
 
-def inherit_from(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -> Inherited:
+def inherit_from(
+    name: str, new: StudyLineage, old: StudyLineage, finished: Sequence[Trial]
+) -> Inherited:
     """Return the data that a new study inherits from the earlier study ``name``.
 
     A reading of an evaluator with the same plug-in, options and version is known. A trial that
@@ -53,7 +55,7 @@ def inherit_from(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -
 
 
 def _readings(
-    new: Asked, same: Mapping[str, Same], finished: Sequence[Trial]
+    new: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
     """Return the distinct measured values of the earlier trials, the first report of each."""
     found: dict[tuple[str, str], Reading] = {}
@@ -68,7 +70,7 @@ def _readings(
 
 
 def _designs(
-    new: Asked, old: Asked, same: Mapping[str, Same], finished: Sequence[Trial]
+    new: StudyLineage, old: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> dict[int, Design]:
     """By the earlier trial's number: legal designs of which all that is measured is known."""
     front = {trial.number for trial in ParetoSet.of(old.problem, finished).trials}
@@ -82,7 +84,7 @@ def _designs(
     return found
 
 
-def _values(new: Asked, same: Mapping[str, Same], trial: Trial) -> dict[str, Value]:
+def _values(new: StudyLineage, same: Mapping[str, Same], trial: Trial) -> dict[str, Value]:
     """The trial's design under the new space's names."""
     names = {name: name for name in new.problem.space.by_name}
     for one in same.values():
@@ -95,8 +97,8 @@ def _values(new: Asked, same: Mapping[str, Same], trial: Trial) -> dict[str, Val
 
 def _prior(
     name: str,
-    new: Asked,
-    old: Asked,
+    new: StudyLineage,
+    old: StudyLineage,
     finished: Sequence[Trial],
     known: Callable[[str, Trial], bool],
 ) -> Prior | None:

@@ -11,7 +11,7 @@ from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.parameter import Choice, Parameter, Real, size
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.space.rules.exactness import check_exact_domain
-from dse.schema.yaml.errors import MOST_TOLD, Mistakes
+from dse.schema.yaml.errors import MOST_TOLD, ErrorCollector
 
 MAX_PARAMETERS = 20_000
 """A space with more was not meant: includes within includes double with every level."""
@@ -21,7 +21,7 @@ MAX_VALUES = 10_000_000
 
 
 @dataclass(slots=True)
-class Whole:
+class SpaceBuilder:
     """Parameters, rules, lists and data by their full names.
 
     ``declared`` tells where each name is declared, ``places`` where each rule stands, and
@@ -32,7 +32,7 @@ class Whole:
     values that it had then. ``repeats`` tells of a table whose first column is no key why not.
     """
 
-    mistakes: Mistakes = field(default_factory=Mistakes)
+    mistakes: ErrorCollector = field(default_factory=ErrorCollector)
     parameters: dict[str, Parameter] = field(default_factory=dict)
     conditions: dict[str, Expression] = field(default_factory=dict)
     constraints: list[tuple[Expression, str]] = field(default_factory=list)

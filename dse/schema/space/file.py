@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import Scalar
 from dse.schema.space.models import IncludeSpec, ParameterSpec, SpaceSpec
-from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
-from dse.schema.yaml.source import Path_, Source, shown
+from dse.schema.yaml.source import Path_, SourceDocument, shown
 from dse.schema.yaml.validation import validate_leniently
 
 _T = TypeVar("_T")
@@ -22,7 +22,7 @@ class Stated(Generic[_T]):
     """Value that a file states, and its place in the file."""
 
     value: _T
-    source: Source
+    source: SourceDocument
     path: Path_
 
     @property
@@ -74,7 +74,7 @@ MAX_DEPTH = 20
 class Fragments:
     """Fragments of a space by path; each file is read, and its mistakes reported, once."""
 
-    def __init__(self, files: Files, mistakes: Mistakes) -> None:
+    def __init__(self, files: Files, mistakes: ErrorCollector) -> None:
         self.files = files
         self.mistakes = mistakes
         self._known: dict[Path, Fragment | None] = {}
@@ -83,7 +83,7 @@ class Fragments:
         """The fragment in the file; ``None``, and the mistake kept, where there is none."""
         return self._read(path, named_at, ())
 
-    def of(self, source: Source) -> Fragment | None:
+    def of(self, source: SourceDocument) -> Fragment | None:
         """Return the fragment that a source describes."""
         return self._extend_base(source, ())
 
@@ -100,7 +100,9 @@ class Fragments:
                 self._known[path] = self._extend_base(source, chain)
         return self._known[path]
 
-    def _extend_base(self, source: Source, chain: tuple[tuple[Path, str], ...]) -> Fragment | None:
+    def _extend_base(
+        self, source: SourceDocument, chain: tuple[tuple[Path, str], ...]
+    ) -> Fragment | None:
         spec, lost = validate_leniently(SpaceSpec, source, self.mistakes)
         if spec is None:
             return None
@@ -122,7 +124,7 @@ class Fragments:
         return _merge_fragments(self._drop_entries(base, spec.drop, source), own)
 
     def _base(
-        self, name: str, where: str, source: Source, chain: tuple[tuple[Path, str], ...]
+        self, name: str, where: str, source: SourceDocument, chain: tuple[tuple[Path, str], ...]
     ) -> Fragment | None:
         try:
             path = resolve_path(name, source.path)
@@ -140,7 +142,7 @@ class Fragments:
             return None
         return self._read(path, where, above)
 
-    def _drop_entries(self, base: Fragment, drop: list[str], source: Source) -> Fragment:
+    def _drop_entries(self, base: Fragment, drop: list[str], source: SourceDocument) -> Fragment:
         kept = base
         for place, text in enumerate(drop):
             fewer = _without(kept, text)
@@ -160,7 +162,7 @@ class Fragments:
         return kept
 
 
-def _fragment(spec: SpaceSpec, source: Source, lost: frozenset[Path_]) -> Fragment:
+def _fragment(spec: SpaceSpec, source: SourceDocument, lost: frozenset[Path_]) -> Fragment:
     sections: dict[str, Any] = {
         key: {name: Stated(v, source, (key, name)) for name, v in getattr(spec, key).items()}
         for key in SECTIONS
@@ -177,12 +179,12 @@ def _fragment(spec: SpaceSpec, source: Source, lost: frozenset[Path_]) -> Fragme
     )
 
 
-def _declares(key: str, source: Source) -> bool:
+def _declares(key: str, source: SourceDocument) -> bool:
     """True if a section that could not be read may have declared names."""
     return key in (*SECTIONS, "table", "extends") or isinstance(source.value[key], dict)
 
 
-def _entries(values: list[Any], source: Source, key: str) -> tuple[Stated[Any], ...]:
+def _entries(values: list[Any], source: SourceDocument, key: str) -> tuple[Stated[Any], ...]:
     return tuple(Stated(value, source, (key, place)) for place, value in enumerate(values))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dse.core.parameter import Parameter
 from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
-from dse.schema.space.builder import Whole
+from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.file import Fragment, Stated
 from dse.schema.space.models import IncludeSpec, NarrowSpec
 from dse.schema.space.parameters.generators import extract_dividend
@@ -93,7 +93,7 @@ def check_settlements(
     fragment: Fragment,
     full: Callable[[str], str],
     declared: Sequence[str],
-    whole: Whole,
+    whole: SpaceBuilder,
 ) -> None:
     """Record a mistake for each settlement of a name that the file does not have.
 
@@ -121,7 +121,7 @@ def check_renames(
     stated: Stated[IncludeSpec],
     full: Callable[[str], str],
     declared: Sequence[str],
-    whole: Whole,
+    whole: SpaceBuilder,
 ) -> None:
     """Record a mistake for each rename of an unknown name or to an invalid one."""
     taken: dict[str, str] = {}

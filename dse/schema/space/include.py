@@ -10,7 +10,7 @@ from dse.core.expressions.expression import names_in
 from dse.core.expressions.parser import parse
 from dse.errors import DseError, SpecError
 from dse.schema.models import Scalar
-from dse.schema.space.builder import Whole
+from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.file import SECTIONS, Fragment, Fragments, Stated
 from dse.schema.space.fix_narrow import (
     Settlement,
@@ -38,7 +38,7 @@ MAX_PARTS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class IncludeScope:
     """Position of a file within the complete space.
 
     Args:
@@ -56,16 +56,16 @@ class Place:
     note: str = ""
 
 
-class Part:
+class IncludedFile:
     """Reads one fragment at one place; what it includes is read before its own parameters."""
 
     def __init__(
         self,
         fragment: Fragment,
-        place: Place,
+        place: IncludeScope,
         given: Mapping[str, Stated[Scalar]],
         *,
-        whole: Whole,
+        whole: SpaceBuilder,
         fragments: Fragments,
     ) -> None:
         self.fragment = fragment
@@ -138,7 +138,7 @@ class Part:
             return []
         names = stated.value.rename
         own, settled = settled_in(name, stated, self.scope, self.place.settled)
-        place = Place(
+        place = IncludeScope(
             full=lambda inner: self.place.full(f"{name}.{rename_by_prefix(inner, names)}"),
             settled=settled,
             above=(*self.place.above, (self.fragment.path, stated.where)),
@@ -154,7 +154,7 @@ class Part:
             for key, value in stated.value.given.items()
         }
         before = len(self.whole.declared)
-        part = Part(fragment, place, given, whole=self.whole, fragments=self.fragments)
+        part = IncludedFile(fragment, place, given, whole=self.whole, fragments=self.fragments)
         rules = part.read()
         new = list(self.whole.declared)[before:]
         check_settlements(own, part.fragment, place.full, new, self.whole)

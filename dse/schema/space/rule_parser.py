@@ -16,7 +16,7 @@ from dse.core.expressions.expression import (
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import DseError, SpecError
-from dse.schema.space.builder import Whole
+from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.rules.definitions import check_has_value
 from dse.schema.space.rules.exactness import Exactness
 from dse.schema.space.words import check_keys, check_words
@@ -27,7 +27,7 @@ from dse.units import dimensions, units
 class Rules:
     """Checks the conditions and constraints of a whole, and writes them out over parameters."""
 
-    def __init__(self, whole: Whole) -> None:
+    def __init__(self, whole: SpaceBuilder) -> None:
         self.whole = whole
         self.units = units_of(whole.parameters.values())
         self._exactness = Exactness(whole.parameters)

@@ -24,7 +24,7 @@ from dse.core.parameter import Choice, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.schema.models import Quantity, Scalar
-from dse.schema.space.builder import Whole
+from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.parameters.domains import Amount, amount, whole_number
 from dse.schema.space.parameters.generators import generate_numbers
 from dse.schema.yaml.errors import HiddenError
@@ -49,7 +49,7 @@ class Scope:
         given: where an including file gives an argument.
     """
 
-    whole: Whole
+    whole: SpaceBuilder
     full: Callable[[str], str]
     arguments: Mapping[str, Node]
     needed: Callable[[str], None]

@@ -11,12 +11,12 @@ from dse.core.compound_parameters import Structured
 from dse.core.expressions.expression import Expression
 from dse.core.space import Space
 from dse.errors import DseError, SpecError
-from dse.schema.space.builder import Whole
+from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.file import Fragment, Fragments
-from dse.schema.space.include import Part, Place
+from dse.schema.space.include import IncludedFile, IncludeScope
 from dse.schema.space.rule_parser import Rules
 from dse.schema.space.rules.satisfiable import check_satisfiable
-from dse.schema.yaml.errors import HiddenError, Mistakes
+from dse.schema.yaml.errors import ErrorCollector, HiddenError
 from dse.schema.yaml.files import Files
 from dse.schema.yaml.python_source import source_of
 from dse.schema.yaml.source import shown
@@ -56,7 +56,7 @@ class LegibleSpace:
 
 
 def legible_space(
-    path: Path, files: Files, mistakes: Mistakes, *, named_at: str = ""
+    path: Path, files: Files, mistakes: ErrorCollector, *, named_at: str = ""
 ) -> LegibleSpace:
     """The space of a file as far as its mistakes, which are kept, leave it."""
     where = f"{shown(path)}:1"
@@ -75,7 +75,7 @@ def legible_space(
     return LegibleSpace(space=space, hides=lambda _: False)
 
 
-def _hiding(whole: Whole) -> Callable[[str], bool]:
+def _hiding(whole: SpaceBuilder) -> Callable[[str], bool]:
     """Return a predicate: true if a name, or one that ends in it, may be an unreadable one."""
     unread = not whole.parameters
     endings = {name.rpartition(".")[2] for name in whole.lost}
@@ -134,13 +134,13 @@ def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None
 
 def _read_space(
     files: Files, where: str, read: Callable[[Fragments], Fragment | None]
-) -> tuple[Whole, Space]:
+) -> tuple[SpaceBuilder, Space]:
     """Return the contents of the files, and the space; without rules if there is a mistake."""
-    whole = Whole()
+    whole = SpaceBuilder()
     fragments = Fragments(files, whole.mistakes)
     fragment = read(fragments)
     if fragment is not None:
-        part = Part(fragment, Place(), {}, whole=whole, fragments=fragments)
+        part = IncludedFile(fragment, IncludeScope(), {}, whole=whole, fragments=fragments)
         for statements in part.read():
             statements.add()
     empty = not whole.parameters and not whole.mistakes.errors

@@ -10,9 +10,9 @@ from typing import Any
 
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import AssumptionSpec, Scalar, StudySpec
-from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
-from dse.schema.yaml.source import Path_, Source
+from dse.schema.yaml.source import Path_, SourceDocument
 from dse.units import units
 
 SPACE = "space"
@@ -47,7 +47,7 @@ class Assumption:
 
 
 def assumptions_of(
-    spec: StudySpec, source: Source, files: Files, mistakes: Mistakes
+    spec: StudySpec, source: SourceDocument, files: Files, mistakes: ErrorCollector
 ) -> tuple[Assumption, ...]:
     """Return the assumptions of a study; mistakes are kept with their lines.
 
@@ -84,7 +84,7 @@ def assumed_documents(spec: Mapping[str, Any], path: Path, files: Files) -> dict
 
 
 def _places(
-    text: str, spec: AssumptionSpec, source: Source, files: Files
+    text: str, spec: AssumptionSpec, source: SourceDocument, files: Files
 ) -> Iterator[tuple[str, Path_]]:
     words = text.split(".")
     path, value = source.path, source.value

@@ -8,8 +8,8 @@ from typing import Any
 from dse.core.objective import Objective
 from dse.errors import SpecError
 from dse.schema.models import StudySpec
-from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.source import Path_, Source
+from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.source import Path_, SourceDocument
 from dse.units import units
 
 _BUDGET = {"time": "s", "cost": "$", "price": "$/h"}
@@ -18,7 +18,10 @@ _OPTIONS = {"timeout": "s"}
 
 
 def check_units(
-    spec: StudySpec, source: Source, mistakes: Mistakes, objectives: Sequence[Objective]
+    spec: StudySpec,
+    source: SourceDocument,
+    mistakes: ErrorCollector,
+    objectives: Sequence[Objective],
 ) -> None:
     """Keep a mistake for each bare number that is a quantity: ``time: 60`` is ``time: 60 s``.
 

@@ -16,8 +16,8 @@ from dse.protocols import COHERENT, EVERYTHING, Evaluator
 from dse.registry import check_options, load, options_of, required
 from dse.schema.models import EvaluatorSpec
 from dse.schema.space.words import check_keys, check_words
-from dse.schema.study.fixed_inputs import Given
-from dse.schema.study.objectives import Known
+from dse.schema.study.fixed_inputs import FixedInputs
+from dse.schema.study.objectives import SymbolTable
 from dse.schema.yaml.errors import HiddenError
 from dse.schema.yaml.option_types import find_mistyped_option
 from dse.units import dimensions, units
@@ -213,7 +213,7 @@ def _build_missing_error(
     name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]
 ) -> SpecError:
     """Return the error for an input that the space does not have."""
-    if isinstance(known, Known) and known.hides(reading):
+    if isinstance(known, SymbolTable) and known.hides(reading):
         return HiddenError(reading)
     close = nearest(reading, known)
     near = f" ({close})" if close.startswith("did you mean") or len(known) <= _FEW else ""
@@ -290,7 +290,7 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
     """
     evaluator = bound.evaluator
     given: dict[str, Sequence[Value]] = {}
-    if isinstance(evaluator, Given):
+    if isinstance(evaluator, FixedInputs):
         given = {own: (value,) for own, value in evaluator.values.items()}
         evaluator = evaluator.evaluator
     if hasattr(evaluator, "check_values"):
@@ -320,7 +320,7 @@ def _resolve_input(
     if wanted is not None:
         if wanted in names:
             return wanted
-        if isinstance(known, Known) and known.hides(wanted):
+        if isinstance(known, SymbolTable) and known.hides(wanted):
             raise HiddenError(wanted)
         raise SpecError(
             f"{name} is to read {wanted!r}, which there is not",

@@ -32,9 +32,9 @@ from dse.schema.models import ClaimSpec, FindingSpec
 from dse.schema.study.claim_rules import check_choice, check_figure, check_window
 from dse.schema.study.objectives import in_coherent_units, single
 from dse.schema.study.print_figure import PrintFigure, figure_of
-from dse.schema.study.trial_statistics import FUNCTIONS, PICKING, Gathered
-from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.source import Source
+from dse.schema.study.trial_statistics import FUNCTIONS, PICKING, TrialStatistic
+from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.source import SourceDocument
 from dse.units import units
 from dse.units.dimensions import TEXT, unit_of
 
@@ -51,7 +51,7 @@ class Claim:
 
     spec: ClaimSpec | FindingSpec
     formula: Expression
-    gathered: Mapping[str, Gathered]
+    gathered: Mapping[str, TrialStatistic]
     unit: str
     accept: Expression | None
     figure: PrintFigure | None = None
@@ -96,9 +96,9 @@ class Claim:
 
 def claims_of(
     specs: Sequence[ClaimSpec | FindingSpec],
-    reader: Reader,
-    source: Source,
-    mistakes: Mistakes,
+    reader: ClaimReader,
+    source: SourceDocument,
+    mistakes: ErrorCollector,
 ) -> tuple[Claim, ...]:
     """The claims of a file; the mistakes of those that cannot be are kept with their lines."""
     found = []
@@ -114,8 +114,8 @@ def claims_of(
 class _Guarded:
     """Keeps the mistakes of a claim with the lines of its parts."""
 
-    mistakes: Mistakes
-    source: Source
+    mistakes: ErrorCollector
+    source: SourceDocument
     path: Sequence[str | int]
 
     def __call__(self, part: str, make: Callable[[], Any]) -> Any:  # Any: whatever is made
@@ -126,7 +126,7 @@ class _Guarded:
             return None
 
 
-def _claim(spec: ClaimSpec | FindingSpec, reader: Reader, guarded: _Guarded) -> Claim | None:
+def _claim(spec: ClaimSpec | FindingSpec, reader: ClaimReader, guarded: _Guarded) -> Claim | None:
     read = guarded("ours", lambda: reader.ours(spec.ours))
     if read is None:
         return None
@@ -185,7 +185,7 @@ def check_ours(rule: Expression) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reader:
+class ClaimReader:
     """Parser of the statements that claims make about a study's trials.
 
     Args:
@@ -202,13 +202,13 @@ class Reader:
     judging: frozenset[str] = frozenset()
     strict: bool = True
 
-    def ours(self, text: str) -> tuple[Expression, Mapping[str, Gathered], str]:
+    def ours(self, text: str) -> tuple[Expression, Mapping[str, TrialStatistic], str]:
         """The formula over gathered numbers, these numbers, and the unit of the whole.
 
         Raises:
             SpecError: it is no formula, or says what the study cannot answer.
         """
-        found: dict[str, Gathered] = {}
+        found: dict[str, TrialStatistic] = {}
         node = self._outer(parse(text, {**ARGUMENTS, **FUNCTIONS}).node, found)
         if not found:
             raise SpecError(
@@ -222,7 +222,7 @@ class Reader:
             )
         return formula.resolved(units.factor), found, unit
 
-    def _outer(self, node: Node, found: dict[str, Gathered]) -> Node:
+    def _outer(self, node: Node, found: dict[str, TrialStatistic]) -> Node:
         """The node with each number over trials as a name."""
         if isinstance(node, Call) and node.function in FUNCTIONS:
             name = f"{node.function}#{len(found)}"
@@ -236,24 +236,24 @@ class Reader:
         own = children(node)
         return rebuilt(node, [self._outer(child, found) for child in own]) if own else node
 
-    def _parse_statistic(self, call: Call) -> Gathered:
+    def _parse_statistic(self, call: Call) -> TrialStatistic:
         name, arguments = call.function, call.arguments
         if name == "hypervolume":
-            return Gathered(function=name)
+            return TrialStatistic(function=name)
         if name == "count":
-            return Gathered(function=name, parts=(self._condition(arguments[0]),))
+            return TrialStatistic(function=name, parts=(self._condition(arguments[0]),))
         first, unit = self._quantity(arguments[0])
         if name == "baseline":
             design = self._baseline(arguments[1])
-            return Gathered(function=name, parts=(first,), unit=unit, baseline=design)
+            return TrialStatistic(function=name, parts=(first,), unit=unit, baseline=design)
         if name == "spearman":
-            return Gathered(function=name, parts=(first, self._quantity(arguments[1])[0]))
+            return TrialStatistic(function=name, parts=(first, self._quantity(arguments[1])[0]))
         by = [self._quantity(arguments[1])[0]] if name in PICKING else []
         rest = [self._condition(one) for one in arguments[1 + len(by) :]]
         picks = [*by, *rest] if name in PICKING else [first, *rest]
         if name != "mean":
             check_choice(name, [one for part in picks for one in part.names], self.judging)
-        return Gathered(function=name, parts=(first, *by, *rest), unit=unit)
+        return TrialStatistic(function=name, parts=(first, *by, *rest), unit=unit)
 
     def _quantity(self, node: Node) -> tuple[Expression, str]:
         formula = self._inner(node)

@@ -22,9 +22,9 @@ from dse.schema.study.binding import (
     evaluator_of,
     repaired_evaluator,
 )
-from dse.schema.study.fixed_inputs import Given
+from dse.schema.study.fixed_inputs import FixedInputs
 from dse.schema.study.formula_evaluators import expand_formulas
-from dse.schema.study.objectives import Known
+from dse.schema.study.objectives import SymbolTable
 from dse.schema.study.repeats import Replicated
 from dse.schema.study.resources import check_exclusive, gpus_of, memory_of
 from dse.schema.study.scenarios import (
@@ -36,8 +36,8 @@ from dse.schema.study.scenarios import (
     version_of,
     weights_of,
 )
-from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.source import Source
+from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.source import SourceDocument
 
 Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
@@ -51,11 +51,11 @@ class Bindings:
 
     bound: list[Bound]
     scenarios: Scenarios
-    known: Known
+    known: SymbolTable
     all: bool
 
 
-class Cast:
+class EvaluatorSet:
     """Makes each evaluator once for all scenarios that give it the same options and values.
 
     Args:
@@ -70,8 +70,8 @@ class Cast:
     def __init__(
         self,
         spec: StudySpec,
-        source: Source,
-        mistakes: Mistakes,
+        source: SourceDocument,
+        mistakes: ErrorCollector,
         options: Options,
         doubtful: Collection[str] = (),
         *,
@@ -114,12 +114,12 @@ class Cast:
         known = self._index_units(legible, metrics)
         return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
 
-    def _index_units(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> Known:
+    def _index_units(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> SymbolTable:
         """Return the units of all names, and a test for others that a mistake may hide.
 
         Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
         """
-        known = Known({**units_of(legible.space.parameters), **metrics})
+        known = SymbolTable({**units_of(legible.space.parameters), **metrics})
         known.data = legible.space.data
         known.parameters = legible.space.by_name if self._fresh else {}
 
@@ -141,7 +141,7 @@ class Cast:
             iter(self._scenarios)
         )  # the same under all is as the first
         changes = self._scenarios[scenario].options.get(bound.name, {})
-        fixed = bound.evaluator.values if isinstance(bound.evaluator, Given) else {}
+        fixed = bound.evaluator.values if isinstance(bound.evaluator, FixedInputs) else {}
         spec = self._spec.evaluators[bound.name]
         told = {**spec.options, **changes, **({"values": dict(fixed)} if fixed else {})}
         return {**told, **({"replicates": spec.replicates.model_dump()} if spec.replicates else {})}
@@ -166,7 +166,7 @@ class Cast:
             )
             if version is None:
                 continue
-            fixed = version.values if isinstance(version, Given) else {}
+            fixed = version.values if isinstance(version, FixedInputs) else {}
             key = text + json.dumps(fixed, sort_keys=True) if fixed else text
             found[scenario] = kept.setdefault(key, version)
             first = next(iter(found.values()))
@@ -217,7 +217,9 @@ class Cast:
         for scenario, one in self._spec.scenarios.items() if not self._doubtful else ():
             for reading in one.values:
                 evaluators = [v[scenario] for v in made.values() if scenario in v]
-                fixed = [e for e in evaluators if isinstance(e, Given) and reading in e.values]
+                fixed = [
+                    e for e in evaluators if isinstance(e, FixedInputs) and reading in e.values
+                ]
                 if evaluators and not fixed:
                     known = {n for e in evaluators for n in (e.reads | e.optional) - {EVERYTHING}}
                     error = SpecError(
@@ -249,7 +251,7 @@ class Cast:
         return found
 
     def _check_formulas(
-        self, name: str, versions: Mapping[str, Evaluator], known: Known, space: Space
+        self, name: str, versions: Mapping[str, Evaluator], known: SymbolTable, space: Space
     ) -> None:
         """Keep what is wrong with the formulas of an evaluator that is not bound."""
         for evaluator in list(versions.values())[:1]:

@@ -17,7 +17,7 @@ from dse.schema.space.parameters.domains import amount
 from dse.units import units
 
 
-class Given:
+class FixedInputs:
     """An evaluator with some of its readings fixed; the space need not have them."""
 
     def __init__(self, evaluator: Evaluator, values: Mapping[str, Value]) -> None:

@@ -10,7 +10,7 @@ from dse.core.expressions.expression import Expression, Name, Node, map_nodes
 from dse.core.expressions.list_rules import Listing, Table
 from dse.core.space import Space
 from dse.protocols import Evaluator
-from dse.schema.study.fixed_inputs import Given
+from dse.schema.study.fixed_inputs import FixedInputs
 
 
 def expand_formulas(
@@ -24,8 +24,10 @@ def expand_formulas(
     Raises:
         SpecErrors: lists or data are used wrongly.
     """
-    if isinstance(evaluator, Given):
-        return Given(expand_formulas(evaluator.evaluator, bind, known, space), evaluator.values)
+    if isinstance(evaluator, FixedInputs):
+        return FixedInputs(
+            expand_formulas(evaluator.evaluator, bind, known, space), evaluator.values
+        )
     formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
     if not formulas or not hasattr(evaluator, "over"):
         return evaluator

@@ -17,7 +17,7 @@ _FUNCTIONS = {**ARGUMENTS, **robust.FUNCTIONS, **baselines.FUNCTIONS}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Formulas:
+class FormulaParser:
     """Reads objectives and rules over metrics, as they are meant over all scenarios."""
 
     scenarios: Scenarios

@@ -27,7 +27,7 @@ from dse.units import units
 from dse.units.dimensions import TEXT, in_coherent, unit_of
 
 
-class Known(dict[str, str]):
+class SymbolTable(dict[str, str]):
     """The unit of every metric and parameter; ``hides`` is true for what a mistake may hide.
 
     Formulas read the tables of ``data``, and compare ``parameters`` with words that they can be.
@@ -157,8 +157,8 @@ def single(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Expression:
     """The formula over single names, each of them known."""
-    if not isinstance(known, Known):
-        known = Known(known)
+    if not isinstance(known, SymbolTable):
+        known = SymbolTable(known)
     known.check_seen(formula)
     expression = expand_lists(
         formula, lists, {n: t for n, t in known.data.items() if n not in known}

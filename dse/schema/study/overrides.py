@@ -17,7 +17,7 @@ _ALONE = "serial"
 """Where nothing is said, functions that measure run in this process, which is one worker."""
 
 
-class Stops(TypedDict, total=False):
+class BudgetOverrides(TypedDict, total=False):
     """Stopping bounds of a run, from a file or command; ``None`` keeps the study's own bound."""
 
     measurements: int | None
@@ -27,7 +27,7 @@ class Stops(TypedDict, total=False):
     gain: Quantity | None
 
 
-def stated_budget(plan: Plan, told: Stops) -> Budget:
+def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
     """Return the plan's budget with the given bounds in place of its own.
 
     Raises:
@@ -38,7 +38,7 @@ def stated_budget(plan: Plan, told: Stops) -> Budget:
     return change_budget(plan.budget, model_of(BudgetSpec, source_of(said)))
 
 
-def budget_of_words(plan: Plan, told: Stops) -> Budget:
+def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
     """Return the plan's budget with a command's bounds; a mistake is placed at its option.
 
     Raises:

@@ -23,7 +23,7 @@ from dse.schema.space.space import LegibleSpace, legible_space
 from dse.schema.study.assumptions import Assumption, assumptions_of
 from dse.schema.study.budget import Budget
 from dse.schema.study.claims import Claim
-from dse.schema.study.evaluators import Bindings, Cast
+from dse.schema.study.evaluators import Bindings, EvaluatorSet
 from dse.schema.study.fidelities import stages_of
 from dse.schema.study.kinds import is_space
 from dse.schema.study.plugins import AUTO, check_is_space
@@ -32,9 +32,9 @@ from dse.schema.study.scenario_problems import problems_alone
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
-from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
-from dse.schema.yaml.source import Path_, Source
+from dse.schema.yaml.source import Path_, SourceDocument
 from dse.schema.yaml.validation import legible
 
 __all__ = ["AUTO", "Plan", "plan_of"]
@@ -111,7 +111,7 @@ def plan_of(
         hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
         told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
         raise SpecErrors([told])
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     spec, rest, lost = legible(StudySpec, PartialStudySpec, source, mistakes)
     if spec is None:
         mistakes.skip("all but the keys")
@@ -129,10 +129,10 @@ class _Builder:
     def __init__(
         self,
         spec: StudySpec,
-        source: Source,
+        source: SourceDocument,
         files: Files,
         objects: Mapping[str, Any],
-        mistakes: Mistakes,
+        mistakes: ErrorCollector,
         lost: Collection[Path_],
     ) -> None:
         self.spec = spec
@@ -142,7 +142,9 @@ class _Builder:
         self.mistakes = mistakes
         self.lost = lost
         doubtful = {str(path[1]) for path in lost if path[0] == "evaluators" and len(path) > 1}
-        self.cast = Cast(spec, source, mistakes, self._options, doubtful, fresh=not files.kept)
+        self.cast = EvaluatorSet(
+            spec, source, mistakes, self._options, doubtful, fresh=not files.kept
+        )
 
     def plan(self, seed: int, measured: Mapping[str, Mapping[str, float]]) -> Plan:
         legible = self._space()

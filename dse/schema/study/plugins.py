@@ -11,7 +11,7 @@ from dse.registry import Group, check_options, load, make, names
 from dse.schema.models import BudgetSpec, PluginSpec
 from dse.schema.study.kinds import is_study
 from dse.schema.yaml.option_types import find_mistyped_option
-from dse.schema.yaml.source import Source
+from dse.schema.yaml.source import SourceDocument
 from dse.storage.address import FORMS, check_address
 from dse.system.credentials import mask_url
 
@@ -20,7 +20,7 @@ AUTO = "auto"
 _POSTGRES = ("postgres", "pgsql", "psycopg", "psycopg2")
 
 
-def check_is_space(source: Source, where: str) -> None:
+def check_is_space(source: SourceDocument, where: str) -> None:
     """Check that the file which a study names as its space is none of a study.
 
     Raises:

@@ -8,14 +8,14 @@ from dataclasses import replace
 from dse.core.expressions.list_rules import Listing
 from dse.core.problem import Problem
 from dse.schema.models import StudySpec
-from dse.schema.study.formulas import Formulas
+from dse.schema.study.formulas import FormulaParser
 from dse.schema.study.objectives import limits_of, objective_of
 
 
 def problems_alone(
     problem: Problem,
     spec: StudySpec,
-    formulas: Formulas,
+    formulas: FormulaParser,
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> dict[str, Problem]:

@@ -16,7 +16,7 @@ from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.pipeline import order_evaluators
 from dse.protocols import Evaluator
 from dse.schema.models import ScenarioSpec
-from dse.schema.study.fixed_inputs import Given, reading_of, reads_any
+from dse.schema.study.fixed_inputs import FixedInputs, reading_of, reads_any
 
 ANYWHERE = ""
 """The one scenario of a study that states none."""
@@ -88,7 +88,7 @@ def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
         for reading, told in spec.values.items()
         if reads_any(made, reading)
     }
-    return Given(made, values) if values else made
+    return FixedInputs(made, values) if values else made
 
 
 def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> None:

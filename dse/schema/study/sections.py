@@ -22,12 +22,12 @@ from dse.schema.study.bare_numbers import check_units
 from dse.schema.study.baselines import Baselines, check_name, index_baselines, told_baselines
 from dse.schema.study.budget import Budget, budget_of
 from dse.schema.study.claim_rules import judging_metrics
-from dse.schema.study.claims import Claim, Reader, claims_of
+from dse.schema.study.claims import Claim, ClaimReader, claims_of
 from dse.schema.study.designs import legal_design
 from dse.schema.study.early_stopping import early_of
 from dse.schema.study.evaluators import Bindings
 from dse.schema.study.fidelities import Ladders, ladder_of
-from dse.schema.study.formulas import Formulas
+from dse.schema.study.formulas import FormulaParser
 from dse.schema.study.objectives import (
     check_label,
     check_new,
@@ -45,8 +45,8 @@ from dse.schema.study.plugins import (
 )
 from dse.schema.study.retries import patience_of
 from dse.schema.study.written_units import with_objective_unit, with_source_units, written_units
-from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.source import Source
+from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.source import SourceDocument
 from dse.units.dimensions import check_shares
 
 
@@ -79,8 +79,8 @@ class Sections:
     """
 
     spec: StudySpec
-    source: Source
-    mistakes: Mistakes
+    source: SourceDocument
+    mistakes: ErrorCollector
     legible: LegibleSpace
     cast: Bindings
     measured: Mapping[str, Mapping[str, float]]
@@ -129,9 +129,9 @@ class Sections:
         return Baselines({}, {}, sources={}, known=known, lists=lists, lost=lost)
 
     @cached_property
-    def formulas(self) -> Formulas:
+    def formulas(self) -> FormulaParser:
         """Reads the formulas of the study."""
-        return Formulas(scenarios=self.cast.scenarios, baselines=self.baselines)
+        return FormulaParser(scenarios=self.cast.scenarios, baselines=self.baselines)
 
     def question(self) -> Question:
         """All that the study asks."""
@@ -264,7 +264,7 @@ class Sections:
             **self.designs,
         }
         known, fresh = self.cast.known, not self.stored  # what was begun once stays legible
-        reader = Reader(
+        reader = ClaimReader(
             known=known,
             lists=self.lists,
             designs=designs,

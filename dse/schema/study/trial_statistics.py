@@ -47,7 +47,7 @@ _FEWEST_RANKED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class TrialStatistic:
     """One number from many trials, in the coherent unit of ``unit``.
 
     ``parts`` are the function's formulas in coherent units, over names in their own; ``baseline``

@@ -15,7 +15,7 @@ from dse.protocols import EVERYTHING
 from dse.registry import load, options_of
 from dse.schema.models import StudySpec
 from dse.schema.study.fixed_inputs import reads_any
-from dse.schema.yaml.source import Source
+from dse.schema.yaml.source import SourceDocument
 
 _SHOWN = 4
 """So many parameters of a fragment are named in a message."""
@@ -39,12 +39,12 @@ class Readers:
     """
 
     spec: StudySpec
-    source: Source
+    source: SourceDocument
     space: Space
     bound: Sequence[Bound]
     formulas: Collection[str]
     made: Callable[[str, str, Any], Any]
-    space_file: Source
+    space_file: SourceDocument
 
     def mistakes(self) -> Iterator[SpecError]:
         """Every parameter that nothing reads, and every option that hides a parameter."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dse.errors import DseError, SpecError, SpecErrors
-from dse.schema.yaml.source import Source
+from dse.schema.yaml.source import SourceDocument
 
 MOST_TOLD = 60
 """A file that is no space at all would be answered with thousands."""
@@ -15,7 +15,7 @@ class HiddenError(SpecError):
     """Error about a name whose own mistake was reported already, so that this one need not be."""
 
 
-class Mistakes:
+class ErrorCollector:
     """Collection of errors; one that is found twice is reported once."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Mistakes:
         for part in error.unchecked if isinstance(error, SpecErrors) else ():
             self.skip(part)
 
-    def add_in(self, error: DseError, source: Source, path: Sequence[str | int]) -> None:
+    def add_in(self, error: DseError, source: SourceDocument, path: Sequence[str | int]) -> None:
         """Keep an error of a part of a file; each of several at its own line."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self.add(one, source.place([*path, *one.part]))

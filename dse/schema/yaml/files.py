@@ -13,7 +13,7 @@ from typing import Any
 
 from dse.errors import SpecError, nearest
 from dse.schema.yaml.python_source import source_of
-from dse.schema.yaml.source import MAX_BYTES, Source, parse_yaml, shown
+from dse.schema.yaml.source import MAX_BYTES, SourceDocument, parse_yaml, shown
 from dse.schema.yaml.writer import yaml_text
 
 LIBRARY = "library:"
@@ -40,7 +40,7 @@ class Files:
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
-    def source(self, path: Path, *, named_at: str = "") -> Source:
+    def source(self, path: Path, *, named_at: str = "") -> SourceDocument:
         """The value of the YAML file at ``path``.
 
         Raises:

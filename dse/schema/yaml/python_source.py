@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from dse.errors import SpecError
-from dse.schema.yaml.source import MAX_DEPTH, Path_, Source
+from dse.schema.yaml.source import MAX_DEPTH, Path_, SourceDocument
 
 MAX_PARTS = 2_000_000
 
 
-def source_of(value: Mapping[str, Any], beside: Path | None = None) -> Source:
+def source_of(value: Mapping[str, Any], beside: Path | None = None) -> SourceDocument:
     """The mapping as a source whose places are its keys.
 
     Raises:
@@ -24,7 +24,7 @@ def source_of(value: Mapping[str, Any], beside: Path | None = None) -> Source:
         raise SpecError("a space is a mapping of keys to values")
     here = (beside or Path.cwd()).resolve()
     path = here / "space" if here.is_dir() else here
-    return Source(path, _Plain().value(value, ()), None)
+    return SourceDocument(path, _Plain().value(value, ()), None)
 
 
 class _Plain:

@@ -42,7 +42,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceDocument:
     """A file's value, and the line on which each part of it stands.
 
     A value that was given in Python has no lines (``None``); ``path`` then only tells what its
@@ -62,25 +62,25 @@ class Source:
             known = known[:-1]
         return f"{shown(self.path)}:{self.lines.get(known, 1)}"
 
-    def inner(self, path: Path_) -> Source:
+    def inner(self, path: Path_) -> SourceDocument:
         """A part of the file as a source of its own, with the same places."""
         value = self.value
         for part in path:
             value = value[part]
         if self.lines is None:
-            return Source(self.path, value, None)
+            return SourceDocument(self.path, value, None)
         size = len(path)
         lines = {own[size:]: line for own, line in self.lines.items() if own[:size] == path}
-        return Source(self.path, value, lines)
+        return SourceDocument(self.path, value, lines)
 
-    def without(self, paths: Iterable[Path_]) -> Source:
+    def without(self, paths: Iterable[Path_]) -> SourceDocument:
         """The source without some of its parts; what is left keeps its lines."""
         gone: dict[Path_, set[str | int]] = {}
         for path in paths:
             gone.setdefault(path[:-1], set()).add(path[-1])
         above = {parent[:size] for parent in gone for size in range(len(parent) + 1)}
         lines = None if self.lines is None else _shift_lines(self.lines, gone)
-        return Source(self.path, _prune_value(self.value, (), gone, above), lines)
+        return SourceDocument(self.path, _prune_value(self.value, (), gone, above), lines)
 
 
 def _prune_value(
@@ -125,7 +125,7 @@ def _shift_lines(
     return found
 
 
-def parse_yaml(path: Path, text: str) -> Source:
+def parse_yaml(path: Path, text: str) -> SourceDocument:
     """Return the value of a YAML text.
 
     Raises:
@@ -147,7 +147,7 @@ def parse_yaml(path: Path, text: str) -> Source:
         raise SpecError(f"this is no YAML: {error}", where=f"{shown(path)}:1") from error
     if not isinstance(builder.root, dict):
         raise SpecError("a mapping of keys to values is expected here", where=f"{shown(path)}:1")
-    return Source(path, builder.root, builder.lines)
+    return SourceDocument(path, builder.root, builder.lines)
 
 
 def shown(path: Path) -> str:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dse.errors import DseError, SpecError, SpecErrors, nearest
-from dse.schema.yaml.errors import MOST_TOLD, Mistakes
+from dse.schema.yaml.errors import MOST_TOLD, ErrorCollector
 from dse.schema.yaml.examples import example, meant
-from dse.schema.yaml.source import Path_, Source
+from dse.schema.yaml.source import Path_, SourceDocument
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -40,7 +40,7 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def model_of(kind: type[_M], source: Source) -> _M:
+def model_of(kind: type[_M], source: SourceDocument) -> _M:
     """The source as a checked model.
 
     Raises:
@@ -53,8 +53,8 @@ def model_of(kind: type[_M], source: Source) -> _M:
 
 
 def legible(
-    kind: type[_M], lenient: type[_M], source: Source, mistakes: Mistakes
-) -> tuple[_M | None, Source, frozenset[Path_]]:
+    kind: type[_M], lenient: type[_M], source: SourceDocument, mistakes: ErrorCollector
+) -> tuple[_M | None, SourceDocument, frozenset[Path_]]:
     """The model of what fits, the source without the rest, and the paths that were left out.
 
     Args:
@@ -82,7 +82,7 @@ def legible(
 
 
 def validate_leniently(
-    kind: type[_M], source: Source, mistakes: Mistakes
+    kind: type[_M], source: SourceDocument, mistakes: ErrorCollector
 ) -> tuple[_M | None, frozenset[Path_]]:
     """Return the model of the valid parts, and the paths of the invalid parts left out.
 
@@ -103,7 +103,7 @@ def validate_leniently(
     return None, frozenset(lost)
 
 
-def _part_of(loc: tuple[str | int, ...], source: Source) -> Path_:
+def _part_of(loc: tuple[str | int, ...], source: SourceDocument) -> Path_:
     """The section, or the entry of a section, that a finding is in."""
     path = tuple(_path(loc, source))
     sectioned = bool(path) and isinstance(source.value.get(path[0]), dict)
@@ -122,7 +122,7 @@ def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]
 
 
 def _collect_mistakes(
-    error: ValidationError, kind: type[BaseModel], source: Source
+    error: ValidationError, kind: type[BaseModel], source: SourceDocument
 ) -> list[DseError]:
     """Return one mistake for each place; of a union, that of its closest member."""
     found: dict[Path_, list[Any]] = {}
@@ -163,7 +163,7 @@ def _stands_for(key: str, found: object) -> str:
     return next((other for other in _INSTEAD.get(key, ()) if other in found), "")
 
 
-def _path(loc: tuple[str | int, ...], source: Source) -> list[str | int]:
+def _path(loc: tuple[str | int, ...], source: SourceDocument) -> list[str | int]:
     """The part of pydantic's path that the file has; pydantic adds names of union members."""
     value, path = source.value, list[str | int]()
     for part in loc:

@@ -22,7 +22,7 @@ from dse.report.words import (
 from dse.serve import models
 from dse.serve.pages.frame import render_frame, study_url
 from dse.serve.pages.lists import header, table
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 _CHOSEN = ' aria-current="true"'
 _SILENT = {True: "They told nothing yet.", False: "They told nothing on their way."}
@@ -108,7 +108,7 @@ def _address(study: str, some: models.Shown, first: int, state: State | None) ->
     return escape(f"{study_url(study, 'trials')}?{urlencode(told)}")
 
 
-def trial_page(study: Study, told: models.TrialTold, total: int) -> str:
+def trial_page(study: StudyEngine, told: models.TrialTold, total: int) -> str:
     """Return the page of one trial of ``total``: design, metrics, failure, evaluator log."""
     problem, trial = study.problem, told.trial
     units = parameter_units(problem)

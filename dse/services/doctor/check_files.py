@@ -14,7 +14,7 @@ from dse.schema.space.space import space_of
 from dse.schema.study.assumption_ends import impossible_ends
 from dse.schema.study.kinds import is_study
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
 from dse.system.credentials import mask
@@ -121,7 +121,7 @@ def _check_programs(plan: Plan) -> None:
     """
     if plan.executor.use == "ray":
         return
-    source, mistakes = Files().source(plan.path), Mistakes()
+    source, mistakes = Files().source(plan.path), ErrorCollector()
     for one in plan.pipeline.bound:
         evaluator = getattr(one.evaluator, "evaluator", one.evaluator)
         try:

@@ -31,7 +31,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class ParameterAnswer:
     """One parameter: its range where ``values`` is empty, else all that it can be."""
 
     name: str
@@ -65,7 +65,7 @@ class Beginning:
     name: str
     question: str
     measuring: Measuring
-    axes: tuple[Axis, ...]
+    axes: tuple[ParameterAnswer, ...]
     wishes: tuple[Wish, ...]
 
     def __post_init__(self) -> None:
@@ -74,14 +74,14 @@ class Beginning:
 
 
 EXAMPLE_AXES = (
-    Axis(name="threads", low=1.0, high=8.0),
-    Axis(name="block", values=(16.0, 32.0, 64.0, 128.0)),
-    Axis(name="format", values=("fp32", "fp16", "int8")),
+    ParameterAnswer(name="threads", low=1.0, high=8.0),
+    ParameterAnswer(name="block", values=(16.0, 32.0, 64.0, 128.0)),
+    ParameterAnswer(name="format", values=("fp32", "fp16", "int8")),
 )
 EXAMPLE_WISHES = (Wish(name="time", goal="minimize", unit="ms"), Wish(name="loss", goal="minimize"))
 
 
-def axis_of(text: str) -> Axis:
+def axis_of(text: str) -> ParameterAnswer:
     """The parameter of a line such as ``threads = 1..16`` or ``format = int8, fp16``.
 
     Raises:
@@ -99,14 +99,14 @@ def axis_of(text: str) -> Axis:
             raise SpecError(f"{told!r} has a unit", hint=_LATER)
         if not all(isinstance(end, float) for end in ends) or not float(ends[0]) < float(ends[1]):
             raise SpecError(f"{told!r} is no range", hint="two numbers, the smaller first: 1..16")
-        return Axis(name=name, low=float(ends[0]), high=float(ends[1]))
+        return ParameterAnswer(name=name, low=float(ends[0]), high=float(ends[1]))
     values = tuple(_number(one.strip()) for one in told.split(",") if one.strip())
     measured = next((one for one in values if isinstance(one, str) and _has_unit(one)), None)
     if measured is not None:
         raise SpecError(f"{measured!r} has a unit", hint=_LATER)
     if len(set(values)) < 2 or len(set(values)) < len(values):
         raise SpecError(f"{told!r} is no choice", hint="two values or more, each once: int8, fp16")
-    return Axis(name=name, values=values)
+    return ParameterAnswer(name=name, values=values)
 
 
 def wish_of(text: str) -> Wish:
@@ -124,7 +124,7 @@ def wish_of(text: str) -> Wish:
     return Wish(name=words[1], goal=goals[words[0]], unit=words[2] if len(words) == 3 else "")
 
 
-def check_names(what: str, ones: Iterable[Axis | Wish]) -> None:
+def check_names(what: str, ones: Iterable[ParameterAnswer | Wish]) -> None:
     """Nothing, if each has a name of its own.
 
     Args:

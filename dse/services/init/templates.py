@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from string import Template
 
-from dse.services.init.answers import Axis, Beginning
+from dse.services.init.answers import Beginning, ParameterAnswer
 
 _LISTED = 4
 """Of a range, so many values stand in the table."""
@@ -44,7 +44,7 @@ def _space(asked: Beginning) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _domain(axis: Axis) -> str:
+def _domain(axis: ParameterAnswer) -> str:
     if not axis.values:
         kind = "integer" if axis.whole else "real"
         return f"{{{kind}: [{axis.low:g}, {axis.high:g}]}}"
@@ -112,7 +112,7 @@ def _formula(asked: Beginning, place: int) -> str:
     return f"(1 + {terms}){unit}"
 
 
-def _share(axis: Axis) -> str:
+def _share(axis: ParameterAnswer) -> str:
     """Return the parameter's position between its ends as a formula, from 0 to 1."""
     if any(isinstance(one, str) for one in axis.values):
         last = max(len(axis.values) - 1, 1)
@@ -124,7 +124,7 @@ def _share(axis: Axis) -> str:
     return f"({axis.name} - {low:g}) / {high - low:g}"
 
 
-def _ends(axis: Axis) -> tuple[float, float]:
+def _ends(axis: ParameterAnswer) -> tuple[float, float]:
     numbers = [float(one) for one in axis.values] or [axis.low, axis.high]
     return min(numbers), max(numbers)
 
@@ -166,17 +166,17 @@ def _table(asked: Beginning) -> str:
     return file.getvalue()
 
 
-def _list_values(axis: Axis) -> Axis:
+def _list_values(axis: ParameterAnswer) -> ParameterAnswer:
     """Return the parameter with no more values than the table has."""
     if axis.values:
         return axis
     shares = [at / (_LISTED - 1) for at in range(_LISTED)]
     numbers = [axis.low + share * (axis.high - axis.low) for share in shares]
     rounded = [float(round(one)) if axis.whole else float(f"{one:g}") for one in numbers]
-    return Axis(name=axis.name, values=tuple(dict.fromkeys(rounded)))
+    return ParameterAnswer(name=axis.name, values=tuple(dict.fromkeys(rounded)))
 
 
-def _grid(axis: Axis) -> list[tuple[str, float]]:
+def _grid(axis: ParameterAnswer) -> list[tuple[str, float]]:
     """Values as text, each with its share."""
     last = max(len(axis.values) - 1, 1)
     texts = [one if isinstance(one, str) else f"{one:g}" for one in axis.values]
@@ -187,7 +187,7 @@ def _made_up(place: int, shares: list[float]) -> float:
     return 1.0 + sum((share - _best(place)) ** 2 for share in shares)
 
 
-def _value(axis: Axis, default: float) -> str:
+def _value(axis: ParameterAnswer, default: float) -> str:
     first = axis.values[0] if axis.values else default
     return f"'{first}'" if isinstance(first, str) else f"{first:g}"
 

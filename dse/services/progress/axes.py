@@ -21,7 +21,7 @@ _FRONTS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class PlotAxis:
     """Axis of a plot, from ``low`` to ``high``."""
 
     name: str
@@ -60,7 +60,7 @@ def axis_of(
     objective: Objective,
     front: Floats,  # (k,), losses
     answers: Floats,  # (n,), losses, those of the front too
-) -> Axis:
+) -> PlotAxis:
     """The axis that shows the front large, with the better part of the other answers."""
     best, worst = float(front.min()), float(front.max())
     far = float(np.quantile(answers, _MOST)) if len(answers) else worst
@@ -68,7 +68,7 @@ def axis_of(
         far = min(far, best + _FRONTS * (worst - best))
     far = max(far, worst)
     low, high = sorted((restore_sign(objective, best), restore_sign(objective, far)))
-    return Axis(
+    return PlotAxis(
         name=objective.name,
         low=low,
         high=high,

@@ -16,11 +16,11 @@ from dse.report.words import number_text, seconds_text
 from dse.schema.study.budget import Budget
 from dse.services.progress.axes import restore_sign
 from dse.services.progress.picture import picture
-from dse.services.progress.progress_bar import Way
+from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.scatter import FAINT
-from dse.services.progress.watch import Watch
+from dse.services.progress.watch import ProgressTracker
 from dse.study.budget import Bounds
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 LEAST_COLUMNS, LEAST_ROWS = 36, 18
 """A smaller terminal gets a line instead of a panel."""
@@ -36,10 +36,10 @@ class StudyPanel:
 
     def __init__(
         self,
-        study: Study,
+        study: StudyEngine,
         budget: Budget,
         *,
-        above: Way | None = None,
+        above: QuantityProgressBar | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         bounds = study.bounds(budget)
@@ -47,17 +47,17 @@ class StudyPanel:
         self._above = above
         self._before = above.done if above else 0.0
         self._clock = clock
-        self.watch = Watch(study.problem, study.finished, clock=clock)
+        self.watch = ProgressTracker(study.problem, study.finished, clock=clock)
         self.finished = self.watch.finished
         self._counted, most = _choose_bar_quantity(bounds)
         self._began_s = clock() - self.watch.cost_s  # as the loop tells how much time is spent
-        self.way = Way(self._counted, most, self._done, clock=clock)
-        self.search: Way | None = None
+        self.way = QuantityProgressBar(self._counted, most, self._done, clock=clock)
+        self.search: QuantityProgressBar | None = None
 
     def searched(self, done: int, total: int) -> None:
         """Update the number of legal designs that the optimizer has searched, out of ``total``."""
         if self.search is None:
-            self.search = Way("designs searched", total, 0, clock=self._clock)
+            self.search = QuantityProgressBar("designs searched", total, 0, clock=self._clock)
         self.search.at(done, total)
 
     def look(self, *, finally_: bool = False) -> None:

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dse.core.values import Floats
-from dse.services.progress.axes import Axis, axis_of, restore_sign
+from dse.services.progress.axes import PlotAxis, axis_of, restore_sign
 from dse.services.progress.scatter import FAINT, Scatter, legend
-from dse.services.progress.watch import Watch
+from dse.services.progress.watch import ProgressTracker
 
 _ALL_FAILED = "every design has failed so far"
 _NONE_WITHIN = "no design is within all limits yet"
@@ -19,7 +19,7 @@ _FINE, _STEEP = 2048, 64
 """A line is drawn with so many points from its one end to the other, and down each step."""
 
 
-def picture(watch: Watch, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
+def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
     """A scatter with its legend, so many rows high; where there are no answers yet, a word."""
     if not len(watch.front):
         all_failed = watch.failed == watch.ended > 0
@@ -37,7 +37,7 @@ def picture(watch: Watch, rows: int, *, ascii_only: bool) -> Iterator[Renderable
         yield legend(bright="the front", faint=faint, ascii_only=ascii_only)
 
 
-def _front(watch: Watch, rows: int) -> Scatter:
+def _front(watch: ProgressTracker, rows: int) -> Scatter:
     """The first two objectives, each in its own unit and sign."""
     pair = watch.problem.objectives[:2]
     x, y = (
@@ -50,10 +50,10 @@ def _front(watch: Watch, rows: int) -> Scatter:
     )
 
 
-def _descent(watch: Watch, rows: int) -> Scatter:
+def _descent(watch: ProgressTracker, rows: int) -> Scatter:
     """The only objective over the trials, and the best of it as a line."""
     (objective,) = watch.problem.objectives
-    when = Axis(name="trials", low=1, high=max(watch.ended, 2))
+    when = PlotAxis(name="trials", low=1, high=max(watch.ended, 2))
     sign = restore_sign(objective, 1.0)
     return Scatter(
         x=when,

@@ -21,7 +21,7 @@ _MEMORY_S = 3600.0
 """The speed is told from the last so many seconds."""
 
 
-class Way:
+class QuantityProgressBar:
     """Bar with the quantity that it counts; ``total`` is ``None`` where the end is unknown."""
 
     def __init__(

@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from dse.core.values import Floats, Mask
-from dse.services.progress.axes import Axis
+from dse.services.progress.axes import PlotAxis
 
 FAINT = "dim"
 BRIGHT = "bold #d55e00"
@@ -58,8 +58,8 @@ class Scatter:
     It is as wide as there is room, and ``rows`` characters high between its labels.
     """
 
-    x: Axis
-    y: Axis
+    x: PlotAxis
+    y: PlotAxis
     faint: Floats  # (n, 2), in the axes' units
     bright: Floats  # (k, 2), in the axes' units
     rows: int
@@ -151,7 +151,7 @@ def _plain(code: int, *, mark: bool) -> str:
     return (_ASCII.bright if mark else _ASCII.faint) if code else " "
 
 
-def _footing(axis: Axis, columns: int) -> Text:
+def _footing(axis: PlotAxis, columns: int) -> Text:
     """The ends of the horizontal axis below it, and its title between them where that fits."""
     low, high = axis.ends
     room = max(columns - len(low) - len(high) - 2, 0)

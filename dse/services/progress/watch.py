@@ -22,7 +22,7 @@ _REST = 20
 """A hypervolume that took a second to compute is not computed again for twenty."""
 
 
-class Watch:
+class ProgressTracker:
     """Follows the trials as they finish.
 
     :meth:`finished` costs nothing but an entry in a list, for it is called by the loop; all else

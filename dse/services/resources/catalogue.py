@@ -38,7 +38,7 @@ def _unseen(_: Any) -> None:  # whatever a watch is told
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelf(Generic[One, Facts, Seen]):
+class ResourceCatalogue(Generic[One, Facts, Seen]):
     """All things of one kind; what is done with them is given.
 
     Args:

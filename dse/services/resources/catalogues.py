@@ -7,7 +7,7 @@ from dse.resources.asset import Asset, assets_folder
 from dse.resources.build import build, demolish
 from dse.resources.environment import Environment, environments_folder
 from dse.resources.install import install, remove
-from dse.services.resources.catalogue import Shelf
+from dse.services.resources.catalogue import ResourceCatalogue
 
 
 def _asset(one: Asset) -> AssetFacts:
@@ -41,7 +41,7 @@ def _environment(one: Environment) -> EnvironmentFacts:
     }
 
 
-assets: Shelf[Asset, AssetFacts, int] = Shelf(
+assets: ResourceCatalogue[Asset, AssetFacts, int] = ResourceCatalogue(
     kind="asset",
     group="assets",
     folder=assets_folder,
@@ -52,7 +52,7 @@ assets: Shelf[Asset, AssetFacts, int] = Shelf(
 )
 """Models and data that real measurements need, in a cache of their own."""
 
-environments: Shelf[Environment, EnvironmentFacts, str] = Shelf(
+environments: ResourceCatalogue[Environment, EnvironmentFacts, str] = ResourceCatalogue(
     kind="environment",
     group="environments",
     folder=environments_folder,

@@ -8,7 +8,7 @@ from dse.core.inspection.diff import difference
 from dse.core.inspection.fingerprint import fingerprint
 from dse.core.space import Space
 from dse.interop.configspace import configspace
-from dse.interop.conversion import Exported, Imported
+from dse.interop.conversion import SpaceExport, SpaceImport
 from dse.interop.optuna import distributions as optuna
 from dse.report.schemas.space import Differing
 from dse.schema.space.export.write import format_space
@@ -20,7 +20,7 @@ Origin = Literal["configspace", "optuna"]
 
 def convert_space(
     space: Space, target: Target, *, name: str, description: str = "", drop_rules: bool = False
-) -> Exported:
+) -> SpaceExport:
     """Return a space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
 
     Args:
@@ -36,14 +36,14 @@ def convert_space(
     """
     match target:
         case "yaml":
-            return Exported(text=format_space(space, name, description), warnings=())
+            return SpaceExport(text=format_space(space, name, description), warnings=())
         case "configspace":
             return configspace.write(space, name, drop_rules=drop_rules)
         case "optuna":
             return optuna.write(space, drop_rules=drop_rules)
 
 
-def taken(text: str, file: str, origin: Origin | None = None) -> Imported:
+def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
     """The space that a text of ConfigSpace or Optuna describes.
 
     Args:

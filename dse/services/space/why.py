@@ -14,7 +14,7 @@ from dse.report.text.space_words import design_text, entries, format_count, rule
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Verdict:
+class DesignExplanation:
     """Values that are set, and the verdict of the space on them.
 
     ``setting`` is how the words call a value that was set.
@@ -26,13 +26,13 @@ class Verdict:
     setting: str = "--set"
 
     @staticmethod
-    def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> Verdict:
+    def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> DesignExplanation:
         """Return the verdict of the space on these values.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
-        return Verdict(space, given, why(space, given), setting)
+        return DesignExplanation(space, given, why(space, given), setting)
 
     @property
     def legal(self) -> bool | None:

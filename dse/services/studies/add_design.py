@@ -13,7 +13,7 @@ from dse.core.design import Design
 from dse.core.trial import Ask, Event
 from dse.core.trials import Trials
 from dse.errors import Overtaken, StudyError
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 _TRIES = 5
 
@@ -24,7 +24,7 @@ def trial_with(trials: Trials, design: Design) -> int | None:
     return next(same, None)
 
 
-def add_pending_design(study: Study, design: Design, known: Trials) -> int:
+def add_pending_design(study: StudyEngine, design: Design, known: Trials) -> int:
     """Add the design as a pending trial of the study and return its number.
 
     Args:

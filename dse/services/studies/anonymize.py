@@ -26,7 +26,7 @@ from dse.interop.archive.stream import Portable
 from dse.report.json.columns import Sheet
 from dse.schema.history.without_storages import storageless
 from dse.schema.yaml.files import library
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 STUDY, LIBRARY, HOME = "/dse-export/study", "/dse-export/library", "/dse-export/home"
 USER = "dse-export-user"
@@ -48,7 +48,7 @@ _FEW_PARTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
+class Pseudonyms:
     """Replacements for names in texts.
 
     Args:
@@ -146,7 +146,7 @@ class Named:
     """A record with names in it, piece by piece; it is written as the record would be."""
 
     record: Portable
-    names: Names
+    names: Pseudonyms
 
     @property
     def study(self) -> str:
@@ -177,7 +177,7 @@ class Named:
         return map(self.names.noun, self.record.others(part))
 
 
-def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Names:
+def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Pseudonyms:
     """Return the names for the folders of a study's files and for the machines that ran it.
 
     Args:
@@ -191,10 +191,10 @@ def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Na
     if path.is_absolute():
         folders[str(_root(path, others))] = STUDY
     folders = {folder: name for folder, name in folders.items() if len(PurePath(folder).parts) > 1}
-    return Names(folders=folders, users=_user(), hosts=_hosts(drivers), homes=True)
+    return Pseudonyms(folders=folders, users=_user(), hosts=_hosts(drivers), homes=True)
 
 
-def names_of(study: Study) -> Names:
+def names_of(study: StudyEngine) -> Pseudonyms:
     """Return the names for the machines and folders of a stored study."""
     storage, name = study.storage, study.name
     return machine_names(storage.spec(name) or {}, storage.drivers(name))
@@ -217,7 +217,7 @@ def localize_record(record: Record, folder: Path) -> Record:
     folders = {STUDY: str(folder.resolve()), LIBRARY: str(library())}
     home = next(iter(_homes()), "")
     user = {word: name for name, word in _user().items()}
-    names = Names(folders={**folders, **({HOME: home} if home else {})}, users=user)
+    names = Pseudonyms(folders={**folders, **({HOME: home} if home else {})}, users=user)
     return replace(
         record,
         spec=names.value(record.spec),

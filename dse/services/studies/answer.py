@@ -11,10 +11,10 @@ from dse.report.html.fidelity import rungs, rungs_json
 from dse.report.html.scenarios import contrast_json
 from dse.report.json.front import front_json
 from dse.report.schemas.front import Front
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
-def answer_json(study: Study) -> Front:
+def answer_json(study: StudyEngine) -> Front:
     """The front, what scenarios would choose, what chance makes of it, and how far rungs hold."""
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
@@ -30,7 +30,7 @@ def answer_json(study: Study) -> Front:
 
 
 def study_effects(
-    study: Study,
+    study: StudyEngine,
     metrics: Sequence[str] = (),
     *,
     on_progress: Callable[[int, int], None] = lambda *_: None,

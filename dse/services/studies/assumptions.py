@@ -9,13 +9,13 @@ from dse.errors import DseError
 from dse.protocols import Storage
 from dse.schema.study.assumption_ends import Turn, turned_plan, turns_of
 from dse.services.studies.claims import Judged, Turned, judged_claims
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
 def turn_assumptions(
-    study: Study,
+    study: StudyEngine,
     judged: Sequence[Judged],
-    run: Callable[[Study], None],
+    run: Callable[[StudyEngine], None],
     *,
     storage: str | Storage,
 ) -> list[Judged]:
@@ -30,7 +30,7 @@ def turn_assumptions(
     found = []
     for turn in turns_of(study.plan, study.name):
         try:
-            turned = Study.of(turned_plan(study.plan, turn), name=turn.study, storage=storage)
+            turned = StudyEngine.of(turned_plan(study.plan, turn), name=turn.study, storage=storage)
             run(turned)
             found.append(_judge_turn(turn, judged_claims(turned), judged))
         except DseError as error:
@@ -38,18 +38,18 @@ def turn_assumptions(
     return _with_turns(judged, found)
 
 
-def stored_turns(study: Study, judged: Sequence[Judged]) -> list[Judged]:
+def stored_turns(study: StudyEngine, judged: Sequence[Judged]) -> list[Judged]:
     """Return the claims with the turned studies that the same storage has."""
     known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
     return _with_turns(judged, list(_iterate_stored_turns(study, judged, known)))
 
 
 def _iterate_stored_turns(
-    study: Study, judged: Sequence[Judged], known: set[str]
+    study: StudyEngine, judged: Sequence[Judged], known: set[str]
 ) -> Iterator[list[Turned]]:
     for turn in turns_of(study.plan, study.name):
         if turn.study in known:
-            there = judged_claims(Study.load(turn.study, study.storage))
+            there = judged_claims(StudyEngine.load(turn.study, study.storage))
             yield _judge_turn(turn, there, judged)
 
 

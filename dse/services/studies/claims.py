@@ -23,7 +23,7 @@ from dse.schema.models import AssumptionSpec, Scalar
 from dse.schema.study.claims import Claim
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.yaml.source import shown
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 Verdict = Literal[
     "accepted", "size differs", "fell short", "not reproduced", "now holds", "no answer"
@@ -101,7 +101,7 @@ def claiming(path: Path) -> Plan:
     return plan
 
 
-def judged_claims(study: Study) -> list[Judged]:
+def judged_claims(study: StudyEngine) -> list[Judged]:
     """Each claim of the study, held against the trials that it has."""
     trials = list(study.trials)
     return [_judge_claim(claim, study.problem, trials) for claim in study.plan.claims]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from dse.core.design import Design
 from dse.core.trial import Trial
-from dse.evaluation.pipeline import Readings
-from dse.study.study import Study
+from dse.evaluation.pipeline import MeasurementCache
+from dse.study.study import StudyEngine
 from dse.system.credentials import private_environment
 
 
-def evaluate_designs(study: Study, designs: Sequence[Design]) -> list[Trial]:
+def evaluate_designs(study: StudyEngine, designs: Sequence[Design]) -> list[Trial]:
     """Evaluate designs and return them with their outcomes, each numbered by its place.
 
     What the study measured before is not measured again.
@@ -21,7 +21,7 @@ def evaluate_designs(study: Study, designs: Sequence[Design]) -> list[Trial]:
     """
     study.check_runnable()
     pipeline = study.plan.pipeline
-    readings = Readings(pipeline)
+    readings = MeasurementCache(pipeline)
     if study.problem.measured:
         for trial in study.finished:
             readings.learn(trial)

@@ -14,7 +14,7 @@ import numpy as np
 from dse.analysis.runs import Run, is_swept
 from dse.core.values import Floats, Ints
 from dse.protocols import Storage
-from dse.study.study import Study, opened_storage
+from dse.study.study import StudyEngine, opened_storage
 
 LARGE_BYTES = 64 * 2**20
 """From this size of a database on, reading it takes longer than starting processes does."""
@@ -38,28 +38,30 @@ def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
         StorageError: one is damaged.
     """
     if len(names) < 2 or not _large(url):
-        return [_run(Study.load(name, storage)) for name in names]
+        return [_run(StudyEngine.load(name, storage)) for name in names]
     workers = min(len(names), os.cpu_count() or 1)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(columns_of, [url] * len(names), names))
     return [
-        replace(_bare(Study.load(name, storage)), losses=losses, measured=measured, cost_s=cost_s)
+        replace(
+            _bare(StudyEngine.load(name, storage)), losses=losses, measured=measured, cost_s=cost_s
+        )
         for name, (losses, measured, cost_s) in zip(names, found, strict=True)
     ]
 
 
 def columns_of(url: str, name: str) -> Columns:
     """Return the data of one study for a comparison; may run in a worker process."""
-    run = _run(Study.load(name, opened_storage(url)))
+    run = _run(StudyEngine.load(name, opened_storage(url)))
     return run.losses, run.measured, run.cost_s
 
 
-def _run(study: Study) -> Run:
+def _run(study: StudyEngine) -> Run:
     price, swept = study.plan.budget.price_per_s, is_swept(study.events)
     return Run.of(study.name, study.problem, study.finished, price, swept=swept)
 
 
-def _bare(study: Study) -> Run:
+def _bare(study: StudyEngine) -> Run:
     nothing = np.zeros((0, len(study.problem.objectives)))
     return Run(
         name=study.name,

@@ -10,21 +10,23 @@ from dse.analysis.runner_up import duels
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event
 from dse.core.trials import Trials
-from dse.report.html.study_page import Beside, report_html
+from dse.report.html.study_page import ReportSections, report_html
 from dse.report.schemas.reproduction import JudgedStudy
 from dse.services.studies.anonymize import names_of
 from dse.services.studies.assumptions import stored_turns
 from dse.services.studies.claims import claims_json, judged_claims
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
-def report_text(study: Study) -> str:
+def report_text(study: StudyEngine) -> str:
     """The report of a study as it stands now."""
     finished = study.finished
     return report_of(study, ParetoSet.of(study.problem, finished), finished, study.events)
 
 
-def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence[Event]) -> str:
+def report_of(
+    study: StudyEngine, front: ParetoSet, finished: Trials, events: Sequence[Event]
+) -> str:
     """The report of a study whose record was read already.
 
     Args:
@@ -42,7 +44,7 @@ def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence
         names.faults(finished),
         names.events(events),
         study.provenance,
-        Beside(
+        ReportSections(
             contrast=study.contrast,
             effects=estimate_effects(study.problem, finished) if factorial else [],
             duels=duels(front, finished),
@@ -52,6 +54,6 @@ def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence
     )
 
 
-def _claims(study: Study) -> JudgedStudy:
+def _claims(study: StudyEngine) -> JudgedStudy:
     judged = stored_turns(study, judged_claims(study))
     return claims_json(study.plan.path, judged, study.plan)

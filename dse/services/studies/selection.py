@@ -9,7 +9,7 @@ from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
-from dse.analysis.run_groups import Group, alone, by_kind
+from dse.analysis.run_groups import RunGroup, alone, by_kind
 from dse.analysis.runs import Run, is_swept
 from dse.errors import StudyError
 from dse.interop.archive.archive import ENDINGS, read_archive
@@ -22,7 +22,7 @@ from dse.study.study import DEFAULT_STORAGE, opened_storage, unknown_study
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def gather_groups(words: Sequence[str], storage: str | Storage | None = None) -> list[Group]:
+def gather_groups(words: Sequence[str], storage: str | Storage | None = None) -> list[RunGroup]:
     """Return the groups that the patterns select, in their order; each study is read once.
 
     ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
@@ -43,7 +43,7 @@ def gather_groups(words: Sequence[str], storage: str | Storage | None = None) ->
     return groups
 
 
-def check_distinct(groups: Sequence[Group]) -> None:
+def check_distinct(groups: Sequence[RunGroup]) -> None:
     """Nothing, if every group has its own name.
 
     Raises:
@@ -74,10 +74,10 @@ class _Meant(NamedTuple):
             raise unknown_study(pattern, names, url)
         return _Meant(name, pattern, found)
 
-    def groups(self, runs: Sequence[Run]) -> list[Group]:
+    def groups(self, runs: Sequence[Run]) -> list[RunGroup]:
         """Return the groups in which the selected runs are compared."""
         if self.name:
-            return [Group(self.name, tuple(runs))]
+            return [RunGroup(self.name, tuple(runs))]
         return by_kind(runs) if _PATTERN.search(self.pattern) else alone(runs)
 
 

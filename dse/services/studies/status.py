@@ -15,10 +15,10 @@ from dse.report.schemas.base import FaultKind, State
 from dse.report.schemas.study import DriverFacts, Ended, Status
 from dse.storage.trust import has_trust
 from dse.study.liveness import gone
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 
-def status_json(study: Study) -> Status:
+def status_json(study: StudyEngine) -> Status:
     """Return the progress of a study."""
     trials = study.trials
     proof = study.proof
@@ -52,13 +52,13 @@ def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
     states, errors = list[Status](), list[DseError]()
     for name in storage.studies():
         try:
-            states.append(status_json(Study.load(name, storage)))
+            states.append(status_json(StudyEngine.load(name, storage)))
         except DseError as error:
             errors.append(error)
     return states, errors
 
 
-def ended_json(study: Study, reason: str) -> Ended:
+def ended_json(study: StudyEngine, reason: str) -> Ended:
     """Return the result of a run of a study.
 
     Args:

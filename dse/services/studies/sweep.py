@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from dse.analysis.comparison import Asked, Comparison, compare
-from dse.analysis.run_groups import Group
+from dse.analysis.comparison import ComparisonOptions, ComparisonResult, compare
+from dse.analysis.run_groups import RunGroup
 from dse.analysis.runs import SWEPT, Run
 from dse.core.trial import Event, Trial
 from dse.protocols import Storage
 from dse.schema.models import PluginSpec
 from dse.schema.study.budget import Budget
-from dse.schema.study.overrides import Stops, stated_budget, stated_executor
+from dse.schema.study.overrides import BudgetOverrides, stated_budget, stated_executor
 from dse.schema.study.plan import Plan
-from dse.study.study import DEFAULT_STORAGE, Study, opened_storage
+from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
 
 
 class Watching(Protocol):
     """Observer of a running sweep."""
 
-    def begins(self, study: Study, budget: Budget) -> None:
+    def begins(self, study: StudyEngine, budget: Budget) -> None:
         """A study begins or goes on."""
 
     def finished(self, trial: Trial) -> None:
@@ -32,7 +32,7 @@ class Watching(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class SweepStudy:
     """One study of a sweep: what is asked by another optimizer, or with another seed."""
 
     asked: Callable[..., Plan]
@@ -47,14 +47,14 @@ class Member:
         """Name of the study."""
         return f"{self.stem}.{self.optimizer.use}.{self.seed}"
 
-    def open(self) -> Study:
+    def open(self) -> StudyEngine:
         """The study, begun now or gone on with.
 
         Raises:
             SpecErrors: the file has mistakes, or the optimizer does not fit it.
             StudyError: a study of this name exists and is another question.
         """
-        return Study.of(
+        return StudyEngine.of(
             self.asked(seed=self.seed, optimizer=self.optimizer),
             name=self.name,
             storage=self.storage,
@@ -70,7 +70,7 @@ class Sweep:
     So what was not finished lacks seeds, and no optimizer.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[SweepStudy, ...]
     stated: bool
 
     @staticmethod
@@ -105,7 +105,7 @@ class Sweep:
         first = plan.problem.seed
         return Sweep(
             members=tuple(
-                Member(
+                SweepStudy(
                     asked=asked,
                     where=where,
                     stem=name or plan.name,
@@ -122,7 +122,7 @@ class Sweep:
     def run(
         self,
         watching: Watching,
-        told: Stops,
+        told: BudgetOverrides,
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> None:
@@ -152,19 +152,19 @@ class Sweep:
                 study.storage.record(study.name, [Event(kind=SWEPT, text=ended)])
             watching.ended()
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparisonResult:
         """The optimizers side by side; from the joint nadir where the file states no reference."""
         groups: dict[str, list[Run]] = {}
         for member in self.members:
-            study = Study.load(member.name, member.storage)
+            study = StudyEngine.load(member.name, member.storage)
             price = study.plan.budget.price_per_s
             run = Run.of(study.name, study.problem, study.finished, price)
             groups.setdefault(member.optimizer.use, []).append(run)
-        told = [Group(name, tuple(runs)) for name, runs in groups.items()]
-        return compare(told, Asked(joint_nadir=not self.stated))
+        told = [RunGroup(name, tuple(runs)) for name, runs in groups.items()]
+        return compare(told, ComparisonOptions(joint_nadir=not self.stated))
 
 
-def _format_bounds(study: Study, budget: Budget) -> str:
+def _format_bounds(study: StudyEngine, budget: Budget) -> str:
     """Return the text that is recorded for a study that ended with this budget."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)

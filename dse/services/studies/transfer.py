@@ -12,7 +12,7 @@ from dse.interop.archive import archive as portable
 from dse.interop.archive.record import Record, about
 from dse.interop.archive.restore import restore
 from dse.interop.archive.stream import open_stream, open_trials
-from dse.interop.found_trials import Found, read_table
+from dse.interop.found_trials import ExternalTrial, read_table
 from dse.interop.merge import merge_records
 from dse.interop.optuna.storage import read_study, write_study
 from dse.protocols import Storage
@@ -27,12 +27,12 @@ from dse.services.studies.trust import named_programs, trust_facts
 from dse.storage.trust import has_trust
 from dse.study.import_trials import begun
 from dse.study.proposers import CARRIED
-from dse.study.study import DEFAULT_STORAGE, Study, check_name, opened_storage
+from dse.study.study import DEFAULT_STORAGE, StudyEngine, check_name, opened_storage
 from dse.system.credentials import mask_url
 
 
 def write_study_export(
-    study: Study, file: Path, *, name: str | None = None, with_machine: bool = False
+    study: StudyEngine, file: Path, *, name: str | None = None, with_machine: bool = False
 ) -> Exported:
     """Write a study as one file.
 
@@ -62,7 +62,7 @@ def write_study_export(
 
 
 def exported_to_optuna(
-    study: Study, url: str, *, name: str | None = None, with_machine: bool = False
+    study: StudyEngine, url: str, *, name: str | None = None, with_machine: bool = False
 ) -> Exported:
     """Write a study's finished trials into a storage of Optuna.
 
@@ -146,7 +146,7 @@ class Elsewhere:
     """
 
     told: str
-    found: Sequence[Found]
+    found: Sequence[ExternalTrial]
 
     @staticmethod
     def of(source: str, file: Path, optuna: str | None = None) -> Elsewhere:
@@ -205,7 +205,7 @@ def begun_with(
     }
 
 
-def join_studies(studies: Sequence[Study], name: str) -> Joined:
+def join_studies(studies: Sequence[StudyEngine], name: str) -> Joined:
     """Begin a study with the finished trials of several; it asks what the first one asks.
 
     It is kept where the first one is. The trials count for no budget.

@@ -9,7 +9,7 @@ from dse.registry import names
 from dse.report.schemas.study import Trusted
 from dse.schema.study.plan import Plan
 from dse.storage.trust import has_trust, trust
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse.system.credentials import mask
 from dse.system.terminal_text import visible
 
@@ -55,7 +55,7 @@ def trust_facts(storage: Storage, name: str) -> Trusted:
     run either.
     """
     try:
-        starts, problem = named_programs(Study.load(name, storage).plan), ""
+        starts, problem = named_programs(StudyEngine.load(name, storage).plan), ""
     except (DseError, LookupError, TypeError, ValueError, AttributeError) as error:
         starts, problem = [], _visible(str(error))
     trusted = has_trust(storage, name)
@@ -68,7 +68,7 @@ def trust_study(storage: Storage, name: str) -> Trusted:
     Raises:
         StudyError: there is no such study, or its record cannot be read.
     """
-    Study.load(name, storage)
+    StudyEngine.load(name, storage)
     trust(storage, name)
     return trust_facts(storage, name)
 

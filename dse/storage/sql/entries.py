@@ -27,7 +27,7 @@ Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entries(Generic[T]):
+class RowKind(Generic[T]):
     """One kind of rows.
 
     ``columns`` are fields of ``kind`` by the same names; ``ways`` has a converter where a field is
@@ -121,7 +121,7 @@ class Entries(Generic[T]):
         return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
 
 
-EVENTS = Entries(
+EVENTS = RowKind(
     name="events",
     noun="event",
     kind=Event,
@@ -129,7 +129,7 @@ EVENTS = Entries(
     columns=("kind", "text", "told"),
     ways={"text": (canonical, parse_json)},
 )
-ASKS = Entries(
+ASKS = RowKind(
     name="asks",
     noun="ask",
     kind=Asked,
@@ -137,7 +137,7 @@ ASKS = Entries(
     columns=("first", "count", "wanted", "told", "seconds", "by", "worker"),
     ways={"seconds": (float, float)},
 )
-ATTEMPTS = Entries(
+ATTEMPTS = RowKind(
     name="attempts",
     noun="attempt",
     kind=Attempt,
@@ -146,7 +146,7 @@ ATTEMPTS = Entries(
     ways={"fault": (fault_text, fault_of), "cost_s": (float, float)},
     late=("begun_at", "finished_at"),
 )
-REPORTS = Entries(
+REPORTS = RowKind(
     name="reports",
     noun="report",
     kind=Report,
@@ -155,7 +155,7 @@ REPORTS = Entries(
     ways={"metrics": (numbers_text, parse_json)},
     late=("worker",),
 )
-DRIVERS = Entries(
+DRIVERS = RowKind(
     name="drivers",
     noun="driver",
     kind=Driver,

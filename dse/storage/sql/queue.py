@@ -16,7 +16,7 @@ from dse.storage.sql.tables import askers, drivers, trials
 from dse.storage.sql.trial_rows import COLUMNS, standing_of
 
 
-class Office(NamedTuple):
+class LeaderTerm(NamedTuple):
     """Driver that asks for a study, and its term.
 
     A driver of ``None`` means that no driver has asked since that term ended.
@@ -26,7 +26,7 @@ class Office(NamedTuple):
     term: int = 0
 
 
-def office(connection: Connection, study: Study) -> Office:
+def office(connection: Connection, study: Study) -> LeaderTerm:
     """Return who asks for the study.
 
     Raises:
@@ -35,11 +35,11 @@ def office(connection: Connection, study: Study) -> Office:
     columns = askers.c.driver, askers.c.term, askers.c.sum
     found = connection.execute(select(*columns).where(askers.c.study == study.id)).one_or_none()
     if found is None:
-        return Office()
+        return LeaderTerm()
     driver, term, kept = found
     if kept != checksum(study.id, term, driver):
         raise build_damage_error(study.name, "its asker is damaged")
-    return Office(driver, term)
+    return LeaderTerm(driver, term)
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:

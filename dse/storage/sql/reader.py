@@ -15,7 +15,7 @@ from dse.core.trials import Trials
 from dse.errors import StorageError
 from dse.storage.sql import trial_pages as pages
 from dse.storage.sql.codec import build_damage_error, parse_json
-from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries
+from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind
 from dse.storage.sql.queue import office
 from dse.storage.sql.statements import COUNTS, Study, has_sound_counts, spec_of
 from dse.storage.sql.tables import pages as pages_table
@@ -26,7 +26,7 @@ from dse.storage.sql.trial_rows import COLUMNS, NOTHING
 PIECE = 4096
 """Rows that are read at once: pyarrow, which reads more of them faster, takes 40 MB."""
 
-PARTS: Mapping[str, Entries[Any]] = {
+PARTS: Mapping[str, RowKind[Any]] = {
     one.name: one for one in (DRIVERS, ASKS, ATTEMPTS, REPORTS, EVENTS)
 }
 """What a study keeps beside its trials."""
@@ -62,7 +62,7 @@ def damage_words(damage: Damage) -> str:
     return f"{noun} {numbers} {'is' if len(damage.rows) == 1 else 'are'} damaged: {damage.reason}"
 
 
-class Reader:
+class SqlStudyReader:
     """Reader of one state of a study, in one transaction; damage is skipped and reported.
 
     Args:

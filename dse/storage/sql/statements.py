@@ -19,7 +19,7 @@ from dse.storage.sql import trial_pages as pages
 from dse.storage.sql.codec import build_damage_error, checksum, parse_json
 from dse.storage.sql.tables import studies, trials
 from dse.storage.sql.trial_columns import trials_of
-from dse.storage.sql.trial_rows import COLUMNS, Standing, standing_of
+from dse.storage.sql.trial_rows import COLUMNS, TrialStateRow, standing_of
 from dse.storage.sql.trial_rows import Row as TrialRow
 
 Study = Row[Any]
@@ -127,13 +127,15 @@ def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any
         connection.execute(update(trials).where(chosen).values(changed), rows)
 
 
-def move(connection: Connection, study: Study, standing: Iterable[Standing], **values: Any) -> None:
+def move(
+    connection: Connection, study: Study, standing: Iterable[TrialStateRow], **values: Any
+) -> None:
     """Let trials stand in another way."""
     moved = (one._replace(**values) for one in standing)
     change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
 
 
-def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[Standing]:
+def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[TrialStateRow]:
     """Return a driver's unfinished trials, locked until the transaction ends."""
     which = (trials.c.worker == driver) & trials.c.finished_seq.is_(None)
     rows = _rows(connection, study, which, locked=True)
@@ -142,7 +144,7 @@ def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[
 
 def standing(
     connection: Connection, study: Study, numbers: Iterable[int]
-) -> dict[int, tuple[Standing, bool]]:
+) -> dict[int, tuple[TrialStateRow, bool]]:
     """Return the state of each trial and whether it is finished, in order of the numbers.
 
     They are kept from others until the transaction ends: trials are taken without the study's lock.
@@ -151,7 +153,7 @@ def standing(
         StudyError: a number is unknown.
     """
     asked = list(dict.fromkeys(numbers))
-    found: dict[int, tuple[Standing, bool]] = {}
+    found: dict[int, tuple[TrialStateRow, bool]] = {}
     for chunk in _chunks(asked):
         for row in _rows(connection, study, trials.c.number.in_(chunk), locked=True):
             found[row[0]] = standing_of(study.name, row)
@@ -161,7 +163,7 @@ def standing(
 
 def lock_open_trials(
     connection: Connection, study: Study, numbers: Iterable[int]
-) -> dict[int, Standing]:
+) -> dict[int, TrialStateRow]:
     """Return the unfinished ones of these trials.
 
     Raises:

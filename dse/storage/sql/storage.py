@@ -43,9 +43,9 @@ from dse.storage.checks import (
 from dse.storage.sql import queue, statements
 from dse.storage.sql.codec import build_damage_error, checksum, in_order
 from dse.storage.sql.database import Database
-from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries, T
+from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind, T
 from dse.storage.sql.integrity import check_database
-from dse.storage.sql.reader import Reader, refuse
+from dse.storage.sql.reader import SqlStudyReader, refuse
 from dse.storage.sql.statements import COUNTS
 from dse.storage.sql.tables import studies
 from dse.storage.sql.trial_pages import PAGE
@@ -298,12 +298,12 @@ class SqlStorage:
     @contextmanager
     def reader(
         self, study: str, on_damage: Callable[[Damage], None] | None = None
-    ) -> Iterator[Reader]:
+    ) -> Iterator[SqlStudyReader]:
         with self._database.reading(study) as connection:
             found = statements.find(connection, study, ("spec", "sum", *COUNTS, "counted"))
             if found is None:
                 raise missing(study, statements.names(connection))
-            yield Reader(connection, study, found, on_damage or refuse)
+            yield SqlStudyReader(connection, study, found, on_damage or refuse)
 
     def check_database(self) -> Iterator[str]:
         with self._database.reading() as connection:
@@ -312,11 +312,11 @@ class SqlStorage:
     def close(self) -> None:
         self._database.close()
 
-    def _all(self, study: str, entries: Entries[T], since: int = 0) -> list[T]:
+    def _all(self, study: str, entries: RowKind[T], since: int = 0) -> list[T]:
         with self._database.reading(study) as connection:
             return entries.all(connection, statements.require_study(connection, study), since)
 
-    def _append(self, study: str, entries: Entries[T], new: Sequence[T]) -> int:
+    def _append(self, study: str, entries: RowKind[T], new: Sequence[T]) -> int:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
             counts = entries.append(connection, kept, new)

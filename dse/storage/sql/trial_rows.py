@@ -31,7 +31,7 @@ NOTHING = "{}"
 """What metrics and spread are where there are none."""
 
 
-class Standing(NamedTuple):
+class TrialStateRow(NamedTuple):
     """Fields of a trial that can change before it is finished, and those of its checksum."""
 
     number: int
@@ -85,7 +85,7 @@ class Standing(NamedTuple):
 
 def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
     """All columns of a trial; ``seq`` is its place among all that ended, if it has."""
-    standing = Standing(
+    standing = TrialStateRow(
         number=trial.number,
         design=canonical(dict(trial.design)),
         told=trial.told,
@@ -107,7 +107,7 @@ def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
     return {**asked, **_UNFINISHED, **standing.columns()}
 
 
-def standing_of(study: str, row: Row) -> tuple[Standing, bool]:
+def standing_of(study: str, row: Row) -> tuple[TrialStateRow, bool]:
     """Return the state of the trial in a row of :data:`COLUMNS`, and whether it is finished.
 
     Args:
@@ -119,7 +119,7 @@ def standing_of(study: str, row: Row) -> tuple[Standing, bool]:
     """
     check_sums(study, [row])
     number, design, told, state, *_, attempts, worker, _, asked_at, begun_at, _, _ = row
-    standing = Standing(number, design, told, state, attempts, worker, asked_at, begun_at)
+    standing = TrialStateRow(number, design, told, state, attempts, worker, asked_at, begun_at)
     return standing, State(state).finished
 
 
@@ -175,7 +175,7 @@ def _times_text(times: Row) -> str:
     return "".join(f" {one}" for one in times)
 
 
-def _sum(one: Standing, ended: Row, times: Row) -> int:
+def _sum(one: TrialStateRow, ended: Row, times: Row) -> int:
     """The checksum of a row, as :func:`check_sums` finds it."""
     when = "" if list(times) == _UNTIMED else _times_text(times)
     state, metrics, spread, fault, cost_s, measured, tries, by, seq = ended

@@ -14,7 +14,7 @@ from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.grids import grid_kg_per_j
 from dse_evaluators.carbon.memories import memory_kg_per_byte
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _METRICS = (
     Metric(name="carbon", unit="kg", goal="minimize"),
@@ -31,12 +31,12 @@ _J_PER_KWH = 3.6e6
 
 _READINGS: Mapping[str, Reading] = {
     **{
-        name: Number(0, 1e30, unit)
+        name: NumberInput(0, 1e30, unit)
         for name, unit in {"energy": "J", "latency": "s", "embodied": "kg"}.items()
     },
-    "lifetime": Number(0, 1e12, "s", default=0.0),
-    "utilization": Number(0, 1, default=0.5),
-    "grid_intensity": Number(0, 1e12, "kg/kW/h", default=0.0),
+    "lifetime": NumberInput(0, 1e12, "s", default=0.0),
+    "utilization": NumberInput(0, 1, default=0.5),
+    "grid_intensity": NumberInput(0, 1e12, "kg/kW/h", default=0.0),
 }
 
 

@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 from dse_evaluators.readings import number
 
 _METRICS = (
@@ -26,12 +26,12 @@ _METRICS = (
     Metric(name="bottleneck", words=("operation", "making")),
 )
 
-_SHARE, _AMOUNT = Number(0, 1, default=0.0), Number(0, 1e12)
+_SHARE, _AMOUNT = NumberInput(0, 1, default=0.0), NumberInput(0, 1e12)
 _READINGS: Mapping[str, Reading] = {
     "refresh_period": _AMOUNT._replace(unit="yr"),
     "grid_intensity": _AMOUNT._replace(unit="kg/kW/h"),
     **dict.fromkeys(("utilization", "provisioning", "reuse", "shifted"), _SHARE),
-    "pue": Number(1, 9, default=1.0),
+    "pue": NumberInput(1, 9, default=1.0),
     "server_embodied": _AMOUNT._replace(unit="kg", default=0.0),
     "server_power": _AMOUNT._replace(unit="W", default=0.0),
 }

@@ -10,13 +10,13 @@ from statistics import median
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.accelerators.devices.roofline import Constants
+from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 from dse_evaluators.clusters.training.kernels import FORMATS, OPERAND_BYTES, Chip
 from dse_evaluators.fits import Fit, fits_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ChipCalibration:
     """Medians of the constants over software stacks, and of their held-out errors."""
 
     compute_share: float
@@ -27,8 +27,8 @@ class Row:
     heldout_median: float
 
     @property
-    def constants(self) -> Constants:
-        return Constants(
+    def constants(self) -> RooflineConstants:
+        return RooflineConstants(
             compute_share=self.compute_share,
             memory_share=self.memory_share,
             exponent=self.exponent,
@@ -40,8 +40,8 @@ class Row:
 # (ai-dynamo, Apache-2.0), 3,000 of each stack, some held out. Stacks whose constants no device
 # could have (shares above 1.05, exponents above 10) are left out. Those of `accelerators.gpu` are
 # of few products, most of them small; a step of training has few that are small.
-ROWS: Mapping[tuple[str, str], Row] = {
-    (device, form): Row(
+ROWS: Mapping[tuple[str, str], ChipCalibration] = {
+    (device, form): ChipCalibration(
         compute_share=compute,
         memory_share=memory,
         launch_s=launch_us * 1e-6,
@@ -63,8 +63,8 @@ ROWS: Mapping[tuple[str, str], Row] = {
 
 # Of a device that nobody measured: medians over those that were, by the bytes of its operands. Its
 # kernels may be much better or worse, and what is made of it says so.
-USUAL: Mapping[str, Row] = {
-    form: Row(
+USUAL: Mapping[str, ChipCalibration] = {
+    form: ChipCalibration(
         compute_share=median(row.compute_share for row in rows),
         memory_share=median(row.memory_share for row in rows),
         launch_s=median(row.launch_s for row in rows),
@@ -102,7 +102,7 @@ def chips_of(device: str) -> dict[str, Chip]:
     }
 
 
-def _row(device: str, form: str) -> Row:
+def _row(device: str, form: str) -> ChipCalibration:
     """Return the measured row, else the usual one with the device's fitted compute share.
 
     The share was fitted to complete training steps of the device; without a fit it is the usual

@@ -15,7 +15,7 @@ from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, compu
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.systems import SYSTEMS, System, system_of
 from dse_evaluators.clusters.topology import ranks_inside, spread
-from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 
 _PARTS = ("latency", "within", "between")
 _METRICS = (
@@ -28,9 +28,9 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 _READINGS: Mapping[str, Reading] = {
-    "size": Number(1.0, 1e15, "B"),
-    "ranks": Number(1, 1e6, whole=True),
-    "apart": Number(1, 1e6, default=1.0, whole=True),
+    "size": NumberInput(1.0, 1e15, "B"),
+    "ranks": NumberInput(1, 1e6, whole=True),
+    "apart": NumberInput(1, 1e6, default=1.0, whole=True),
     "system": one_of(SYSTEMS, "h100-dgx"),
     "collective": one_of(COLLECTIVES, "all_reduce"),
     "algorithm": one_of(ALGORITHMS, "auto"),

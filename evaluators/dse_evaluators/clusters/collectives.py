@@ -26,7 +26,7 @@ COLLECTIVES: tuple[Collective, ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
+class CollectiveConstants:
     """Constants of a fabric for one collective among a number of ranks.
 
     ``pipelining`` is the share of the best pipeline's price: 0 is latency and bandwidth alone, 1
@@ -41,7 +41,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantColumns:
-    """The constants of n collectives, as in :class:`Constants`; every field is (n,)."""
+    """The constants of n collectives, as in :class:`CollectiveConstants`; every field is (n,)."""
 
     latency_s: Floats
     bytes_per_s: Floats
@@ -49,10 +49,10 @@ class ConstantColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class CollectiveCalibration:
     """Constants with the sizes that they were fitted to and those that they were judged on."""
 
-    constants: Constants
+    constants: CollectiveConstants
     fitted_bytes: tuple[int, ...]
     judged_bytes: tuple[int, ...]
     judged_mape: float
@@ -74,7 +74,7 @@ def seconds(
     collective: Collective,
     size_bytes: Floats,
     ranks: Floats | int,
-    constants: Constants | ConstantColumns,
+    constants: CollectiveConstants | ConstantColumns,
 ) -> Floats:
     """The time of a collective over an array of so many bytes; none among one rank.
 
@@ -91,12 +91,16 @@ def seconds(
 
 
 @cache
-def calibrations() -> Mapping[tuple[str, Collective, int], Calibration]:
+def calibrations() -> Mapping[tuple[str, Collective, int], CollectiveCalibration]:
     """By fabric, collective and ranks: what was measured within one node."""
     with Path(__file__).with_name("collectives.csv").open(encoding="utf-8", newline="") as file:
         return {
-            (row["fabric"], _collective(row["collective"]), int(row["ranks"])): Calibration(
-                constants=Constants(
+            (
+                row["fabric"],
+                _collective(row["collective"]),
+                int(row["ranks"]),
+            ): CollectiveCalibration(
+                constants=CollectiveConstants(
                     latency_s=float(row["latency_s"]),
                     bytes_per_s=float(row["bytes_per_s"]),
                     pipelining=float(row["pipelining"]),
@@ -115,7 +119,7 @@ def has_measurement(fabric: str, collective: Collective) -> bool:
     return any(key[:2] == (fabric, collective) for key in calibrations())
 
 
-def constants_of(fabric: str, collective: Collective, ranks: int) -> Constants:
+def constants_of(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:
     """The measured constants for the nearest number of ranks that was measured, and not fewer.
 
     Raises:

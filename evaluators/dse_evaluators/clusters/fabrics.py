@@ -12,7 +12,7 @@ from pathlib import Path
 from dse.errors import SpecError, nearest
 from dse_evaluators.clusters.collectives import (
     Collective,
-    Constants,
+    CollectiveConstants,
     calibrations,
     constants_of,
     has_measurement,
@@ -25,7 +25,7 @@ _LINKS_OF_AN_AXIS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fabric:
+class UnmeasuredFabric:
     """A fabric that was not measured, among up to so many ranks.
 
     A ``like`` fabric is a measured one, so many times as fast. In a ``torus`` the rate is that of
@@ -43,7 +43,7 @@ class Fabric:
     checked: str
     source: str
 
-    def constants(self, collective: Collective, ranks: int) -> Constants:
+    def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
         """Return the constants of a collective on this fabric."""
         if self.kind == "like":
             known = within(self.like, collective, ranks)
@@ -51,9 +51,11 @@ class Fabric:
         if self.kind == "torus":
             return self._torus(collective, ranks)
         latency_s = self.latency_s / 2.0 if collective in _HALVES else self.latency_s
-        return Constants(latency_s=latency_s, bytes_per_s=self.bytes_per_s, pipelining=0.0)
+        return CollectiveConstants(
+            latency_s=latency_s, bytes_per_s=self.bytes_per_s, pipelining=0.0
+        )
 
-    def _torus(self, collective: Collective, ranks: int) -> Constants:
+    def _torus(self, collective: Collective, ranks: int) -> CollectiveConstants:
         """Rings along each axis at once, over parts of the array.
 
         Ranks fill one axis before they begin the next. What goes to everybody passes a quarter of
@@ -63,20 +65,22 @@ class Fabric:
             Jouppi et al.: TPU v4, ISCA 2023, section 2.
         """
         if collective == "send_recv":
-            return Constants(latency_s=self.latency_s, bytes_per_s=self.bytes_per_s, pipelining=0.0)
+            return CollectiveConstants(
+                latency_s=self.latency_s, bytes_per_s=self.bytes_per_s, pipelining=0.0
+            )
         axes = max(1, ceil(log(ranks, self.axis_devices) - 1e-9))
         side = ranks ** (1.0 / axes)
         rate = _LINKS_OF_AN_AXIS * axes * self.bytes_per_s
         turns = 2.0 if collective == "all_reduce" else 1.0
         crossed = max(1.0, side / 4.0) if collective == "all_to_all" else 1.0
-        return Constants(
+        return CollectiveConstants(
             latency_s=turns * axes * max(side - 1.0, 1.0) * self.latency_s,
             bytes_per_s=rate / crossed,
             pipelining=0.0,
         )
 
 
-def within(fabric: str, collective: Collective, ranks: int) -> Constants:
+def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:
     """The constants of a collective inside one node.
 
     What was not measured has the links of an all-reduce, and its halves half of its latency.
@@ -109,13 +113,13 @@ def get_check_status(fabric: str) -> str:
 
 
 @cache
-def _fabrics() -> Mapping[str, tuple[Fabric, ...]]:
+def _fabrics() -> Mapping[str, tuple[UnmeasuredFabric, ...]]:
     """Rows of one fabric from the fewest ranks on."""
-    found: dict[str, list[Fabric]] = {}
+    found: dict[str, list[UnmeasuredFabric]] = {}
     with Path(__file__).with_name("fabrics.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             found.setdefault(row["fabric"], []).append(
-                Fabric(
+                UnmeasuredFabric(
                     name=row["fabric"],
                     kind=row["kind"],
                     ranks=int(row["ranks"]),

@@ -19,7 +19,7 @@ FITS = Path(__file__).with_name("networks.fits.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class InterNodeNetwork:
     """The adapters of a node and what they carry in one direction, as software makes of them.
 
     ``latency_s`` is of one step between two nodes, ``message_s`` the gap between two messages of
@@ -62,13 +62,13 @@ def fits() -> Mapping[str, Fit]:
 
 
 @cache
-def networks() -> Mapping[str, Network]:
+def networks() -> Mapping[str, InterNodeNetwork]:
     """The networks by their names."""
     with Path(__file__).with_name("networks.csv").open(encoding="utf-8", newline="") as file:
         return {row["network"]: _network(row) for row in csv.DictReader(file)}
 
 
-def network_of(name: str) -> Network:
+def network_of(name: str) -> InterNodeNetwork:
     """The network of a name.
 
     Raises:
@@ -77,7 +77,7 @@ def network_of(name: str) -> Network:
     return look_up_row("network", name, networks())
 
 
-def _network(row: Mapping[str, str]) -> Network:
+def _network(row: Mapping[str, str]) -> InterNodeNetwork:
     like = row["like"] or row["network"]
     fitted = fits()[like].constants if like in fits() else {}
     faster = float(row["faster"] or 1.0)
@@ -88,7 +88,7 @@ def _network(row: Mapping[str, str]) -> Network:
             return float(row[name] or row["device_bytes_per_s"])
         return faster ** name.endswith("per_s") * fitted[name]
 
-    return Network(
+    return InterNodeNetwork(
         name=row["network"],
         level=row["level"],
         latency_s=figure("latency_s"),

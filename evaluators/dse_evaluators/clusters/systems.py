@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dse_evaluators.clusters import fabrics
-from dse_evaluators.clusters.collectives import Collective, Constants
-from dse_evaluators.clusters.networks import Network, network_of
+from dse_evaluators.clusters.collectives import Collective, CollectiveConstants
+from dse_evaluators.clusters.networks import InterNodeNetwork, network_of
 from dse_evaluators.readings import look_up_row
 
 
@@ -21,7 +21,7 @@ class System:
     device: str
     node_devices: int
     fabric: str
-    network: Network
+    network: InterNodeNetwork
     source: str
 
     @property
@@ -29,13 +29,13 @@ class System:
         """Validation status of the constants within a node, and of those between nodes."""
         return fabrics.get_check_status(self.fabric), self.network.checked
 
-    def within(self, collective: Collective, ranks: int) -> Constants:
+    def within(self, collective: Collective, ranks: int) -> CollectiveConstants:
         """The constants of a collective inside one node."""
         return fabrics.within(self.fabric, collective, ranks)
 
-    def between(self) -> Constants:
+    def between(self) -> CollectiveConstants:
         """The constants of a message between nodes while all devices of a node send one."""
-        return Constants(
+        return CollectiveConstants(
             latency_s=self.network.latency_s,
             bytes_per_s=float(self.network.message_share(self.node_devices)),
             pipelining=0.0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dse_evaluators.compression.knobs import Recipe
+from dse_evaluators.compression.knobs import CompressionConfig
 from dse_evaluators.compression.narrow import Pruned, narrow_network, sparse
 from dse_evaluators.compression.quantize import Quantised, quantise_weights
 from dse_evaluators.compression.reference import Reference
@@ -15,14 +15,20 @@ from dse_evaluators.compression.size import SCALE_BYTES, size_bytes
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.casting import needs_scale, round_to_format, scales
 from dse_evaluators.formats.words import FORMATS, NumberFormat
-from dse_evaluators.workloads.network import Affine, Affines, Stage, apply_layer, passed_on
+from dse_evaluators.workloads.network import (
+    Affines,
+    LayerWeights,
+    NetworkStage,
+    apply_layer,
+    passed_on,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
     """The network as it is stored, and as it computes."""
 
-    network: tuple[Stage, ...]
+    network: tuple[NetworkStage, ...]
     affines: Affines  # the weights that the words stand for
     stored: tuple[Quantised, ...]
     signal_word: NumberFormat
@@ -48,7 +54,7 @@ class Compressed:
         return signal
 
 
-def compress_network(whole: Reference, recipe: Recipe) -> Compressed:
+def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
     """Return the trained network under the recipe; the same recipe gives the same bits.
 
     In this order: filters go and the rest is refitted, small weights become zero, weights become
@@ -65,7 +71,7 @@ def compress_network(whole: Reference, recipe: Recipe) -> Compressed:
 
 
 def _calibrate_network(
-    whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: Recipe
+    whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: CompressionConfig
 ) -> Compressed:
     """Set scales from the largest activation, and biases from the mean outputs.
 
@@ -75,17 +81,17 @@ def _calibrate_network(
     """
     word = FORMATS[recipe.activation_format]
     signal = whole.calibration
-    affines: list[Affine] = []
+    affines: list[LayerWeights] = []
     signal_scales: list[Single] = []
     for place, stage in enumerate(whole.network):
         signal_scales.append(scales(signal.abs().max().reshape(1).numpy(), word))
         signal = _short(signal, signal_scales[-1], word)
-        affine = Affine(torch.tensor(stored[place].values), pruned.affines[place].bias)
+        affine = LayerWeights(torch.tensor(stored[place].values), pruned.affines[place].bias)
         outputs = apply_layer(stage, affine, signal)
         if recipe.bias_correction:
             wanted = whole.outputs[place][:, torch.tensor(pruned.kept[place])]
             shift = _means(wanted - outputs)
-            affine = Affine(affine.weight, affine.bias + shift)
+            affine = LayerWeights(affine.weight, affine.bias + shift)
             outputs = outputs + shift.reshape(-1, *(1,) * (outputs.ndim - 2))
         affines.append(affine)
         signal = passed_on(stage, outputs)

@@ -13,7 +13,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.compression.layer_fit import check_fits
-from dse_evaluators.compression.layer_recipes import KEEP, Part, check_recipe
+from dse_evaluators.compression.layer_recipes import KEEP, LayerGroup, check_recipe
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.template import Template
@@ -86,7 +86,7 @@ class DrawnMatrix:
                 check_recipe(text, has_inputs=False)
             for step in _alone(text):
                 check_recipe(step, has_inputs=False)
-        part = Part(template=self._template, layers=("matrix",))
+        part = LayerGroup(template=self._template, layers=("matrix",))
         check_fits(part, values, {"matrix": (self.rows, self.columns)})
 
     def evaluate(self, batch: Batch) -> Metrics:

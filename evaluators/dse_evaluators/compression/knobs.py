@@ -25,7 +25,7 @@ check_knob = one_among(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class CompressionConfig:
     """One way to compress; the defaults leave the network as it was trained.
 
     ``granularity`` is one scale per weight tensor or one per output channel. ``filter_keep`` is
@@ -42,10 +42,10 @@ class Recipe:
     bias_correction: bool = True
 
 
-KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Recipe))
+KNOBS: tuple[str, ...] = tuple(field.name for field in fields(CompressionConfig))
 
 
-def recipe_of(values: Mapping[str, Value]) -> Recipe:
+def recipe_of(values: Mapping[str, Value]) -> CompressionConfig:
     """The recipe with these knobs set and the others at their defaults.
 
     Raises:
@@ -53,8 +53,8 @@ def recipe_of(values: Mapping[str, Value]) -> Recipe:
     """
     for name, value in values.items():
         check_knob(name, value)
-    plain = Recipe()
-    return Recipe(
+    plain = CompressionConfig()
+    return CompressionConfig(
         weight_format=str(values.get("weight_format", plain.weight_format)),
         granularity=str(values.get("granularity", plain.granularity)),
         activation_format=str(values.get("activation_format", plain.activation_format)),

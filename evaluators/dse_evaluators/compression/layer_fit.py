@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.values import Value
 from dse.errors import EvaluationError, SpecError
-from dse_evaluators.compression.layer_recipes import KEEP, Part
+from dse_evaluators.compression.layer_recipes import KEEP, LayerGroup
 from dse_evaluators.compression.operators import masks, prune
 from dse_evaluators.compression.operators.arguments import pair, parts, whole
 from dse_evaluators.compression.operators.bloomier import Bloomier
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 def check_fits(
-    part: Part, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
+    part: LayerGroup, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
 ) -> None:
     """Nothing, if some text that these values make suits each layer.
 

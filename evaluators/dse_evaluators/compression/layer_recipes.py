@@ -22,7 +22,7 @@ _TRIED_DENSITY = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class LayerGroup:
     """Layers with the same recipe; a list in it has one member for each of them, in order."""
 
     template: Template
@@ -57,7 +57,7 @@ class Part:
                 )
 
 
-def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[Part, ...]:
+def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[LayerGroup, ...]:
     """The layers by what is done to them.
 
     Args:
@@ -80,9 +80,9 @@ def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[Part, 
                 f"no layer is left that matches {pattern!r}",
                 hint=nearest(pattern.replace("*", ""), left),
             )
-        parts.append(Part(template=Template.of(text), layers=found))
+        parts.append(LayerGroup(template=Template.of(text), layers=found))
         left = [name for name in left if name not in found]
-    return (*parts, Part(template=Template.of(recipe), layers=tuple(left)))
+    return (*parts, LayerGroup(template=Template.of(recipe), layers=tuple(left)))
 
 
 @lru_cache(maxsize=4096)

@@ -10,13 +10,15 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault
 from dse.core.values import Floats
 from dse.errors import DseError
-from dse_evaluators.compression.layer_recipes import Part
+from dse_evaluators.compression.layer_recipes import LayerGroup
 
 Told = Callable[[str, str], tuple[float, float]]
 """Two numbers of a layer, by its name, under a recipe."""
 
 
-def sum_layers(parts: Sequence[Part], batch: Batch, told: Told) -> tuple[Floats, dict[int, Fault]]:
+def sum_layers(
+    parts: Sequence[LayerGroup], batch: Batch, told: Told
+) -> tuple[Floats, dict[int, Fault]]:
     """Return the sums over the layers, (2, n), and the faults of rows without sums.
 
     What differs in a layer is told once, and then added up in all rows; an error of ours costs
@@ -31,7 +33,9 @@ def sum_layers(parts: Sequence[Part], batch: Batch, told: Told) -> tuple[Floats,
     return total, faults
 
 
-def _of_layer(part: Part, place: int, batch: Batch, told: Told, faults: dict[int, Fault]) -> Floats:
+def _of_layer(
+    part: LayerGroup, place: int, batch: Batch, told: Told, faults: dict[int, Fault]
+) -> Floats:
     """The numbers of one layer in each row, (2, n); rows without are added to the faults."""
     own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
     among = batch.distinct(frozenset(own & batch.names))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dse_evaluators.workloads.network import Affine, Stage
+from dse_evaluators.workloads.network import LayerWeights, NetworkStage
 
 RIDGE = 1e-2
 """Pull towards the given weights, as a share of the inputs' mean variance."""
@@ -16,13 +16,13 @@ _TOLERANCE = 1e-4  # of the residual's first size
 
 
 def refit_layer(
-    stage: Stage,
-    start: Affine,
+    stage: NetworkStage,
+    start: LayerWeights,
     inputs: Tensor,  # (c, channels, ...)
     wanted: Tensor,  # (c, filters, ...)
     *,
     sparse: bool = False,
-) -> Affine:
+) -> LayerWeights:
     """Minimise |X W + b - Y|^2 + r |W - W0|^2 over weights W and bias b, W0 the start.
 
     With X and Y less their means the minimum is at (X'X + r I) W = X'Y + r W0.
@@ -50,7 +50,7 @@ def refit_layer(
     moment += ridge * weight
     fitted = _solve_by_cg(gram, moment, weight) if sparse else torch.linalg.solve(gram, moment)
     bias = target_mean.double() - inputs_mean.double() @ fitted
-    return Affine(fitted.T.float().reshape(start.weight.shape).contiguous(), bias.float())
+    return LayerWeights(fitted.T.float().reshape(start.weight.shape).contiguous(), bias.float())
 
 
 def _solve_by_cg(
@@ -83,7 +83,7 @@ def _solve_by_cg(
     return fitted
 
 
-def _windows(stage: Stage, affine: Affine, inputs: Tensor) -> Tensor:
+def _windows(stage: NetworkStage, affine: LayerWeights, inputs: Tensor) -> Tensor:
     """One row for each output position: all that the layer multiplies there."""
     if stage.dense:
         return inputs.flatten(1)

@@ -15,7 +15,7 @@ from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.operators import bundle, dense
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe import compress_layer
-from dse_evaluators.compression.operators.record import Cost, Record, Section, Use
+from dse_evaluators.compression.operators.record import Record, Section, StorageCost, Use
 from dse_evaluators.compression.shelf import Shelf
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
@@ -61,7 +61,7 @@ def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
 
 
 @lru_cache(maxsize=2**16)
-def cost(model: str, layer: str, recipe: str) -> Cost:
+def cost(model: str, layer: str, recipe: str) -> StorageCost:
     """The bits that a layer takes; those of plain formats are known without making it."""
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
@@ -72,7 +72,7 @@ def cost(model: str, layer: str, recipe: str) -> Cost:
 
 
 @cache
-def rest(model: str) -> Cost:
+def rest(model: str) -> StorageCost:
     """The bits of all that is in no layer: parameters that stay, and the list of names."""
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
@@ -101,7 +101,7 @@ def write_model(model: str, recipes: Recipes) -> bytes:
     return bundle.bundle_layers(parameters, records).to_bytes()
 
 
-def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
+def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, StorageCost]:
     """Return the layer as it is stored and read back, and its cost.
 
     Quantising gives what encoding and decoding would, bit by bit, in a tenth of the time.
@@ -141,7 +141,7 @@ def _format(recipe: str) -> str | None:
 
 
 @lru_cache(maxsize=2**12)
-def _dense_cost(text: str, shape: tuple[int, ...]) -> Cost:
+def _dense_cost(text: str, shape: tuple[int, ...]) -> StorageCost:
     """Return the cost of an array of this shape in a format, without packing a bit."""
     form = format_of(text)
     size = form.bits(shape, dense.axis_of(shape))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dse.core.values import Value
 from dse_evaluators.compression.layer_fit import check_fits
-from dse_evaluators.compression.layer_recipes import Part, parts_of
+from dse_evaluators.compression.layer_recipes import LayerGroup, parts_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.shapes import shapes_of
 
@@ -17,7 +17,7 @@ class ModelRecipes:
     """A model, and its layers by what is done to them."""
 
     model: str
-    parts: tuple[Part, ...]
+    parts: tuple[LayerGroup, ...]
 
     @staticmethod
     def of(model: str, recipe: str, layers: Mapping[str, str]) -> ModelRecipes:

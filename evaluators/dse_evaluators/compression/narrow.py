@@ -11,7 +11,7 @@ from dse.core.values import Ints
 from dse_evaluators.compression.least_squares import refit_layer
 from dse_evaluators.compression.prune import prune_smallest, strongest
 from dse_evaluators.compression.reference import Reference
-from dse_evaluators.workloads.network import Affine, Affines, apply_layer, passed_on
+from dse_evaluators.workloads.network import Affines, LayerWeights, apply_layer, passed_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
     """The network with ``sparsity`` of its weights zero, and the others refitted."""
     weights = prune_smallest([affine.weight.numpy() for affine in pruned.affines], sparsity)
     affines = tuple(
-        Affine(torch.tensor(weight), affine.bias)
+        LayerWeights(torch.tensor(weight), affine.bias)
         for weight, affine in zip(weights, pruned.affines, strict=True)
     )
     if sparsity == 0:
@@ -64,7 +64,7 @@ def _repair_layers(
     return tuple(repaired)
 
 
-def _cut(whole: Reference, kept: tuple[Ints, ...], place: int) -> Affine:
+def _cut(whole: Reference, kept: tuple[Ints, ...], place: int) -> LayerWeights:
     """The layer without the filters that go, here and before; the inputs of the first all stay."""
     rows = torch.tensor(kept[place])
     weight, bias = whole.affines[place].weight[rows], whole.affines[place].bias[rows]
@@ -73,4 +73,4 @@ def _cut(whole: Reference, kept: tuple[Ints, ...], place: int) -> Affine:
         pixels = weight.shape[1] // len(whole.affines[place - 1].weight)
         columns = kept[place - 1][:, None] * pixels + np.arange(pixels)
         weight = weight[:, torch.tensor(columns.ravel())]
-    return Affine(weight.contiguous(), bias)
+    return LayerWeights(weight.contiguous(), bias)

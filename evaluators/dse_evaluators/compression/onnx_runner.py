@@ -19,14 +19,14 @@ from dse_evaluators.workloads.workload import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class OnnxMeasurement:
     """Measured values of one file; all but the latency are the same each time."""
 
     metrics: dict[str, float]
     latency_error_s: float
 
 
-def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
+def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeasurement:
     """Return the measured values of magika under a recipe.
 
     Raises:
@@ -44,7 +44,9 @@ def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
     model = path.read_bytes()
     latency_s, error_s = _latency_s(workload, Session(model, level), timing, split)
     sizes = {"size": float(len(model)), "weight_size": weight_bytes(workload, recipe, model)}
-    return Reading(metrics={**quality, **sizes, "latency": latency_s}, latency_error_s=error_s)
+    return OnnxMeasurement(
+        metrics={**quality, **sizes, "latency": latency_s}, latency_error_s=error_s
+    )
 
 
 def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:

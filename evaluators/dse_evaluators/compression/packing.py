@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse_evaluators.compression.quantize import Quantised
-from dse_evaluators.compression.size import BIAS_BYTES, HEADER_BYTES, SCALE_BYTES, Layout, Shape
+from dse_evaluators.compression.size import (
+    BIAS_BYTES,
+    HEADER_BYTES,
+    SCALE_BYTES,
+    Shape,
+    SparsityEncoding,
+)
 from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.words import FORMATS
 
@@ -32,7 +38,7 @@ def pack_layer(tensor: Quantised, bias: Single) -> bytes:
         *(0,) * (_SIDES - len(sides)),
     )
     table = tensor.words.reshape(shape.rows, shape.columns)
-    kept = table if layout is Layout.DENSE else table[table != 0]
+    kept = table if layout is SparsityEncoding.DENSE else table[table != 0]
     return b"".join(
         (
             header,
@@ -53,7 +59,7 @@ def unpack_layer(data: bytes) -> tuple[Quantised, Single]:
     reader = _Reader(data[HEADER_BYTES:])
     scale = reader.singles((0, 1, rows)[scaled], SCALE_BYTES)
     bias = reader.singles(rows, BIAS_BYTES)
-    places = _read_places(reader, Layout(layout), rows, columns)
+    places = _read_places(reader, SparsityEncoding(layout), rows, columns)
     words = np.zeros(rows * columns, dtype=np.uint32)
     words[places] = reader.words(len(places), word.bits)
     return Quantised(words=words.reshape(side), scale=scale, word=word), bias
@@ -79,22 +85,24 @@ class _Reader:
         return taken
 
 
-def _places(table: Words, shape: Shape, layout: Layout) -> bytes:
+def _places(table: Words, shape: Shape, layout: SparsityEncoding) -> bytes:
     """Return the encoded places of the kept words."""
-    if layout is Layout.DENSE:
+    if layout is SparsityEncoding.DENSE:
         return b""
-    if layout is Layout.BITMAP:
+    if layout is SparsityEncoding.BITMAP:
         return _bits((table != 0).ravel().astype(np.uint32), 1)
     counts = np.count_nonzero(table, axis=1).astype(np.uint32)
     columns = np.nonzero(table)[1].astype(np.uint32)
     return _bits(counts, shape.count_bits) + _bits(columns, shape.column_bits)
 
 
-def _read_places(reader: _Reader, layout: Layout, rows: int, columns: int) -> NDArray[np.intp]:
+def _read_places(
+    reader: _Reader, layout: SparsityEncoding, rows: int, columns: int
+) -> NDArray[np.intp]:
     """The flat places of the kept words, in order."""
-    if layout is Layout.DENSE:
+    if layout is SparsityEncoding.DENSE:
         return np.arange(rows * columns)
-    if layout is Layout.BITMAP:
+    if layout is SparsityEncoding.BITMAP:
         return np.flatnonzero(reader.words(rows * columns, 1))
     shape = Shape(rows=rows, columns=columns, kept=0, bits=0)
     counts = reader.words(rows, shape.count_bits)

@@ -14,7 +14,7 @@ from dse_evaluators.workloads.digits_cnn import load_weights
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import (
     Affines,
-    Stage,
+    NetworkStage,
     apply_layer,
     forward,
     passed_on,
@@ -30,7 +30,7 @@ class Reference:
     ``outputs`` are each layer's, before rectifying and pooling, on the calibration images.
     """
 
-    network: tuple[Stage, ...]
+    network: tuple[NetworkStage, ...]
     affines: Affines
     calibration: Tensor  # (c, 1, height, width)
     outputs: tuple[Tensor, ...]  # each (c, filters, ...)

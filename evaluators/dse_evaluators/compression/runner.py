@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from dse_evaluators.compression.compress import Compressed, compress_network
-from dse_evaluators.compression.knobs import Recipe
+from dse_evaluators.compression.knobs import CompressionConfig
 from dse_evaluators.compression.reference import Reference, reference
 from dse_evaluators.compression.timing import Timing, time_call
 from dse_evaluators.workloads.network import forward
@@ -16,14 +16,14 @@ from dse_evaluators.workloads.torch_scope import deterministic, one_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class CompressionMeasurement:
     """Measured values of one compressed network; all but the latency are exact."""
 
     metrics: dict[str, float]
     latency_error_s: float
 
 
-def measure_recipe(model: str, recipe: Recipe, timing: Timing) -> Reading:
+def measure_recipe(model: str, recipe: CompressionConfig, timing: Timing) -> CompressionMeasurement:
     """Measure a model under a recipe."""
     whole = reference(model)
     with deterministic(), torch.inference_mode():
@@ -31,7 +31,7 @@ def measure_recipe(model: str, recipe: Recipe, timing: Timing) -> Reading:
         quality = _quality(whole, small)
     latency_s, error_s = _latency_s(whole, small, timing)
     metrics = {**quality, "size": float(small.size_bytes), "latency": latency_s}
-    return Reading(metrics=metrics, latency_error_s=error_s)
+    return CompressionMeasurement(metrics=metrics, latency_error_s=error_s)
 
 
 def _quality(whole: Reference, small: Compressed) -> dict[str, float]:

@@ -14,7 +14,7 @@ SCALE_BYTES = 4
 BIAS_BYTES = 4
 
 
-class Layout(IntEnum):
+class SparsityEncoding(IntEnum):
     """Encoding of the positions of the weights.
 
     ``DENSE`` keeps every word. The others keep the words that are not zero: ``BITMAP`` with one
@@ -57,21 +57,21 @@ class Shape:
         """Bits of a column number."""
         return (self.columns - 1).bit_length()
 
-    def weight_bytes(self, layout: Layout) -> int:
+    def weight_bytes(self, layout: SparsityEncoding) -> int:
         """Places and words; each section ends on a whole byte."""
         match layout:
-            case Layout.DENSE:
+            case SparsityEncoding.DENSE:
                 return _bytes(self.rows * self.columns * self.bits)
-            case Layout.BITMAP:
+            case SparsityEncoding.BITMAP:
                 return _bytes(self.rows * self.columns) + _bytes(self.kept * self.bits)
-            case Layout.ROWS:
+            case SparsityEncoding.ROWS:
                 places = _bytes(self.rows * self.count_bits) + _bytes(self.kept * self.column_bits)
                 return places + _bytes(self.kept * self.bits)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> SparsityEncoding:
         """The smallest layout, the simplest of equals."""
-        return min(Layout, key=self.weight_bytes)
+        return min(SparsityEncoding, key=self.weight_bytes)
 
 
 def size_bytes(tensor: Quantised) -> int:

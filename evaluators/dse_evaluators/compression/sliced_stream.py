@@ -20,7 +20,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ResidualBranch:
     """Point where the stream is read after its norm, and where the part's result is added."""
 
     gain: str
@@ -29,14 +29,14 @@ class Part:
     crossing: str | None
 
 
-def parts_of(parameters: Parameters) -> tuple[Part, ...]:
+def parts_of(parameters: Parameters) -> tuple[ResidualBranch, ...]:
     """The parts along the stream, the head at the end.
 
     Raises:
         EvaluationError: the model has no such stream.
     """
     found = [
-        Part(
+        ResidualBranch(
             gain=f"{name}.norm",
             reads=f"{name}.{reads}",
             writes=f"{name}.{writes}",
@@ -50,7 +50,7 @@ def parts_of(parameters: Parameters) -> tuple[Part, ...]:
         raise EvaluationError(
             "the model has no stream that could be sliced", hint="shakespeare-lm has one"
         )
-    return (*found, Part(gain="norm", reads="head", writes=None, crossing=None))
+    return (*found, ResidualBranch(gain="norm", reads="head", writes=None, crossing=None))
 
 
 def slice_tables(
@@ -107,7 +107,9 @@ def restore_tables(records: Mapping[str, Record]) -> dict[str, Single]:
     return {name: restore_tensor(record) for name, record in records.items()}
 
 
-def _normalize_stream(parameters: Parameters, inputs: Mapping[str, Single], part: Part) -> Single:
+def _normalize_stream(
+    parameters: Parameters, inputs: Mapping[str, Single], part: ResidualBranch
+) -> Single:
     """Return the stream before the part divided by its root mean square, (n, width)."""
     return inputs[part.reads] / parameters[part.gain]
 

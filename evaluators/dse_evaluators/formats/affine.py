@@ -18,7 +18,7 @@ from dse_evaluators.formats.stored import STORED, inverse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Affine:
+class AffineScaling:
     """A scale and a whole zero point so that the codes reach from the least to the largest number.
 
     Zero is always within, and exact. ``mse`` tries to cut both ends by the same share.

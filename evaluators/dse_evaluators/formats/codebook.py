@@ -12,7 +12,7 @@ from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.lattice import Lattice, Plain
 from dse_evaluators.formats.layout import Span
 from dse_evaluators.formats.scaling import Field, Sides
-from dse_evaluators.formats.tables import Table
+from dse_evaluators.formats.tables import CodeTable
 
 Sums = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Codebook:
         book = sides["book"].view(np.float32)
         numbers, first = np.unique(book, return_index=True)
         places = first.astype(np.uint32)
-        return Plain(grid=Table.of(numbers, self.bits, places=places))
+        return Plain(grid=CodeTable.of(numbers, self.bits, places=places))
 
 
 def clusters(

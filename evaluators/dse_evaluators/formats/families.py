@@ -18,7 +18,7 @@ from dse_evaluators.formats.nested import Nested
 from dse_evaluators.formats.posit import Posit
 from dse_evaluators.formats.powers import NEAREST, Powers
 from dse_evaluators.formats.recycled import half_smallest, middle_of_the_largest
-from dse_evaluators.formats.request import Request
+from dse_evaluators.formats.request import FormatSpec
 from dse_evaluators.formats.scaling import Scaling, Unscaled
 from dse_evaluators.formats.shared_exponent import RULES, SharedExponent
 from dse_evaluators.formats.signs import Signs
@@ -33,30 +33,30 @@ INTEGER_BITS = (2, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class FormatFamily:
     """One kind of format; ``firsts`` is the number of items in its texts before the options."""
 
     example: str
-    made: Callable[[Request], Made]
+    made: Callable[[FormatSpec], Made]
     firsts: int = 0
     options: tuple[str, ...] = ()
     has_chance: bool = True  # stochastic rounding means something
 
 
-def _float(request: Request) -> Made:
+def _float(request: FormatSpec) -> Made:
     grid = float_of(request)
     is_scaled = any(name in request.options for name in SCALED)
     return grid, linear(request) if is_scaled else Unscaled()
 
 
-def _integer(request: Request) -> Made:
+def _integer(request: FormatSpec) -> Made:
     bits = int(request.text.partition(":")[0].removeprefix("int"))
     if "asym" in request.options and "full" in request.options:
         raise SpecError(f"the format {request.text!r} says both 'asym' and 'full'")
     return symmetric(bits, full="full" in request.options), linear(request)
 
 
-def _build_fixed_point(request: Request) -> Made:
+def _build_fixed_point(request: FormatSpec) -> Made:
     word, fraction = request.parts(0, r"(\d+)\.(-?\d+)", "fixed:8.4")
     bits = request.whole("the width", word, INTEGER_BITS)
     places = request.whole("the fraction", fraction, (-32, 32), letter=f"{bits}.")
@@ -64,7 +64,7 @@ def _build_fixed_point(request: Request) -> Made:
     return Integers(bits=bits, low=-half, high=half - 1, unit=2.0**-places), Unscaled()
 
 
-def _mx(request: Request) -> Made:
+def _mx(request: FormatSpec) -> Made:
     rule = request.word("scale", RULES, "floor")
     full = "full" in request.options
     if full and request.first != ("int8",):
@@ -82,12 +82,12 @@ def _mx(request: Request) -> Made:
     )
 
 
-def _nvfp4(request: Request) -> Made:
+def _nvfp4(request: FormatSpec) -> Made:
     grid = minifloat(request, (2, 1))
     return grid, TwoLevel(span=block(request, 16), global_="single" not in request.options)
 
 
-def _bfp(request: Request) -> Made:
+def _bfp(request: FormatSpec) -> Made:
     (magnitude,) = request.parts(0, r"m(\d+)", "bfp:m4,b16")
     (width,) = request.parts(1, r"b(\d+)", "bfp:m4,b16")
     bits = request.whole("the mantissa", magnitude, (1, 15), letter="m")
@@ -97,7 +97,7 @@ def _bfp(request: Request) -> Made:
     return grid, SharedExponent(span=size)
 
 
-def _posit(request: Request) -> Made:
+def _posit(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "posit:8,1")
     (written,) = request.parts(1, r"(\d+)", "posit:8,1")
     bits = request.whole("the width", word, (3, 16))
@@ -108,7 +108,7 @@ def _posit(request: Request) -> Made:
     return grid, linear(request) if is_scaled else Unscaled()
 
 
-def _adaptivfloat(request: Request) -> Made:
+def _adaptivfloat(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "adaptivfloat:8,3")
     (written,) = request.parts(1, r"(\d+)", "adaptivfloat:8,3")
     bits = request.whole("the width", word, (3, 16))
@@ -125,7 +125,7 @@ def _adaptivfloat(request: Request) -> Made:
     return grid, SharedExponent(span=span(request, "tensor"))
 
 
-def _nxfp(request: Request) -> Made:
+def _nxfp(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "nxfp:4")
     bits = request.whole("the width", word, (4, 8))
     recycle = request.word("recycle", ("half", "middle", "off"), "half")
@@ -145,7 +145,7 @@ def _nxfp(request: Request) -> Made:
     )
 
 
-def _nf4(request: Request) -> Made:
+def _nf4(request: FormatSpec) -> Made:
     size = block(request, 64)
     if request.one_of(("double", "scale")) == "double":
         return normal_float(), Nested(span=size)
@@ -153,7 +153,7 @@ def _nf4(request: Request) -> Made:
     return normal_float(), Linear(span=size, stored=stored)
 
 
-def _log(request: Request) -> Made:
+def _log(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "log:4")
     bits = request.whole("the width", word, (2, 7))
     rule = request.word("nearest", NEAREST, "log")
@@ -162,38 +162,38 @@ def _log(request: Request) -> Made:
     )
 
 
-def _ternary(request: Request) -> Made:
+def _ternary(request: FormatSpec) -> Made:
     return Integers(bits=2, low=-1, high=1), Means(span=span(request, "channel"), ternary=True)
 
 
-def _binary(request: Request) -> Made:
+def _binary(request: FormatSpec) -> Made:
     return Signs(), Means(span=span(request, "channel"), ternary=False)
 
 
-def _kmeans(request: Request) -> Made:
+def _kmeans(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "kmeans:4")
     bits = request.whole("the width", word, (1, 8))
     # The grid is the tensor's own; until there is a tensor it has but a width.
     return Integers(bits=bits, low=0, high=2**bits - 1), Codebook(bits=bits)
 
 
-FAMILIES: Mapping[str, Family] = {
-    "fp": Family(example="fp:e4m3", made=_float, firsts=1, options=(*FLOAT, *SCALED)),
-    "int": Family(example="int8:channel", made=_integer, options=(*SCALED, "asym", "full")),
-    "fixed": Family(example="fixed:8.4", made=_build_fixed_point, firsts=1),
-    "mx": Family(example="mx:e2m1", made=_mx, firsts=1, options=("block", "scale", "full")),
-    "nvfp4": Family(example="nvfp4", made=_nvfp4, options=("block", "single")),
-    "bfp": Family(example="bfp:m4,b16", made=_bfp, firsts=2),
-    "posit": Family(example="posit:8,1", made=_posit, firsts=2, options=SCALED),
-    "adaptivfloat": Family(
+FAMILIES: Mapping[str, FormatFamily] = {
+    "fp": FormatFamily(example="fp:e4m3", made=_float, firsts=1, options=(*FLOAT, *SCALED)),
+    "int": FormatFamily(example="int8:channel", made=_integer, options=(*SCALED, "asym", "full")),
+    "fixed": FormatFamily(example="fixed:8.4", made=_build_fixed_point, firsts=1),
+    "mx": FormatFamily(example="mx:e2m1", made=_mx, firsts=1, options=("block", "scale", "full")),
+    "nvfp4": FormatFamily(example="nvfp4", made=_nvfp4, options=("block", "single")),
+    "bfp": FormatFamily(example="bfp:m4,b16", made=_bfp, firsts=2),
+    "posit": FormatFamily(example="posit:8,1", made=_posit, firsts=2, options=SCALED),
+    "adaptivfloat": FormatFamily(
         example="adaptivfloat:8,3", made=_adaptivfloat, firsts=2, options=("variant", *SPANS)
     ),
-    "nxfp": Family(
+    "nxfp": FormatFamily(
         example="nxfp:4", made=_nxfp, firsts=1, options=("block", "nano", "micro", "recycle")
     ),
-    "nf4": Family(example="nf4", made=_nf4, options=("block", "scale", "double")),
-    "log": Family(example="log:4", made=_log, firsts=1, options=("nearest", *SPANS)),
-    "ternary": Family(example="ternary", made=_ternary, options=SPANS, has_chance=False),
-    "binary": Family(example="binary", made=_binary, options=SPANS, has_chance=False),
-    "kmeans": Family(example="kmeans:4", made=_kmeans, firsts=1),
+    "nf4": FormatFamily(example="nf4", made=_nf4, options=("block", "scale", "double")),
+    "log": FormatFamily(example="log:4", made=_log, firsts=1, options=("nearest", *SPANS)),
+    "ternary": FormatFamily(example="ternary", made=_ternary, options=SPANS, has_chance=False),
+    "binary": FormatFamily(example="binary", made=_binary, options=SPANS, has_chance=False),
+    "kmeans": FormatFamily(example="kmeans:4", made=_kmeans, firsts=1),
 }

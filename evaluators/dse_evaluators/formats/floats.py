@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dse.errors import SpecError
 from dse_evaluators.formats.minifloat import Minifloat, Overflow, Specials
-from dse_evaluators.formats.request import Request
+from dse_evaluators.formats.request import FormatSpec
 
 FLOAT = ("bias", "specials", "overflow")
 _SPECIALS: tuple[Specials, ...] = ("ieee", "nan", "none", "nuz")
 _OVERFLOWS: tuple[Overflow, ...] = ("sat", "ieee")
 
 
-def float_of(request: Request) -> Minifloat:
+def float_of(request: FormatSpec) -> Minifloat:
     """The minifloat that a text of the family ``fp`` names.
 
     Raises:
@@ -20,7 +20,7 @@ def float_of(request: Request) -> Minifloat:
     return minifloat(request, exponents(request, (1, 8), "fp:e4m3"))
 
 
-def exponents(request: Request, ends: tuple[int, int], example: str) -> tuple[int, int]:
+def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple[int, int]:
     """The bits of exponent and mantissa that stand first in a text.
 
     Raises:
@@ -38,7 +38,7 @@ def exponents(request: Request, ends: tuple[int, int], example: str) -> tuple[in
     return exponent, mantissa
 
 
-def minifloat(request: Request, split: tuple[int, int]) -> Minifloat:
+def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
     """The minifloat of so many bits of exponent and mantissa, with the text's options.
 
     Raises:
@@ -66,7 +66,7 @@ def _specials(exponent: int, mantissa: int) -> Specials:
     return "ieee" if exponent + mantissa >= 7 and exponent > 1 else "none"
 
 
-def _check(request: Request, exponent: int, specials: Specials, overflow: Overflow) -> None:
+def _check(request: FormatSpec, exponent: int, specials: Specials, overflow: Overflow) -> None:
     """Nothing, if the options agree.
 
     Raises:

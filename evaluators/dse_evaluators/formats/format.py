@@ -11,10 +11,10 @@ from dse_evaluators.formats.arrays import Single, Words, chunks
 from dse_evaluators.formats.encoded import Encoded
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.lattice import Lattice
-from dse_evaluators.formats.layout import Axis, Layout
+from dse_evaluators.formats.layout import Axis, BlockLayout
 from dse_evaluators.formats.rounding import dither
 from dse_evaluators.formats.scaling import Scaling
-from dse_evaluators.formats.size import Size
+from dse_evaluators.formats.size import FormatSize
 
 _HUGE = 2.0**64  # no grid that is scaled has numbers that this takes beyond a float32
 Loose = NDArray[np.uint8]  # one bit in each
@@ -78,7 +78,7 @@ class Format:
             _restore(part, lattice, rows, out[rows, columns])
         return layout.restored(out)
 
-    def bits(self, shape: tuple[int, ...], axis: Axis = -1) -> Size:
+    def bits(self, shape: tuple[int, ...], axis: Axis = -1) -> FormatSize:
         """The size of a tensor of this shape; what fills up a short block is not stored.
 
         Raises:
@@ -88,7 +88,7 @@ class Format:
         parts = {"scale": 0, "zero_point": 0, "codebook": 0}
         for side in self.scaling.fields(layout.blocks, self.grid):
             parts[side.part] += side.bits * side.count
-        return Size(numbers=layout.size, payload=layout.size * self.grid.bits, **parts)
+        return FormatSize(numbers=layout.size, payload=layout.size * self.grid.bits, **parts)
 
     def packed(self, encoded: Encoded) -> bytes:
         """The codes and what is beside them as bytes: all bits in a row, filled up to a byte."""
@@ -108,8 +108,8 @@ class Format:
         codes = found.pop("")
         return Encoded(shape=tuple(shape), axis=axis, codes=codes, sides=found)
 
-    def _layout(self, shape: tuple[int, ...], axis: Axis) -> Layout:
-        return Layout.of(tuple(shape), axis, self.scaling.span, short=self.short)
+    def _layout(self, shape: tuple[int, ...], axis: Axis) -> BlockLayout:
+        return BlockLayout.of(tuple(shape), axis, self.scaling.span, short=self.short)
 
     def _snap_part(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
         """Round a part of the blocks to numbers of their grid, not yet multiplied back."""

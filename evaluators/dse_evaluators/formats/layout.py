@@ -19,7 +19,7 @@ Span = int | Literal["channel", "tensor"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class BlockLayout:
     """Rows along the axes that scales run along, each cut into blocks.
 
     With ``short``, the last block of a row may be shorter than the others; it is filled up with
@@ -33,7 +33,7 @@ class Layout:
     block: int
 
     @staticmethod
-    def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> Layout:
+    def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> BlockLayout:
         """The layout of a tensor of this shape.
 
         Raises:
@@ -55,7 +55,7 @@ class Layout:
                 f"{length} numbers along axis {axis} are no multiple of a block of {block}",
                 hint="add tail=short for a shorter last block",
             )
-        return Layout(shape=shape, order=order, rows=rows, length=length, block=block)
+        return BlockLayout(shape=shape, order=order, rows=rows, length=length, block=block)
 
     @property
     def blocks(self) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.formats.families import FAMILIES, INTEGER_BITS, Family
+from dse_evaluators.formats.families import FAMILIES, INTEGER_BITS, FormatFamily
 from dse_evaluators.formats.format import Format
-from dse_evaluators.formats.request import Request
+from dse_evaluators.formats.request import FormatSpec
 
 ALIASES: Mapping[str, str] = {
     "fp32": "fp:e8m23",
@@ -46,7 +46,7 @@ def format_of(text: str) -> Format:
     name = re.sub(r"\s", "", text).lower()
     family = _family(name)
     full = _expand_alias(name)
-    request = Request.of(full, firsts=family.firsts, known=(*family.options, *_COMMON))
+    request = FormatSpec.of(full, firsts=family.firsts, known=(*family.options, *_COMMON))
     grid, scaling = family.made(request)
     return Format(
         name=name,
@@ -65,7 +65,7 @@ def _expand_alias(name: str) -> str:
     return f"{ALIASES[head]},{rest}" if rest else ALIASES[head]
 
 
-def _family(name: str) -> Family:
+def _family(name: str) -> FormatFamily:
     """The row of the family that a text begins with."""
     head = _expand_alias(name).partition(":")[0]
     bits = re.fullmatch(r"int(\d{1,9})", head)
@@ -90,12 +90,12 @@ def _family(name: str) -> Family:
     return FAMILIES["int"]
 
 
-def _is_short(request: Request) -> bool:
+def _is_short(request: FormatSpec) -> bool:
     """True if the last block of a row may be shorter."""
     return request.word("tail", ("error", "short"), "error") == "short"
 
 
-def _seed(request: Request, family: Family) -> int | None:
+def _seed(request: FormatSpec, family: FormatFamily) -> int | None:
     """The seed of stochastic rounding, or nothing where it is to the nearest."""
     if request.word("rounding", ("nearest", "stochastic"), "nearest") == "nearest":
         if "seed" in request.options:

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from dse_evaluators.formats.arrays import MAGNITUDE, SIGN, Single, Words
-from dse_evaluators.formats.tables import Table
+from dse_evaluators.formats.tables import CodeTable
 
 _SHORT = 8  # bits up to which all numbers fit one table
 
@@ -89,7 +89,7 @@ class _Taper:
 
     shifts: Single  # (256,), by the exponent of a float
     inside: tuple[float, float]  # where there are fraction bits
-    edges: Table
+    edges: CodeTable
 
 
 @cache
@@ -116,7 +116,7 @@ def posit_values(
 
 
 @cache
-def _all(bits: int, scale_bits: int) -> Table:
+def _all(bits: int, scale_bits: int) -> CodeTable:
     """All posits of both signs."""
     magnitudes = posit_values(bits, scale_bits)
     return _mirror_table(magnitudes, _boundaries(bits, scale_bits), bits)
@@ -135,11 +135,11 @@ def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
     return up.astype(np.float32), down.astype(np.float32)
 
 
-def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> Table:
+def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> CodeTable:
     """Return the table of the magnitudes and their negatives."""
     up, down = bounds
     numbers = np.concatenate([-magnitudes[:0:-1], magnitudes])
-    return Table.of(numbers, bits, thresholds=np.concatenate([-down[::-1], up]))
+    return CodeTable.of(numbers, bits, thresholds=np.concatenate([-down[::-1], up]))
 
 
 @cache

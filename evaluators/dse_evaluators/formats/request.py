@@ -13,7 +13,7 @@ Word = TypeVar("Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class FormatSpec:
     """``family:first,second,flag,key=value``; a flag is an option without a value."""
 
     text: str
@@ -21,7 +21,7 @@ class Request:
     options: Mapping[str, str]
 
     @staticmethod
-    def of(text: str, *, firsts: int, known: Sequence[str]) -> Request:
+    def of(text: str, *, firsts: int, known: Sequence[str]) -> FormatSpec:
         """The parts of a text whose family has so many positions and knows these options.
 
         Raises:
@@ -37,7 +37,7 @@ class Request:
             if name in options:
                 raise SpecError(f"the format {text!r} says {name!r} twice")
             options[name] = value
-        return Request(text=text, first=tuple(items[:firsts]), options=options)
+        return FormatSpec(text=text, first=tuple(items[:firsts]), options=options)
 
     def parts(self, place: int, pattern: str, example: str) -> tuple[str, ...]:
         """Return the groups that this pattern matches in the text at a position.

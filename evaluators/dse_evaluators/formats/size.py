@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class FormatSize:
     """Bits of the codes, of what they need to be read, and of where they stand."""
 
     numbers: int  # how many are stored

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from dse.errors import SpecError
-from dse_evaluators.formats.affine import Affine
+from dse_evaluators.formats.affine import AffineScaling
 from dse_evaluators.formats.layout import Span
 from dse_evaluators.formats.linear import Linear, Measure
-from dse_evaluators.formats.request import Request
+from dse_evaluators.formats.request import FormatSpec
 from dse_evaluators.formats.scaling import Scaling
 from dse_evaluators.formats.stored import STORED
 
@@ -19,7 +19,7 @@ SCALED = (*SPANS, *MEASURES, "scale")
 LONGEST = 1 << 20
 
 
-def span(request: Request, default: Span) -> Span:
+def span(request: FormatSpec, default: Span) -> Span:
     """Return the number of values that share a scale, or ``tensor`` or ``channel``."""
     match request.one_of(SPANS):
         case "group":
@@ -32,12 +32,12 @@ def span(request: Request, default: Span) -> Span:
             return default
 
 
-def block(request: Request, default: int) -> int:
+def block(request: FormatSpec, default: int) -> int:
     """Return the number of values in a block."""
     return request.number("block", (1, LONGEST), default)
 
 
-def linear(request: Request, default: Span = "tensor") -> Scaling:
+def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
     """Return a stored scale for each span, with a zero point if the text has ``asym``.
 
     Raises:
@@ -54,10 +54,10 @@ def linear(request: Request, default: Span = "tensor") -> Scaling:
             f"the format {request.text!r} has a zero point, which {measure} does not give",
             hint="asym goes with max or mse",
         )
-    return Affine(span=reach, measure="mse" if measure == "mse" else "max", stored=stored)
+    return AffineScaling(span=reach, measure="mse" if measure == "mse" else "max", stored=stored)
 
 
-def _percent(request: Request) -> float:
+def _percent(request: FormatSpec) -> float:
     """The share of numbers within the scale."""
     written = request.options["percentile"]
     try:

@@ -16,7 +16,7 @@ _MOST = 4  # thresholds in a bucket; beyond, a binary search is faster
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class QuantizationSteps:
     """Rising thresholds, looked up by the upper 16 bits of a float.
 
     All floats with the same upper bits lie between two neighbours, so they share the count of
@@ -29,7 +29,7 @@ class Steps:
     within: Single  # (m, 65536), infinite where there is none
 
     @staticmethod
-    def of(thresholds: Single) -> Steps:
+    def of(thresholds: Single) -> QuantizationSteps:
         """The steps at these thresholds."""
         low, high = _bounds()
         before = np.searchsorted(thresholds, low, side="left")
@@ -37,13 +37,13 @@ class Steps:
         most = int((until - before).max(initial=0))
         if most > _MOST or len(thresholds) > np.iinfo(np.uint8).max:
             empty = np.zeros(0, dtype=np.uint8), np.zeros((0, 0), dtype=np.float32)
-            return Steps(thresholds, *empty)
+            return QuantizationSteps(thresholds, *empty)
         padded = np.append(thresholds, np.full(most + 1, np.inf, dtype=np.float32))
         within = np.stack(
             [np.where(before + k < until, padded[before + k], np.inf) for k in range(most)]
             or [np.full(_BUCKETS, np.inf)]
         ).astype(np.float32)
-        return Steps(thresholds, before.astype(np.uint8), within)
+        return QuantizationSteps(thresholds, before.astype(np.uint8), within)
 
     def below(self, values: Single) -> Places:
         """Return the number of thresholds less than each value; none for NaN."""

@@ -8,18 +8,18 @@ from functools import cache
 import numpy as np
 
 from dse_evaluators.formats.arrays import Single, Words
-from dse_evaluators.formats.steps import Steps
+from dse_evaluators.formats.steps import QuantizationSteps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class CodeTable:
     """Rising ``numbers``, each with its code; a value above ``thresholds[i]`` is past number i."""
 
     bits: int
     numbers: Single  # (n,), rising
     places: Words  # (n,), the code of each
-    steps: Steps  # (n - 1,) thresholds
-    floors: Steps  # (n - 1,), so that one counts the numbers at or below a value
+    steps: QuantizationSteps  # (n - 1,) thresholds
+    floors: QuantizationSteps  # (n - 1,), so that one counts the numbers at or below a value
     has_nan: bool = False
 
     @staticmethod
@@ -29,16 +29,16 @@ class Table:
         *,
         thresholds: Single | None = None,
         places: Words | None = None,
-    ) -> Table:
+    ) -> CodeTable:
         """The table of these numbers; thresholds are the midpoints, codes count from zero."""
         middles = numbers[1:] / np.float32(2) + numbers[:-1] / np.float32(2)
         below = np.nextafter(numbers[1:], np.float32(-np.inf))
-        return Table(
+        return CodeTable(
             bits=bits,
             numbers=numbers,
             places=np.arange(len(numbers), dtype=np.uint32) if places is None else places,
-            steps=Steps.of(middles if thresholds is None else thresholds),
-            floors=Steps.of(below),
+            steps=QuantizationSteps.of(middles if thresholds is None else thresholds),
+            floors=QuantizationSteps.of(below),
         )
 
     @property
@@ -89,13 +89,13 @@ _NF4 = (
 
 
 @cache
-def normal_float() -> Table:
+def normal_float() -> CodeTable:
     """The sixteen numbers of NF4, within one."""
-    return Table.of(np.array(_NF4, dtype=np.float32), 4)
+    return CodeTable.of(np.array(_NF4, dtype=np.float32), 4)
 
 
 @cache
-def dynamic_tree() -> Table:
+def dynamic_tree() -> CodeTable:
     """The 256 numbers of the dynamic tree data type, within one.
 
     Source:
@@ -109,7 +109,7 @@ def dynamic_tree() -> Table:
         positive.append(np.float32(10.0 ** (zeros - 6)) * middles)
     magnitudes = np.concatenate(positive)
     numbers = np.concatenate([-magnitudes, [0.0, 1.0], magnitudes]).astype(np.float32)
-    return Table.of(np.sort(numbers), 8)
+    return CodeTable.of(np.sort(numbers), 8)
 
 
 def _tenths(

@@ -18,7 +18,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class MetricValue:
     """A metric's value, with its standard error where known; NaN with the reason ``why``."""
 
     value: float
@@ -26,7 +26,7 @@ class Reading:
     why: str = ""
 
 
-Answer = Mapping[str, Reading] | Fault
+Answer = Mapping[str, MetricValue] | Fault
 """All declared metrics of one design, each with a value or the reason that it has none, or why
 there are none at all."""
 
@@ -39,7 +39,7 @@ def readings(
     if not isinstance(said, Mapping):
         like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
         return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(said)}")
-    found: dict[str, Reading] = {}
+    found: dict[str, MetricValue] = {}
     for name in names:
         if name not in said:
             has = ", ".join(map(str, said)) or "nothing"
@@ -87,9 +87,9 @@ def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
     )
 
 
-def _without(why: str) -> Reading:
+def _without(why: str) -> MetricValue:
     """Return a metric that has no value."""
-    return Reading(value=math.nan, why=why)
+    return MetricValue(value=math.nan, why=why)
 
 
 def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
@@ -97,7 +97,7 @@ def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
     return np.array([np.nan if value is None else value for value in told], dtype=np.float64)
 
 
-def _reading(name: str, said: Any) -> Reading | Fault:
+def _reading(name: str, said: Any) -> MetricValue | Fault:
     if isinstance(said, Mapping) and "value" not in said:
         return invalid(f"{name} is {shown(said)}, which has no 'value'")
     value, spread = said, None
@@ -112,10 +112,10 @@ def _reading(name: str, said: Any) -> Reading | Fault:
         return number
     if not math.isfinite(number):
         return _without(f"{name} is {shown(value)}, which is not finite")
-    return Reading(value=number) if spread is None else _spread_out(name, number, spread)
+    return MetricValue(value=number) if spread is None else _spread_out(name, number, spread)
 
 
-def _spread_out(name: str, value: float, spread: Any) -> Reading | Fault:
+def _spread_out(name: str, value: float, spread: Any) -> MetricValue | Fault:
     error = _number(f"the spread of {name}", spread)
     if isinstance(error, Fault):
         return error
@@ -123,7 +123,7 @@ def _spread_out(name: str, value: float, spread: Any) -> Reading | Fault:
         return invalid(f"the spread of {name} is {shown(spread)}, which is not finite")
     if error < 0:
         return invalid(f"the spread of {name} is {error}, which is below zero")
-    return Reading(value=value, spread=error)
+    return MetricValue(value=value, spread=error)
 
 
 def _number(name: str, said: Any) -> float | Fault:

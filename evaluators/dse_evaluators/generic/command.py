@@ -27,7 +27,7 @@ from dse.evaluation.process_exit import (
 from dse.evaluation.reporting import report
 from dse.protocols import EVERYTHING
 from dse.system.process_marks import end_marked, run_mark
-from dse_evaluators.generic.answer import Answer, Reading, columns_of
+from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
 from dse_evaluators.generic.options import (
     kind_of,
     metrics_of,
@@ -37,7 +37,7 @@ from dse_evaluators.generic.options import (
     units_of,
 )
 from dse_evaluators.generic.printed import printed_answer, refuse_constant
-from dse_evaluators.generic.process import Ended, Program, run
+from dse_evaluators.generic.process import ProcessResult, Program, run
 from dse_evaluators.generic.program_files import check_program
 from dse_evaluators.generic.warden import Warden
 
@@ -126,7 +126,7 @@ class Command:
             if base(name) in self.reads or EVERYTHING in self.reads
         }
         text = json.dumps(nest_members(given), allow_nan=False).encode()
-        answers: list[Mapping[str, Reading]] = []
+        answers: list[Mapping[str, MetricValue]] = []
         for repeat in range(self._repeats):
             with _trial_variables(repeat) as variables:
                 answer = self._run(_with(self._program, variables), text, warden)
@@ -211,7 +211,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _failure(ended: Ended, timeout_s: float, *, short: bool) -> Fault | None:
+def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | None:
     """Return why a run has no answer, with the program's last words; ``None`` where it went well.
 
     A signal from outside says nothing of the design: that run was ``lost``.
@@ -235,7 +235,7 @@ def _failure(ended: Ended, timeout_s: float, *, short: bool) -> Fault | None:
     return None
 
 
-def _middle(told: Sequence[Reading]) -> Reading:
+def _middle(told: Sequence[MetricValue]) -> MetricValue:
     """The median of independent runs, with the standard error of their mean.
 
     Where one run has no value there is none, for the reason of that run.
@@ -247,7 +247,7 @@ def _middle(told: Sequence[Reading]) -> Reading:
     errors = [reading.spread for reading in told if reading.spread is not None]
     own = [math.hypot(*errors) / len(errors)] if errors else []
     seen = [stdev(r.value for r in told) / math.sqrt(len(told))] if len(told) > 1 else []
-    return Reading(value=value, spread=max(own + seen, default=None))
+    return MetricValue(value=value, spread=max(own + seen, default=None))
 
 
 def _run_of(run: Sequence[str]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessResult:
     """Outcome of a run; ``status`` is negative for a signal, and meaningless on time-out."""
 
     status: int
@@ -61,7 +61,7 @@ def run(
     timeout_s: float,
     warden: Warden,
     on_line: Callable[[bytes], None] = lambda _: None,
-) -> Ended:
+) -> ProcessResult:
     """The end of a run with ``given`` on its stdin, of which the last output is kept.
 
     ``on_line`` is told each line of stdout when it is whole; what it raises ends the program.
@@ -83,7 +83,7 @@ def run(
     finally:
         stop(process, mark)
         _drain(process, tails)
-    return Ended(
+    return ProcessResult(
         status=process.returncode,
         timed_out=not in_time,
         stdout=tails["stdout"].kept.decode(errors="replace"),

@@ -18,7 +18,7 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class MacOperand:
     """Input of a multiplier: an element, and the number of elements that share a scale.
 
     ``scale_steps`` are the operations that two blocks' scales take once for each block: exponents
@@ -45,8 +45,10 @@ _BLOCKED = {
     "nvfp4": ("fp4_e2m1", 16, _SCALES),
 }
 
-WORDS: Mapping[str, Word] = {name: Word(element=row) for name, row in FORMATS.items()} | {
-    name: Word(element=FORMATS[element], block=block, scale_steps=steps)
+WORDS: Mapping[str, MacOperand] = {
+    name: MacOperand(element=row) for name, row in FORMATS.items()
+} | {
+    name: MacOperand(element=FORMATS[element], block=block, scale_steps=steps)
     for name, (element, block, steps) in _BLOCKED.items()
 }
 
@@ -61,7 +63,7 @@ class Mac:
     area_mm2: float
 
 
-def word_of(name: str) -> Word:
+def word_of(name: str) -> MacOperand:
     """The word of this name.
 
     Raises:
@@ -72,7 +74,7 @@ def word_of(name: str) -> Word:
     return WORDS[name]
 
 
-def mac_of(weight: Word, activation: Word) -> Mac:
+def mac_of(weight: MacOperand, activation: MacOperand) -> Mac:
     """A multiply-accumulate of two words; scales count once for the smaller block."""
     pair = weight.element, activation.element
     adder = INT32_ADD if {one.kind for one in pair} == {"int"} else FP32_ADD

@@ -14,7 +14,7 @@ from dse_evaluators.accelerators.technology import NOMINAL_V
 from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2
 from dse_evaluators.hardware.dies import Wafer, design_dollars, wafer_dollars
-from dse_evaluators.hardware.nodes import Node, check_node, node_of
+from dse_evaluators.hardware.nodes import TechnologyNode, check_node, node_of
 from dse_evaluators.hardware.voltage_frequency import Curve
 from dse_evaluators.readings import check_readings, number
 
@@ -123,7 +123,7 @@ class NodeFactors:
         names = self._row(self._reference)
         return {name: np.array([row[name] for row in rows])[place] for name in names}
 
-    def _row(self, node: Node) -> dict[str, float]:
+    def _row(self, node: TechnologyNode) -> dict[str, float]:
         one = self._reference
         return {
             "logic": node.logic_energy / one.logic_energy,

@@ -56,7 +56,7 @@ BELOW: Mapping[float, Below] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class TechnologyNode:
     """A node beside the reference node of 45 nm, at the nominal voltage of both.
 
     ``extrapolated`` where the SRAM fit does not reach: cells and delays are then those of
@@ -83,7 +83,7 @@ def check_node(name: str, value: Value) -> None:
     node_of(float(value))
 
 
-def node_of(nm: float) -> Node:
+def node_of(nm: float) -> TechnologyNode:
     """The node of so many nanometres: any from 22 to 90, or 16, 10, 7 or 5.
 
     Raises:
@@ -95,7 +95,7 @@ def node_of(nm: float) -> Node:
         raise SpecError(f"there are no figures for {nm:g} nm", hint=f"{known}, or 22 to 90")
     fitted = nm if below is None else SMALLEST_FITTED_NM
     area = _law(SRAM_AREA_MM2, fitted)
-    return Node(
+    return TechnologyNode(
         nm=nm,
         logic_energy=_logic_energy(nm, below),
         read_energy=_law(SRAM_READ_J, fitted),

@@ -10,9 +10,9 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.kernels.gpus import GPUS, Gpu
+from dse_evaluators.kernels.gpus import GPUS, GpuSpec
 from dse_evaluators.kernels.im2col_layers import shapes_of
-from dse_evaluators.kernels.im2col_time import LEVELS, Resources, Run
+from dse_evaluators.kernels.im2col_time import LEVELS, Im2colTotals, Resources
 from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, tile_of, traffic
 from dse_evaluators.readings import check_readings, check_with_lookup, look_up_row, number
 
@@ -87,7 +87,7 @@ class Convolution:
         self._base = look_up_row("gpu", self.gpu, GPUS)
         number(1, _MOST_IMAGES)("images", self.images)
         self._shapes = shapes_of(self.workload)
-        self.optional = frozenset({each.name for each in fields(Gpu)} | {"batch", "layer"})
+        self.optional = frozenset({each.name for each in fields(GpuSpec)} | {"batch", "layer"})
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -105,7 +105,7 @@ class Convolution:
         resources = Resources(
             **{
                 each.name: batch.get(each.name, getattr(base, each.name)).astype(float)
-                for each in fields(Gpu)
+                for each in fields(GpuSpec)
             }
         )
         keys = list(
@@ -118,7 +118,7 @@ class Convolution:
         )
         distinct = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         place = np.array([distinct[key] for key in keys], dtype=np.int64)
-        run = Run.empty(len(batch))
+        run = Im2colTotals.empty(len(batch))
         for shape, times in zip(self._shapes.shapes, self._shapes.times(batch), strict=True):
             if times.any():
                 counted = [
@@ -129,7 +129,7 @@ class Convolution:
         return Metrics(columns=_columns(run, resources, base), faults=_faults(batch))
 
 
-def _columns(run: Run, resources: Resources, base: Gpu) -> dict[str, Floats]:
+def _columns(run: Im2colTotals, resources: Resources, base: GpuSpec) -> dict[str, Floats]:
     parts = {name: run.seconds[name] for name in _PARTS}
     return {
         "latency": np.sum(list(parts.values()), axis=0),
@@ -143,7 +143,7 @@ def _columns(run: Run, resources: Resources, base: Gpu) -> dict[str, Floats]:
     }
 
 
-def _cost(resources: Resources, base: Gpu) -> Floats:
+def _cost(resources: Resources, base: GpuSpec) -> Floats:
     """The sum of scaled resources, (n,)."""
     sms = resources.sms / base.sms
     return np.asarray(

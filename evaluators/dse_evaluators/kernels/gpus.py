@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class GpuSpec:
     """Resources of a GPU; those of one streaming multiprocessor are marked as such."""
 
     sms: int
@@ -27,8 +27,8 @@ class Gpu:
 # an excerpt in which the names of the bandwidths' rows were cut off: that they are L1's and L2's is
 # our reading. Multiply-accumulates follow from its GFLOPS. The bandwidth of DRAM and the size of L2
 # are those of NVIDIA's data sheets of the three, from memory.
-GPUS: Mapping[str, Gpu] = {
-    "titan-xp": Gpu(
+GPUS: Mapping[str, GpuSpec] = {
+    "titan-xp": GpuSpec(
         sms=30,
         clock=1.58e9,
         macs_per_cycle=128,
@@ -37,7 +37,7 @@ GPUS: Mapping[str, Gpu] = {
         dram_bandwidth=547.6e9,
         l2_size=3 * 2**20,
     ),
-    "p100": Gpu(
+    "p100": GpuSpec(
         sms=56,
         clock=1.2e9,
         macs_per_cycle=64,
@@ -46,7 +46,7 @@ GPUS: Mapping[str, Gpu] = {
         dram_bandwidth=732e9,
         l2_size=4 * 2**20,
     ),
-    "v100": Gpu(
+    "v100": GpuSpec(
         sms=84,
         clock=1.38e9,
         macs_per_cycle=64,

@@ -15,7 +15,7 @@ from dse_evaluators.workloads.layers import Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shapes:
+class LayerShapes:
     """The distinct shapes of a workload, with where each layer's stands among them."""
 
     shapes: tuple[Layer, ...]
@@ -42,7 +42,7 @@ class Shapes:
         return np.stack([rows[name] for name in named], axis=1)
 
 
-def shapes_of(workload: str) -> Shapes:
+def shapes_of(workload: str) -> LayerShapes:
     """The shapes of a workload by its name.
 
     Raises:
@@ -62,4 +62,4 @@ def shapes_of(workload: str) -> Shapes:
         )
         for layer in layers
     }
-    return Shapes(shapes=tuple(shapes), place=place)
+    return LayerShapes(shapes=tuple(shapes), place=place)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Ints
-from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, Tile, Traffic
+from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, Im2colTile, Im2colTraffic
 from dse_evaluators.workloads.layers import Layer
 
 LEVELS = ("compute", "l1", "l2", "dram")
@@ -31,7 +31,7 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Im2colTotals:
     """The sums over the layers that were added so far; each column (n,)."""
 
     seconds: dict[str, Floats]
@@ -40,9 +40,9 @@ class Run:
     """The largest share of a layer's time for which each level works."""
 
     @staticmethod
-    def empty(size: int) -> Run:
+    def empty(size: int) -> Im2colTotals:
         """Nothing has run yet."""
-        return Run(
+        return Im2colTotals(
             seconds={name: np.zeros(size) for name in (*LEVELS, "edge")},
             elements={name: np.zeros(size) for name in _MOVED},
             busiest={name: np.zeros(size) for name in LEVELS},
@@ -51,7 +51,7 @@ class Run:
     def add(
         self,
         layer: Layer,
-        counted: Sequence[tuple[Tile, Traffic]],
+        counted: Sequence[tuple[Im2colTile, Im2colTraffic]],
         place: Ints,  # (n,), which of them each design has
         times: Floats,  # (n,), how often the layer runs
         resources: Resources,
@@ -71,7 +71,7 @@ class Run:
 
 
 def _count_elements(
-    counted: Sequence[tuple[Tile, Traffic]], place: Ints, resources: Resources
+    counted: Sequence[tuple[Im2colTile, Im2colTraffic]], place: Ints, resources: Resources
 ) -> dict[str, Floats]:
     """Return the elements that one layer moves, each (n,)."""
     every = [one for _, one in counted]
@@ -89,7 +89,7 @@ def _count_elements(
 
 def _seconds(
     layer: Layer,
-    counted: Sequence[tuple[Tile, Traffic]],
+    counted: Sequence[tuple[Im2colTile, Im2colTraffic]],
     place: Ints,
     moved: dict[str, Floats],
     resources: Resources,

@@ -24,7 +24,7 @@ _KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
+class Im2colTile:
     """Work of one group of threads: ``rows`` pixels x ``cols`` filters, ``depth`` at a time.
 
     A row of the product is an output pixel, a column a filter; along the depth lie the taps of the
@@ -41,7 +41,7 @@ class Tile:
         return 2 * (self.rows + self.cols) * self.depth * ELEMENT_BYTES
 
 
-def tile_of(text: str) -> Tile:
+def tile_of(text: str) -> Im2colTile:
     """The tile of a text such as ``128x64x4``: rows, columns, depth.
 
     Raises:
@@ -51,11 +51,11 @@ def tile_of(text: str) -> Tile:
     if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise SpecError(f"tile cannot be {text!r}", hint="rows, columns and depth: 128x64x4")
     rows, cols, depth = map(int, sides)
-    return Tile(rows=rows, cols=cols, depth=depth)
+    return Im2colTile(rows=rows, cols=cols, depth=depth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class Im2colTraffic:
     """Elements that a layer moves, and the L2 sizes that keep elements for reuse.
 
     An L2 below the first threshold keeps nothing from one tile to the next; below the second no
@@ -76,7 +76,7 @@ class Traffic:
 
 
 @lru_cache(maxsize=_KEPT)
-def traffic(layer: Layer, batch: int, tile: Tile, sms: int) -> Traffic:
+def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraffic:
     """The traffic of one convolution; tiles go down the pixels first, as many as there are SMs.
 
     Each SM has one tile, and all go through the depth side by side. Padding counts as input, and
@@ -109,7 +109,7 @@ def traffic(layer: Layer, batch: int, tile: Tile, sms: int) -> Traffic:
     again = once * (1 + (across - 1) * later)
     inputs = (across * tile_inputs, cold, across * once, again, once)
     read = (filters_once * down, float(by_wave.filters.sum()), filters_once)
-    return Traffic(
+    return Im2colTraffic(
         tiles=down * across,
         waves=len(by_wave.inputs),
         l1=_span(layer) * pixels * depth * across
@@ -139,7 +139,7 @@ class _Waves:
     filters: Floats  # (w,)
 
 
-def _waves(layer: Layer, pixels: int, tile: Tile, sms: int) -> _Waves:
+def _waves(layer: Layer, pixels: int, tile: Im2colTile, sms: int) -> _Waves:
     down, across = -(-pixels // tile.rows), -(-layer.filters // tile.cols)
     first = np.arange(0, down * across, sms)
     last = np.minimum(first + sms, down * across) - 1
@@ -170,7 +170,7 @@ def _pixel_runs(first: int, last: int, down: int, rows: int, pixels: int) -> lis
     return [(0, (end + 1) * rows), (begin * rows, pixels)]  # the wave goes on in the next column
 
 
-def _tile_inputs(layer: Layer, pixels: int, tile: Tile) -> float:
+def _tile_inputs(layer: Layer, pixels: int, tile: Im2colTile) -> float:
     """Distinct inputs of each tile and step, summed over all tiles of one column."""
     window = layer.filter_height * layer.filter_width
     begins = range(0, layer.weights_per_filter, tile.depth)

@@ -22,7 +22,7 @@ from dse_evaluators.accelerators.devices.weight_only import (
 )
 from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.kernels.mixed_devices import MIXED_DEVICES, MixedDevice
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 _BOTTLENECKS = ("memory", "compute", "kernel")
 
@@ -69,11 +69,11 @@ KERNELS: Mapping[str, Kernel] = {
 
 _SPARSE = "2:4"
 
-_SIDE = Number(1, 1 << 30, whole=True)
+_SIDE = NumberInput(1, 1 << 30, whole=True)
 _READINGS: Mapping[str, Reading] = {
-    "weight_bits": Number(1, 16, whole=True),
+    "weight_bits": NumberInput(1, 16, whole=True),
     "batch": _SIDE,
-    "group": Number(0, 1 << 20, default=0.0, whole=True),
+    "group": NumberInput(0, 1 << 20, default=0.0, whole=True),
     "inputs": _SIDE._replace(default=73728.0),
     "outputs": _SIDE._replace(default=18432.0),
     "device": one_of(MIXED_DEVICES, "a10"),

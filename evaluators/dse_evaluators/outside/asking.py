@@ -11,12 +11,12 @@ from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
 from dse.errors import InfeasibleError
 from dse_evaluators.generic.answer import Answer, columns_of
-from dse_evaluators.outside.service import Service
+from dse_evaluators.outside.service import ExternalService
 
 
 def evaluate_designs(
     batch: Batch,
-    service: Service,
+    service: ExternalService,
     names: Sequence[str],
     shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
 ) -> Metrics:

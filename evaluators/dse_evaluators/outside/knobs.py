@@ -46,7 +46,7 @@ class Knob:
         return given
 
 
-class Knobs:
+class SimulatorInputs:
     """The knobs of an evaluator, of which options have fixed some.
 
     Args:

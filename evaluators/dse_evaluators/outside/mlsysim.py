@@ -10,8 +10,8 @@ from dse.core.values import Value
 from dse_evaluators.generic.options import seconds_of
 from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
-from dse_evaluators.outside.knobs import Knob, Knobs
-from dse_evaluators.outside.service import Limits
+from dse_evaluators.outside.knobs import Knob, SimulatorInputs
+from dse_evaluators.outside.service import TimeLimits
 from dse_evaluators.outside.tool import Tool
 
 _PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4")
@@ -70,11 +70,11 @@ class MlSysim:
         efficiency: float | None = None,
     ) -> None:
         fixed = {"precision": precision, "batch": batch, "efficiency": efficiency}
-        self._knobs = Knobs(_KNOBS, fixed | {"device": device})
+        self._knobs = SimulatorInputs(_KNOBS, fixed | {"device": device})
         self.reads, self.optional = self._knobs.reads, self._knobs.optional
         self.units = self._knobs.units
         self.provides = {metric.name: metric for metric in _METRICS}
-        limits = Limits(design_s=seconds_of("timeout", timeout))
+        limits = TimeLimits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("mlsysim", {"model": model}, limits, python)
         self.starts = self._tool.starts
 

@@ -26,7 +26,7 @@ class TimedOut(Exception):  # noqa: N818 - it is what happened
     """There was no line in time."""
 
 
-class Ended(Exception):  # noqa: N818 - it is what happened
+class ProcessExitError(Exception):
     """The process has closed its stdout, or died."""
 
     def __init__(self, status: int | None) -> None:
@@ -167,7 +167,7 @@ class Running:
         if not chunk:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_SETTLE_S)
-            raise Ended(self._process.poll())
+            raise ProcessExitError(self._process.poll())
 
     def _check_length(self) -> None:
         if len(self._said) > _LONGEST_LINE:

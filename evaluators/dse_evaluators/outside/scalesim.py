@@ -14,9 +14,9 @@ from dse.errors import InfeasibleError
 from dse_evaluators.generic.options import seconds_of
 from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
-from dse_evaluators.outside.knobs import Knob, Knobs
+from dse_evaluators.outside.knobs import Knob, SimulatorInputs
 from dse_evaluators.outside.layer_shapes import shapes
-from dse_evaluators.outside.service import Limits
+from dse_evaluators.outside.service import TimeLimits
 from dse_evaluators.outside.tool import Tool
 from dse_evaluators.workloads.catalogue import layers_of
 
@@ -94,12 +94,12 @@ class ScaleSim:
             "ofmap_sram": ofmap_sram,
             "clock": clock,
         }
-        self._knobs = Knobs(_KNOBS, fixed)
+        self._knobs = SimulatorInputs(_KNOBS, fixed)
         self.reads, self.optional = self._knobs.reads, self._knobs.optional
         self.units = self._knobs.units
         self.provides = {metric.name: metric for metric in _METRICS}
         options = {"layers": shapes(layers_of(workload))}
-        limits = Limits(design_s=seconds_of("timeout", timeout))
+        limits = TimeLimits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("scalesim", options, limits, python)
         self.starts = self._tool.starts
 

@@ -16,18 +16,18 @@ from dse.errors import EvaluationError
 from dse.evaluation.process_exit import describe_death, kind_of_death
 from dse_evaluators.generic.answer import Answer, invalid, readings, shown
 from dse_evaluators.generic.process import Program
-from dse_evaluators.outside.running import Ended, Running, TimedOut
+from dse_evaluators.outside.running import ProcessExitError, Running, TimedOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TimeLimits:
     """Time limits of a program, in seconds: until it is ready, and for each design."""
 
     start_s: float = 120.0
     design_s: float = 600.0
 
 
-class Service:
+class ExternalService:
     """A program that is started when it is first asked, and again after it has failed a design.
 
     It is kept between designs, also those of different batches: what costs a simulator seconds is
@@ -44,7 +44,7 @@ class Service:
         self,
         program: Program,
         options: Mapping[str, Any],
-        limits: Limits,
+        limits: TimeLimits,
         wanted: Mapping[str, str] | None = None,
     ) -> None:
         self._program = program
@@ -52,11 +52,11 @@ class Service:
         self._limits = limits
         self._wanted = dict(wanted or {})
         self._running: Running | None = None
-        self._finalizer: weakref.finalize[..., Service] | None = None
+        self._finalizer: weakref.finalize[..., ExternalService] | None = None
         self._number = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Service, (self._program, self._options, self._limits, self._wanted)
+        return ExternalService, (self._program, self._options, self._limits, self._wanted)
 
     def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
         """The metrics of one design, or why there are none; a breakdown costs this design only."""
@@ -118,7 +118,7 @@ class Service:
             words = _last_words(running)
             fault = Fault(kind="timeout", reason=f"took more than {timeout_s:g} s{words}")
             raise _Broken(fault) from None
-        except Ended as end:
+        except ProcessExitError as end:
             raise _Broken(_crash(end.status, _last_words(running))) from None
         except (ValueError, RecursionError) as error:
             raise _Broken(invalid(f"did not say a line of JSON ({error})")) from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from dse_evaluators.generic.process import Program
 from dse_evaluators.outside.environments import ENVIRONMENTS, python_of
-from dse_evaluators.outside.service import Limits, Service
+from dse_evaluators.outside.service import ExternalService, TimeLimits
 
 _WORKERS = Path(__file__).parent / "workers"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
@@ -27,27 +27,27 @@ class Tool:
     """
 
     def __init__(
-        self, name: str, options: Mapping[str, Any], limits: Limits, python: str | None = None
+        self, name: str, options: Mapping[str, Any], limits: TimeLimits, python: str | None = None
     ) -> None:
         self._name = name
         self._options = options
         self._limits = limits
         self._python = python
-        self._service: Service | None = None
+        self._service: ExternalService | None = None
 
     @property
     def starts(self) -> tuple[str, ...]:
         """The Python that is started, in words."""
         return (f"{self._python or f'the Python of the environment {self._name!r}'}, for a worker",)
 
-    def service(self) -> Service:
+    def service(self) -> ExternalService:
         """The program that answers.
 
         Raises:
             PluginError: its environment is not installed.
         """
         if self._service is None:
-            self._service = Service(
+            self._service = ExternalService(
                 worker(self._name, self._python),
                 self._options,
                 self._limits,

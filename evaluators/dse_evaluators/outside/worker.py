@@ -22,7 +22,7 @@ from dse_evaluators.generic.options import (
 )
 from dse_evaluators.generic.process import Program
 from dse_evaluators.outside.asking import evaluate_designs
-from dse_evaluators.outside.service import Limits, Service
+from dse_evaluators.outside.service import ExternalService, TimeLimits
 from dse_evaluators.outside.tool import serving
 
 
@@ -70,10 +70,12 @@ class Worker:
         self.units = units_of(units, self.reads)
         self.kind = kind_of(kind)
         self.version = str(version)
-        limits = Limits(start_s=seconds_of("start", start), design_s=seconds_of("timeout", timeout))
+        limits = TimeLimits(
+            start_s=seconds_of("start", start), design_s=seconds_of("timeout", timeout)
+        )
         program = Program(run=_run_of(run, worker, python))
         self.starts = (program.words,)
-        self._service = Service(program, _options_of(options), limits)
+        self._service = ExternalService(program, _options_of(options), limits)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs, one after the other."""

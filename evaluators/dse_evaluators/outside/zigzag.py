@@ -13,9 +13,9 @@ from dse.errors import SpecError
 from dse_evaluators.generic.options import seconds_of
 from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
-from dse_evaluators.outside.knobs import Knob, Knobs
+from dse_evaluators.outside.knobs import Knob, SimulatorInputs
 from dse_evaluators.outside.layer_shapes import shapes
-from dse_evaluators.outside.service import Limits
+from dse_evaluators.outside.service import TimeLimits
 from dse_evaluators.outside.tool import Tool
 from dse_evaluators.readings import word
 from dse_evaluators.workloads.catalogue import layers_of
@@ -101,7 +101,7 @@ class ZigZag:
             "clock": clock,
             "dram_bandwidth": dram_bandwidth,
         }
-        self._knobs = Knobs(_KNOBS, fixed)
+        self._knobs = SimulatorInputs(_KNOBS, fixed)
         self.reads, self.optional = self._knobs.reads, self._knobs.optional
         self.units = self._knobs.units
         self.provides = {metric.name: metric for metric in _METRICS}
@@ -110,7 +110,7 @@ class ZigZag:
             "opt": optimize,
             "lpf_limit": loop_factors,
         }
-        limits = Limits(design_s=seconds_of("timeout", timeout))
+        limits = TimeLimits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("zigzag", options, limits, python)
         self.starts = self._tool.starts
 

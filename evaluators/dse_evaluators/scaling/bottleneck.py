@@ -19,18 +19,18 @@ _CLASSES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ImageWork:
     """Work for one image: multiplications, and the weights of convolutions and products."""
 
     macs: int = 0
     weights: int = 0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.macs + other.macs, self.weights + other.weights)
+    def __add__(self, other: ImageWork) -> ImageWork:
+        return ImageWork(self.macs + other.macs, self.weights + other.weights)
 
 
 @cache
-def work(depth: int, width: float) -> tuple[Work, Work]:
+def work(depth: int, width: float) -> tuple[ImageWork, ImageWork]:
     """The work of the inner layers, and that of the first and the last.
 
     Source:
@@ -39,18 +39,18 @@ def work(depth: int, width: float) -> tuple[Work, Work]:
     """
     stem = round(64 * width)
     first = _conv(_IMAGE // 2, 7, 3, stem)
-    inner, side, channels = Work(), _IMAGE // 4, stem
+    inner, side, channels = ImageWork(), _IMAGE // 4, stem
     for stage, blocks in enumerate(BLOCKS[depth]):
         filters = round(64 * 2**stage * width)
         for block in range(blocks):
             stride = 2 if block == 0 and stage > 0 else 1
             inner += _block(side, channels, filters, stride)
             side, channels = side // stride, 4 * filters
-    last = Work(channels * _CLASSES, channels * _CLASSES)
+    last = ImageWork(channels * _CLASSES, channels * _CLASSES)
     return inner, first + last
 
 
-def _block(side: int, channels: int, filters: int, stride: int) -> Work:
+def _block(side: int, channels: int, filters: int, stride: int) -> ImageWork:
     after = side // stride
     whole = (
         _conv(side, 1, channels, filters)
@@ -61,7 +61,7 @@ def _block(side: int, channels: int, filters: int, stride: int) -> Work:
     return whole + _conv(after, 1, channels, 4 * filters) if changes else whole
 
 
-def _conv(side: int, window: int, channels: int, filters: int) -> Work:
+def _conv(side: int, window: int, channels: int, filters: int) -> ImageWork:
     """A convolution with ``side`` x ``side`` outputs for each filter."""
     weights = window * window * channels * filters
-    return Work(side * side * weights, weights)
+    return ImageWork(side * side * weights, weights)

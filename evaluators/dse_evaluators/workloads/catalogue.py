@@ -20,9 +20,15 @@ from dse_evaluators.workloads.transformer_texts import families
 from dse_evaluators.workloads.unet import UNET
 from dse_evaluators.workloads.vgg import ALEXNET, VGG16
 from dse_evaluators.workloads.vit import VIT_B16
-from dse_evaluators.workloads.workload_text import Family, pairs_of, parse_keys, whole, wrap_table
+from dse_evaluators.workloads.workload_text import (
+    WorkloadFamily,
+    pairs_of,
+    parse_keys,
+    whole,
+    wrap_table,
+)
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, WorkloadFamily] = {
     **{name: wrap_table(table) for name, table in SMALL_NETWORKS.items()},
     **{name: wrap_table(table) for name, table in RESNETS.items()},
     "mobilenetv1": wrap_table(MOBILENET_V1),

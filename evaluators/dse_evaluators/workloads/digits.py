@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.datasets import load_digits
 
-from dse_evaluators.workloads.images import Examples, split_rows
+from dse_evaluators.workloads.images import ImageDataset, split_rows
 
 _SPLIT_SEED = 0
 _HELD_OUT_SHARE = 1 / 4
@@ -23,9 +23,9 @@ class Digits:
     is for judging only.
     """
 
-    train: Examples
-    calibration: Examples
-    held_out: Examples
+    train: ImageDataset
+    calibration: ImageDataset
+    held_out: ImageDataset
 
 
 def digits() -> Digits:
@@ -36,7 +36,7 @@ def digits() -> Digits:
         Repository, 1998 (its test part).
     """
     package = load_digits()
-    examples = Examples(
+    examples = ImageDataset(
         images=(package.images / _WHITE).astype(np.float32)[:, None],
         labels=package.target.astype(np.int64),
     )

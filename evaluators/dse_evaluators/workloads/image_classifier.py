@@ -13,13 +13,13 @@ from torch.nn import functional
 from dse.core.metric import Metric
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.images import Examples
+from dse_evaluators.workloads.images import ImageDataset
 from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, measure_classifier
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import (
-    Affine,
     Affines,
-    Stage,
+    LayerWeights,
+    NetworkStage,
     apply_layer,
     passed_on,
     stages,
@@ -44,8 +44,8 @@ class ImageClassifier:
     name: str
     layers: Sequence[Layer]
     affines: Affines
-    calibrating: Examples
-    judging: Mapping[Split, Examples]
+    calibrating: ImageDataset
+    judging: Mapping[Split, ImageDataset]
 
     parameters: Parameters = field(init=False)
     compressible: tuple[str, ...] = field(init=False)
@@ -91,9 +91,9 @@ class ImageClassifier:
         return measure_classifier(outputs, reference, self.judging[split].labels)
 
 
-def _affine(parameters: Parameters, name: str) -> Affine:
+def _affine(parameters: Parameters, name: str) -> LayerWeights:
     weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
-    return Affine(_tensor(weight), _tensor(bias))
+    return LayerWeights(_tensor(weight), _tensor(bias))
 
 
 def _tensor(array: Single) -> Tensor:
@@ -105,7 +105,7 @@ def _tensor(array: Single) -> Tensor:
     return torch.tensor(array.ravel()).view(array.shape)
 
 
-def _round_inputs(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
+def _round_inputs(signal: Tensor, signals: Signals, stage: NetworkStage) -> Tensor:
     """Round a layer's inputs to the numbers of the format."""
     if signals.activations is None:
         return signal
@@ -114,7 +114,7 @@ def _round_inputs(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
     return _tensor(signals.activations.quantize(signal.numpy(), _BY_IMAGE))
 
 
-def _samples(stage: Stage, affine: Affine, signal: Tensor) -> Single:
+def _samples(stage: NetworkStage, affine: LayerWeights, signal: Tensor) -> Single:
     """Return the layer's inputs, a row for each output position of some of the images."""
     if stage.dense:
         windows = signal.flatten(1)

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dse_evaluators.workloads.images import Examples
+from dse_evaluators.workloads.images import ImageDataset
 from dse_evaluators.workloads.layers import Layer
-from dse_evaluators.workloads.network import Affine, Affines, forward, shape, stages
+from dse_evaluators.workloads.network import Affines, LayerWeights, forward, shape, stages
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
@@ -33,7 +33,7 @@ class Training:
     seed: int = 0
 
 
-def load_or_train(name: str, layers: Layers, examples: Examples, training: Training) -> Affines:
+def load_or_train(name: str, layers: Layers, examples: ImageDataset, training: Training) -> Affines:
     """Return the network's weights, from the cache if they are there."""
     shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
     shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
@@ -43,12 +43,14 @@ def load_or_train(name: str, layers: Layers, examples: Examples, training: Train
         lambda: _arrays(layers, train(layers, examples, training)),
     )
     return tuple(
-        Affine(torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"]))
+        LayerWeights(
+            torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"])
+        )
         for x in layers
     )
 
 
-def train(layers: Layers, examples: Examples, training: Training) -> Affines:
+def train(layers: Layers, examples: ImageDataset, training: Training) -> Affines:
     """Weights learnt from scratch; the same examples give the same bits.
 
     Source:
@@ -80,7 +82,7 @@ def train(layers: Layers, examples: Examples, training: Training) -> Affines:
                 functional.cross_entropy(logits, labels[rows]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
-    return tuple(Affine(affine.weight.detach(), affine.bias.detach()) for affine in affines)
+    return tuple(LayerWeights(affine.weight.detach(), affine.bias.detach()) for affine in affines)
 
 
 def _start(layers: Layers, chance: torch.Generator) -> Affines:
@@ -89,7 +91,9 @@ def _start(layers: Layers, chance: torch.Generator) -> Affines:
     for layer in layers:
         weight = torch.randn(shape(layer), generator=chance)
         weight *= math.sqrt(2 / weight[0].numel())
-        affines.append(Affine(weight.requires_grad_(), torch.zeros(layer.filters).requires_grad_()))
+        affines.append(
+            LayerWeights(weight.requires_grad_(), torch.zeros(layer.filters).requires_grad_())
+        )
     return tuple(affines)
 
 
@@ -109,7 +113,7 @@ def _arrays(layers: Layers, affines: Affines) -> Arrays:
     return arrays
 
 
-def _name(name: str, layers: Layers, examples: Examples, training: Training) -> str:
+def _name(name: str, layers: Layers, examples: ImageDataset, training: Training) -> str:
     """Changes with all that the weights depend on: layers, training, images, torch."""
     recipe = hashlib.sha256(f"{tuple(layers)} {training} {torch.__version__}".encode())
     recipe.update(examples.images.tobytes())

@@ -12,15 +12,15 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examples:
+class ImageDataset:
     """Images with pixels in [0, 1], and the class that each shows."""
 
     images: NDArray[np.float32]  # (n, channels, height, width)
     labels: NDArray[np.int64]  # (n,)
 
-    def at(self, rows: Rows) -> Examples:
+    def at(self, rows: Rows) -> ImageDataset:
         """The examples of these rows."""
-        return Examples(images=self.images[rows], labels=self.labels[rows])
+        return ImageDataset(images=self.images[rows], labels=self.labels[rows])
 
 
 def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
@@ -44,7 +44,7 @@ def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) ->
     return tuple(np.sort(np.concatenate(part)) for part in parts)
 
 
-def halve_examples(examples: Examples) -> tuple[Examples, Examples]:
+def halve_examples(examples: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
     """Return every other example of each class, and those in between."""
     order = np.argsort(examples.labels, kind="stable")
     return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

@@ -14,7 +14,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.assets import asset_folder
 from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, measure_classifier
-from dse_evaluators.workloads.magika_files import Examples, Tokens, Window, examples
+from dse_evaluators.workloads.magika_files import FileDataset, Tokens, Window, examples
 from dse_evaluators.workloads.onnx_runtime import (
     Session,
     initializers,
@@ -77,7 +77,7 @@ class Magika:
         self.width = window.beginning + window.end
         self._examples = examples(window, config["target_labels_space"])
 
-    def examples(self, part: str) -> Examples:
+    def examples(self, part: str) -> FileDataset:
         """The files of ``search``, ``test`` or ``calibration``."""
         return self._examples[part]
 

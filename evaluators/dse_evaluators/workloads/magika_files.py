@@ -78,14 +78,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examples:
+class FileDataset:
     """Files as the network sees them, and the number of each one's type."""
 
     tokens: Tokens  # (n, beginning + end)
     labels: NDArray[np.int64]  # (n,)
 
 
-def examples(window: Window, labels: Sequence[str]) -> Mapping[str, Examples]:
+def examples(window: Window, labels: Sequence[str]) -> Mapping[str, FileDataset]:
     """The files of search, test and calibration: the same ones wherever the packages are.
 
     Of each type, two fifths are for search and for test; no two files look alike to the network.
@@ -99,7 +99,7 @@ def examples(window: Window, labels: Sequence[str]) -> Mapping[str, Examples]:
             part = _PATTERN[place % len(_PATTERN)]
             parts[part].append((tokens, labels.index(kind)))
     return {
-        name: Examples(
+        name: FileDataset(
             tokens=np.stack([tokens for tokens, _ in rows]),
             labels=np.array([label for _, label in rows], dtype=np.int64),
         )

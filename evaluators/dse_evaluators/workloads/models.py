@@ -18,7 +18,7 @@ from dse_evaluators.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class WorkloadModel:
     """Maker of a workload, and the properties that the workload will report."""
 
     maker: str  # module:function
@@ -31,18 +31,18 @@ class Model:
         return {name: METRICS[name] for name in self.quality}
 
 
-MODELS: Mapping[str, Model] = {
-    "digits-cnn": Model(
+MODELS: Mapping[str, WorkloadModel] = {
+    "digits-cnn": WorkloadModel(
         maker="dse_evaluators.workloads.digits_cnn:digits_cnn",
         quality=CLASSIFIER,
         layers=("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"),
     ),
-    "mnist-cnn": Model(
+    "mnist-cnn": WorkloadModel(
         maker="dse_evaluators.workloads.mnist_cnn:mnist_cnn",
         quality=CLASSIFIER,
         layers=("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"),
     ),
-    "shakespeare-lm": Model(
+    "shakespeare-lm": WorkloadModel(
         maker="dse_evaluators.workloads.character_lm:character_lm",
         quality=("bits_per_character", *CLASSIFIER),
         layers=(
@@ -55,7 +55,7 @@ MODELS: Mapping[str, Model] = {
             "head",
         ),
     ),
-    "minilm": Model(
+    "minilm": WorkloadModel(
         maker="dse_evaluators.workloads.minilm:minilm",
         quality=("spearman", "cosine"),
         layers=(
@@ -77,7 +77,7 @@ MODELS: Mapping[str, Model] = {
             ),
         ),
     ),
-    "movielens-dlrm": Model(
+    "movielens-dlrm": WorkloadModel(
         maker="dse_evaluators.workloads.movielens_dlrm:movielens_dlrm",
         quality=("auc", "loss", "divergence"),
         layers=(
@@ -93,7 +93,7 @@ MODELS: Mapping[str, Model] = {
             "top3.weight",
         ),
     ),
-    "magika": Model(
+    "magika": WorkloadModel(
         maker="dse_evaluators.workloads.magika:magika",
         quality=CLASSIFIER,
         layers=("embed.weight", "conv.weight", "dense.weight"),
@@ -101,7 +101,7 @@ MODELS: Mapping[str, Model] = {
 }
 
 
-def model_of(name: str) -> Model:
+def model_of(name: str) -> WorkloadModel:
     """Return the known properties of a model before it is made.
 
     Raises:

@@ -13,7 +13,7 @@ from dse_evaluators.workloads.layers import Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class NetworkStage:
     """A layer with what the table implies around it.
 
     ``pool`` is the side of the max-pooling after it; ``rectified`` is false for the last layer.
@@ -28,17 +28,17 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Affine:
+class LayerWeights:
     """The weights of one layer: (filters, channels, height, width), or (outputs, inputs)."""
 
     weight: Tensor
     bias: Tensor  # (filters,)
 
 
-Affines = tuple[Affine, ...]
+Affines = tuple[LayerWeights, ...]
 
 
-def stages(layers: Sequence[Layer]) -> tuple[Stage, ...]:
+def stages(layers: Sequence[Layer]) -> tuple[NetworkStage, ...]:
     """The layers as stages, with the padding and pooling that the table implies.
 
     Padding keeps an image's size; where the next input is smaller than the output, there is
@@ -47,7 +47,7 @@ def stages(layers: Sequence[Layer]) -> tuple[Stage, ...]:
     found = []
     for layer, after in zip(layers, [*layers[1:], None], strict=True):
         found.append(
-            Stage(
+            NetworkStage(
                 name=layer.name,
                 dense=is_dense(layer),
                 padding=(layer.filter_height - 1) // 2,
@@ -72,8 +72,8 @@ def shape(layer: Layer) -> tuple[int, ...]:
 
 
 def apply_layer(
-    stage: Stage,
-    affine: Affine,
+    stage: NetworkStage,
+    affine: LayerWeights,
     inputs: Tensor,  # (n, channels, height, width), or (n, inputs)
 ) -> Tensor:
     """Return the layer's outputs before rectifying and pooling."""
@@ -84,7 +84,7 @@ def apply_layer(
     )
 
 
-def passed_on(stage: Stage, outputs: Tensor) -> Tensor:
+def passed_on(stage: NetworkStage, outputs: Tensor) -> Tensor:
     """Return the outputs as the next layer receives them."""
     if stage.rectified:
         outputs = torch.relu(outputs)
@@ -92,8 +92,8 @@ def passed_on(stage: Stage, outputs: Tensor) -> Tensor:
 
 
 def forward(
-    network: Sequence[Stage],
-    affines: Sequence[Affine],
+    network: Sequence[NetworkStage],
+    affines: Sequence[LayerWeights],
     images: Tensor,  # (n, channels, height, width)
 ) -> Tensor:
     """The logits, (n, classes)."""

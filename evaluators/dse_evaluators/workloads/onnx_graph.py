@@ -20,7 +20,7 @@ _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class OnnxNode:
     """An operator with the names of its signals and its attributes that are whole numbers."""
 
     name: str
@@ -43,7 +43,7 @@ class Graph:
     floating-point numbers, with how many there are.
     """
 
-    nodes: Sequence[Node]
+    nodes: Sequence[OnnxNode]
     shapes: Mapping[str, Shape]
     made_of: Mapping[str, frozenset[str]]
     stored: Mapping[str, int]
@@ -127,14 +127,14 @@ def _forget_values(tensors: Any) -> None:
                 tensor.ClearField(part)
 
 
-def _node(onnx: Any, place: int, node: Any) -> Node:
+def _node(onnx: Any, place: int, node: Any) -> OnnxNode:
     values = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     wholes = {
         name: tuple(value) if isinstance(value, list) else (value,)
         for name, value in values.items()
         if isinstance(value, int) or (isinstance(value, list) and _are_whole(value))
     }
-    return Node(
+    return OnnxNode(
         name=node.name or f"{node.op_type}{place}",
         operator=node.op_type,
         domain=node.domain,
@@ -159,7 +159,7 @@ def _shapes(graph: Any) -> dict[str, Shape]:
     return shapes
 
 
-def _made_of(nodes: Sequence[Node], stored: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+def _made_of(nodes: Sequence[OnnxNode], stored: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     """Signals that are the same for every input."""
     made = {name: frozenset([name]) for name in stored}
     for node in nodes:

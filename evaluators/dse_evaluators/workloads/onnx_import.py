@@ -10,7 +10,7 @@ from pathlib import Path
 from dse.errors import SpecError
 from dse_evaluators.workloads.layer_table import LayerTable, Lookup
 from dse_evaluators.workloads.layers import Layer, product
-from dse_evaluators.workloads.onnx_graph import Graph, Node, Shape, graph_of
+from dse_evaluators.workloads.onnx_graph import Graph, OnnxNode, Shape, graph_of
 
 _RIGHT: Mapping[str, int] = {
     "Conv": 1,
@@ -58,7 +58,7 @@ def _table(path: Path, _changed: int, sizes: tuple[tuple[str, int], ...]) -> Lay
     graph = graph_of(path, dict(sizes))
     _check_operators(graph, path.name)
     layers: list[Layer] = []
-    picks: list[tuple[Node, frozenset[str]]] = []
+    picks: list[tuple[OnnxNode, frozenset[str]]] = []
     learnt: set[str] = set()
     for node in graph.nodes:
         if node.operator in _RIGHT and node.outputs[0] not in graph.made_of:
@@ -85,14 +85,14 @@ def _check_operators(graph: Graph, file: str) -> None:
         )
 
 
-def _operands(node: Node) -> tuple[str, ...]:
+def _operands(node: OnnxNode) -> tuple[str, ...]:
     """Both sides of the product; a recurrent cell has two right-hand sides."""
     right = _RIGHT[node.operator]
     more = (node.inputs[2],) if node.operator in ("GRU", "LSTM", "RNN") else ()
     return (node.inputs[0], node.inputs[right], *more)
 
 
-def _shape(graph: Graph, node: Node, signal: str) -> Shape:
+def _shape(graph: Graph, node: OnnxNode, signal: str) -> Shape:
     if signal not in graph.shapes:
         raise SpecError(
             f"the shape of {signal!r} at {node.name!r} cannot be told",
@@ -101,7 +101,7 @@ def _shape(graph: Graph, node: Node, signal: str) -> Shape:
     return graph.shapes[signal]
 
 
-def _shapes(graph: Graph, node: Node) -> tuple[Shape, Shape, Shape]:
+def _shapes(graph: Graph, node: OnnxNode) -> tuple[Shape, Shape, Shape]:
     """Of the left, the right and the result."""
     left, right, *_ = _operands(node)
     return (
@@ -111,7 +111,7 @@ def _shapes(graph: Graph, node: Node) -> tuple[Shape, Shape, Shape]:
     )
 
 
-def _convolution(graph: Graph, node: Node) -> list[Layer]:
+def _convolution(graph: Graph, node: OnnxNode) -> list[Layer]:
     (images, channels, *_), (filters, _, *window), (_, _, *after) = _shapes(graph, node)
     groups = node.number("group", 1)
     strides = node.attributes.get("strides", (1,) * len(window))
@@ -127,7 +127,7 @@ def _convolution(graph: Graph, node: Node) -> list[Layer]:
     return [_plain(node.name, seen, shape, (channels, filters), groups, stride)]
 
 
-def _build_transpose(graph: Graph, node: Node) -> list[Layer]:
+def _build_transpose(graph: Graph, node: OnnxNode) -> list[Layer]:
     """Return a transposed convolution as products of each pixel with all that it adds to."""
     (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
     groups = node.number("group", 1)
@@ -158,21 +158,21 @@ def _plain(  # a convolution is these six facts
     )
 
 
-def _gemm(graph: Graph, node: Node) -> list[Layer]:
+def _gemm(graph: Graph, node: OnnxNode) -> list[Layer]:
     left, right, _ = _shapes(graph, node)
     one = left[::-1] if node.number("transA", 0) else left
     other = right[::-1] if node.number("transB", 0) else right
     return _product(graph, node, one, other)
 
 
-def _matmul(graph: Graph, node: Node) -> list[Layer]:
+def _matmul(graph: Graph, node: OnnxNode) -> list[Layer]:
     left, right, _ = _shapes(graph, node)
     one = (1, *left) if len(left) == 1 else left
     other = (*right, 1) if len(right) == 1 else right
     return _product(graph, node, one, other)
 
 
-def _product(graph: Graph, node: Node, left: Shape, right: Shape) -> list[Layer]:
+def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[Layer]:
     """Copies are as many as there are right-hand sides; what shares one is rows of it.
 
     A learnt left-hand side is turned to the right, and both with it.
@@ -193,7 +193,7 @@ def _leading(shape: Shape, places: int) -> Shape:
     return (*(1,) * (places - len(lead)), *lead)
 
 
-def _recurrent(graph: Graph, node: Node) -> list[Layer]:
+def _recurrent(graph: Graph, node: OnnxNode) -> list[Layer]:
     """The product of all inputs, and that of what a cell keeps, each step a row."""
     (steps, batch, inputs), (ways, outputs, _), _ = _shapes(graph, node)
     kept = _shape(graph, node, node.inputs[2])[-1]
@@ -204,19 +204,19 @@ def _recurrent(graph: Graph, node: Node) -> list[Layer]:
     ]
 
 
-def _picks_rows(graph: Graph, node: Node) -> bool:
+def _picks_rows(graph: Graph, node: OnnxNode) -> bool:
     table = node.inputs[0]
     flat = len(graph.shapes.get(table, ())) == 2 and node.number("axis", 0) == 0
     return flat and table in graph.made_of and node.outputs[0] not in graph.made_of
 
 
-def _lookup(graph: Graph, node: Node, *, shared: bool) -> Lookup:
+def _lookup(graph: Graph, node: OnnxNode, *, shared: bool) -> Lookup:
     rows, width = _shape(graph, node, node.inputs[0])
     picked = prod(_shape(graph, node, node.inputs[1]))
     return Lookup(name=node.name, rows=rows, width=width, picked=picked, shared=shared)
 
 
-_READERS: Mapping[str, Callable[[Graph, Node], list[Layer]]] = {
+_READERS: Mapping[str, Callable[[Graph, OnnxNode], list[Layer]]] = {
     "Conv": _convolution,
     "ConvInteger": _convolution,
     "ConvTranspose": _build_transpose,

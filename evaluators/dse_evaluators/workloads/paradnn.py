@@ -14,22 +14,27 @@ from collections.abc import Mapping
 from dse_evaluators.workloads.layer_table import LayerTable, Lookup, add_biases, join_tables
 from dse_evaluators.workloads.layers import Layer, product, stack
 from dse_evaluators.workloads.residual import Residual, residual
-from dse_evaluators.workloads.workload_text import Family, Number, Told, Word
+from dse_evaluators.workloads.workload_text import (
+    NumberKey,
+    WordKey,
+    WorkloadFamily,
+    WorkloadOptions,
+)
 
 _GATES: Mapping[str, int] = {"lstm": 4, "rnn": 1, "gru": 3}
 _STAGES = 4
 _WIDEST = 2**20
-_BATCH = Number(least=1, most=2**16, default=1)
+_BATCH = NumberKey(least=1, most=2**16, default=1)
 
 
-def _dense(told: Told) -> LayerTable:
+def _dense(told: WorkloadOptions) -> LayerTable:
     """``input`` numbers, ``layers`` of ``nodes``, and ``output`` classes."""
     found = told.numbers
     widths = [found["input"], *[found["nodes"]] * found["layers"], found["output"]]
     return add_biases(*stack("fc", widths, found["batch"]))
 
 
-def _convolutional(told: Told) -> LayerTable:
+def _convolutional(told: WorkloadOptions) -> LayerTable:
     """Four stages of ``blocks`` each, the first with so many ``filters``."""
     found = told.numbers
     return residual(
@@ -44,7 +49,7 @@ def _convolutional(told: Told) -> LayerTable:
     )
 
 
-def _recurrent(told: Told) -> LayerTable:
+def _recurrent(told: WorkloadOptions) -> LayerTable:
     """``layers`` of cells on ``length`` words, each a vector of ``embed`` numbers.
 
     Every step tells a word. The steps of a layer are rows of one product, though each waits for the
@@ -67,35 +72,35 @@ def _recurrent(told: Told) -> LayerTable:
     )
 
 
-PARADNN: Mapping[str, Family] = {
-    "paradnn-fc": Family(
+PARADNN: Mapping[str, WorkloadFamily] = {
+    "paradnn-fc": WorkloadFamily(
         make=_dense,
         keys={
-            "layers": Number(least=1, most=1024, default=8),
-            "nodes": Number(least=1, most=_WIDEST, default=512),
-            "input": Number(least=1, most=_WIDEST, default=2000),
-            "output": Number(least=1, most=_WIDEST, default=200),
+            "layers": NumberKey(least=1, most=1024, default=8),
+            "nodes": NumberKey(least=1, most=_WIDEST, default=512),
+            "input": NumberKey(least=1, most=_WIDEST, default=2000),
+            "output": NumberKey(least=1, most=_WIDEST, default=200),
             "batch": _BATCH,
         },
     ),
-    "paradnn-cnn": Family(
+    "paradnn-cnn": WorkloadFamily(
         make=_convolutional,
         keys={
-            "block": Word(words=("residual", "bottleneck")),
-            "blocks": Number(least=1, most=64, default=2),
-            "filters": Number(least=1, most=4096, default=32),
-            "input": Number(least=8, most=4096, default=200),
-            "output": Number(least=1, most=_WIDEST, default=1000),
+            "block": WordKey(words=("residual", "bottleneck")),
+            "blocks": NumberKey(least=1, most=64, default=2),
+            "filters": NumberKey(least=1, most=4096, default=32),
+            "input": NumberKey(least=8, most=4096, default=200),
+            "output": NumberKey(least=1, most=_WIDEST, default=1000),
         },
     ),
-    "paradnn-rnn": Family(
+    "paradnn-rnn": WorkloadFamily(
         make=_recurrent,
         keys={
-            "cell": Word(words=tuple(_GATES)),
-            "layers": Number(least=1, most=1024, default=5),
-            "embed": Number(least=1, most=2**16, default=500),
-            "length": Number(least=1, most=_WIDEST, default=50),
-            "vocabulary": Number(least=1, most=_WIDEST, default=128),
+            "cell": WordKey(words=tuple(_GATES)),
+            "layers": NumberKey(least=1, most=1024, default=5),
+            "embed": NumberKey(least=1, most=2**16, default=500),
+            "length": NumberKey(least=1, most=_WIDEST, default=50),
+            "vocabulary": NumberKey(least=1, most=_WIDEST, default=128),
             "batch": _BATCH,
         },
     ),

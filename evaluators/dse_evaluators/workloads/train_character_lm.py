@@ -25,7 +25,7 @@ _QUIET = 0.3  # of what is added to the stream at first, relative to a part's in
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class CharacterLmTraining:
     """Training settings of the model."""
 
     steps: int = 2500
@@ -38,7 +38,7 @@ class Training:
     seed: int = 0
 
 
-def train_weights(training: Training) -> dict[str, Tensor]:
+def train_weights(training: CharacterLmTraining) -> dict[str, Tensor]:
     """Train weights from scratch on the training part.
 
     Source:
@@ -89,14 +89,16 @@ def draw_weights(chance: torch.Generator) -> dict[str, Tensor]:
     return tensors
 
 
-def share_of_rate(step: int, training: Training) -> float:
+def share_of_rate(step: int, training: CharacterLmTraining) -> float:
     """Up in a line, steady, and down in a line."""
     done = step / training.steps
     falling = (1 - done) / (1 - training.steady)
     return min(1.0, (step + 1) / training.rising, falling)
 
 
-def _optimizers(tensors: dict[str, Tensor], training: Training) -> Sequence[torch.optim.Optimizer]:
+def _optimizers(
+    tensors: dict[str, Tensor], training: CharacterLmTraining
+) -> Sequence[torch.optim.Optimizer]:
     hidden = [x for name, x in tensors.items() if x.ndim == 2 and name.startswith("blocks")]
     others = [x for name, x in tensors.items() if x.ndim == 1 or not name.startswith("blocks")]
     return (
@@ -119,7 +121,10 @@ def _loss(tensors: dict[str, Tensor], drawn: Tensor) -> Tensor:
 
 def main() -> None:
     """Trains, and writes the weights in half precision."""
-    arrays = {name: x.numpy().astype(np.float16) for name, x in train_weights(Training()).items()}
+    arrays = {
+        name: x.numpy().astype(np.float16)
+        for name, x in train_weights(CharacterLmTraining()).items()
+    }
     np.savez(CHECKPOINT, allow_pickle=False, **arrays)
 
 

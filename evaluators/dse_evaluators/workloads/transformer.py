@@ -10,7 +10,7 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class TokenBatch:
     """Tokens to process: ``fresh`` ones in each of ``batch`` texts.
 
     Each attends to the ``context`` of its text, the fresh tokens included. Prefill has as many
@@ -22,7 +22,7 @@ class Tokens:
     batch: int = 1
 
 
-def transformer(model: Transformer, tokens: Tokens) -> LayerTable:
+def transformer(model: Transformer, tokens: TokenBatch) -> LayerTable:
     """The table of a language model at work on ``tokens``.
 
     The head works on one token of each text: the last, or of a model that is not causal the first.
@@ -46,7 +46,7 @@ def transformer(model: Transformer, tokens: Tokens) -> LayerTable:
     )
 
 
-def blocks(model: Transformer, tokens: Tokens) -> list[Layer]:
+def blocks(model: Transformer, tokens: TokenBatch) -> list[Layer]:
     """The layers of all blocks.
 
     Queries, keys and values are one product, and so are both halves of a gated feed-forward part.
@@ -68,7 +68,9 @@ def blocks(model: Transformer, tokens: Tokens) -> list[Layer]:
     return layers
 
 
-def attention(name: str, heads: tuple[int, int], head: int, tokens: Tokens) -> tuple[Layer, Layer]:
+def attention(
+    name: str, heads: tuple[int, int], head: int, tokens: TokenBatch
+) -> tuple[Layer, Layer]:
     """The scores and the mixing of values: a product for each text and head of the keys.
 
     ``heads`` are those of the queries, and those of the keys; a ``head`` is so many numbers. The

@@ -7,17 +7,17 @@ from functools import partial
 
 from dse.errors import SpecError
 from dse_evaluators.workloads.layer_table import LayerTable
-from dse_evaluators.workloads.transformer import Tokens, transformer
+from dse_evaluators.workloads.transformer import TokenBatch, transformer
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
-from dse_evaluators.workloads.workload_text import Family, Number, Told
+from dse_evaluators.workloads.workload_text import NumberKey, WorkloadFamily, WorkloadOptions
 
 _LONGEST = 2**20
 _USUAL = 2048
 _USUAL_ENCODED = 128
-_BATCH = Number(least=1, most=2**16, default=1)
+_BATCH = NumberKey(least=1, most=2**16, default=1)
 
 
-def families() -> Mapping[str, Family]:
+def families() -> Mapping[str, WorkloadFamily]:
     """Every transformer by its name, with the keys that its text may have.
 
     ``prefill=t`` reads t tokens, ``decode=t`` writes the last of t, each in ``batch`` texts; the
@@ -29,30 +29,30 @@ def families() -> Mapping[str, Family]:
     return {model.name: _family(model) for model in dense}
 
 
-def _family(model: Transformer) -> Family:
+def _family(model: Transformer) -> WorkloadFamily:
     longest = model.positions or _LONGEST
-    phase = Number(least=1, most=longest)
+    phase = NumberKey(least=1, most=longest)
     if model.causal:
         keys = {"prefill": phase, "decode": phase, "batch": _BATCH}
-        return Family(make=partial(_causal, model, min(_USUAL, longest)), keys=keys)
-    length = Number(least=1, most=longest, default=_USUAL_ENCODED)
-    return Family(make=partial(_encoder, model), keys={"tokens": length, "batch": _BATCH})
+        return WorkloadFamily(make=partial(_causal, model, min(_USUAL, longest)), keys=keys)
+    length = NumberKey(least=1, most=longest, default=_USUAL_ENCODED)
+    return WorkloadFamily(make=partial(_encoder, model), keys={"tokens": length, "batch": _BATCH})
 
 
-def _causal(model: Transformer, usual: int, told: Told) -> LayerTable:
+def _causal(model: Transformer, usual: int, told: WorkloadOptions) -> LayerTable:
     found = told.numbers
     if "prefill" in found and "decode" in found:
         raise SpecError(
             f"the workload {told.text!r} is both prefill and decode", hint="leave one of them out"
         )
     if "decode" in found:
-        tokens = Tokens(fresh=1, context=found["decode"], batch=found["batch"])
+        tokens = TokenBatch(fresh=1, context=found["decode"], batch=found["batch"])
     else:
         length = found.get("prefill", usual)
-        tokens = Tokens(fresh=length, context=length, batch=found["batch"])
+        tokens = TokenBatch(fresh=length, context=length, batch=found["batch"])
     return transformer(model, tokens)
 
 
-def _encoder(model: Transformer, told: Told) -> LayerTable:
+def _encoder(model: Transformer, told: WorkloadOptions) -> LayerTable:
     length = told.numbers["tokens"]
-    return transformer(model, Tokens(fresh=length, context=length, batch=told.numbers["batch"]))
+    return transformer(model, TokenBatch(fresh=length, context=length, batch=told.numbers["batch"]))

@@ -12,8 +12,8 @@ from dataclasses import replace
 from dse.errors import SpecError
 from dse_evaluators.workloads.layer_table import LayerTable, add_biases, join_tables
 from dse_evaluators.workloads.layers import Layer, Prunes, convolution, product
-from dse_evaluators.workloads.transformer import Tokens, attention
-from dse_evaluators.workloads.workload_text import Family, Number, Told
+from dse_evaluators.workloads.transformer import TokenBatch, attention
+from dse_evaluators.workloads.workload_text import NumberKey, WorkloadFamily, WorkloadOptions
 
 _WIDTHS = (320, 640, 1280, 1280)
 """Channels of each level; all levels but the last attend, and are halved after."""
@@ -141,7 +141,7 @@ def _build_attention(name: str, side: int, width: int) -> LayerTable:
 
 
 def _attends(name: str, width: int, pixels: int, context: int) -> LayerTable:
-    tokens = Tokens(fresh=pixels, context=context)
+    tokens = TokenBatch(fresh=pixels, context=context)
     return join_tables(
         _bare(*attention(name, (_HEADS, _HEADS), width // _HEADS, tokens)),
         add_biases(product(f"{name}-project", pixels, width, width)),
@@ -158,7 +158,7 @@ def _bare(*layers: Layer) -> LayerTable:
     return LayerTable(layers=layers)
 
 
-def _build_unet(told: Told) -> LayerTable:
+def _build_unet(told: WorkloadOptions) -> LayerTable:
     side = told.numbers["latent"]
     if side % _HALVINGS:
         raise SpecError(
@@ -168,5 +168,7 @@ def _build_unet(told: Told) -> LayerTable:
     return unet(side)
 
 
-UNET = Family(make=_build_unet, keys={"latent": Number(least=_HALVINGS, most=512, default=64)})
+UNET = WorkloadFamily(
+    make=_build_unet, keys={"latent": NumberKey(least=_HALVINGS, most=512, default=64)}
+)
 """``sd-unet:latent=64``."""

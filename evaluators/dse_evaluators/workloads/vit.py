@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import convolution, dense
-from dse_evaluators.workloads.transformer import Tokens, blocks, others
+from dse_evaluators.workloads.transformer import TokenBatch, blocks, others
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _SIDE = 224 // 16
@@ -36,7 +36,7 @@ def _vit(model: Transformer) -> LayerTable:
     return LayerTable(
         layers=(
             convolution("patches", _SIDE, 16, 3, model.hidden, stride=16),
-            *blocks(model, Tokens(fresh=_TOKENS, context=_TOKENS)),
+            *blocks(model, TokenBatch(fresh=_TOKENS, context=_TOKENS)),
             dense("head", model.hidden, _CLASSES, first=True, last=True),
         ),
         # the biases of the patches, the token of the class, the biases of the head

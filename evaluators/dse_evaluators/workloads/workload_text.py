@@ -13,7 +13,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class NumberKey:
     """A key whose value is a whole number within these ends; without a default it may be absent."""
 
     least: int
@@ -22,14 +22,14 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class WordKey:
     """A key whose value is one of some words; the first of them is the default."""
 
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class WorkloadOptions:
     """The values of a family's keys, defaults filled in."""
 
     numbers: Mapping[str, int]
@@ -38,19 +38,19 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class WorkloadFamily:
     """Maker of a table from a text of these keys."""
 
-    make: Callable[[Told], LayerTable]
-    keys: Mapping[str, Number | Word]
+    make: Callable[[WorkloadOptions], LayerTable]
+    keys: Mapping[str, NumberKey | WordKey]
 
 
-def wrap_table(table: LayerTable) -> Family:
+def wrap_table(table: LayerTable) -> WorkloadFamily:
     """Return a family of one, without keys."""
-    return Family(make=lambda _: table, keys={})
+    return WorkloadFamily(make=lambda _: table, keys={})
 
 
-def parse_keys(text: str, keys: Mapping[str, Number | Word]) -> Told:
+def parse_keys(text: str, keys: Mapping[str, NumberKey | WordKey]) -> WorkloadOptions:
     """Return the values of ``name:key=value,...``.
 
     Raises:
@@ -64,15 +64,15 @@ def parse_keys(text: str, keys: Mapping[str, Number | Word]) -> Told:
     numbers = {
         key: _number(text, key, pairs[key], kind) if key in pairs else kind.default
         for key, kind in keys.items()
-        if isinstance(kind, Number)
+        if isinstance(kind, NumberKey)
     }
     words = {
         key: _word(text, key, pairs[key], kind) if key in pairs else kind.words[0]
         for key, kind in keys.items()
-        if isinstance(kind, Word)
+        if isinstance(kind, WordKey)
     }
     present = {key: value for key, value in numbers.items() if value is not None}
-    return Told(numbers=present, words=words, text=text)
+    return WorkloadOptions(numbers=present, words=words, text=text)
 
 
 def pairs_of(text: str, items: Iterable[str]) -> dict[str, str]:
@@ -107,11 +107,11 @@ def whole(text: str, key: str, written: str, ends: tuple[int, int]) -> int:
     return int(written)
 
 
-def _number(text: str, key: str, written: str, kind: Number) -> int:
+def _number(text: str, key: str, written: str, kind: NumberKey) -> int:
     return whole(text, key, written, (kind.least, kind.most))
 
 
-def _word(text: str, key: str, written: str, kind: Word) -> str:
+def _word(text: str, key: str, written: str, kind: WordKey) -> str:
     if written not in kind.words:
         raise SpecError(
             f"in the workload {text!r}, {key} is {written!r}", hint=nearest(written, kind.words)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, Arrays, run
-from dse_evaluators.accelerators.training.training_products import Products
+from dse_evaluators.accelerators.training.training_products import TrainingProducts
 
 SIDE = 8
 sizes = st.integers(1, 40)
@@ -20,7 +20,7 @@ policies = st.sampled_from(sorted(SUMS))
 
 def products(m, n, k, *, sums=False):
     column = np.ones((1, 1))
-    return Products(
+    return TrainingProducts(
         m=m * column,
         n=n * column,
         k=k * column,

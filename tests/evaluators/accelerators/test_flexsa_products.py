@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.errors import SpecError
 from dse_evaluators.accelerators.training.chains import CHAINS, chain_of
 from dse_evaluators.accelerators.training.channel_tables import ChannelTables
-from dse_evaluators.accelerators.training.training_products import Training, sum_rows
+from dse_evaluators.accelerators.training.training_products import ConvolutionTraining, sum_rows
 
 RESNET = [conv for block in CHAINS["resnet50"] for conv in block.all_convs]
 TABLES = ChannelTables(RESNET)
@@ -24,7 +24,7 @@ def products_of(network, samples):
     """The products of an unpruned step."""
     convs = convs_of(network)
     channels = ChannelTables(convs).channels(np.ones(1), np.zeros(1))
-    return Training(convs).products(channels, np.array([samples]))
+    return ConvolutionTraining(convs).products(channels, np.array([samples]))
 
 
 # ResNet-50: 4.087 GMAC is what the cost script of PruneTrain's repository prints; torchvision's

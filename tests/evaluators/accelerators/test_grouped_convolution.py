@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Grouping
+from dse_evaluators.accelerators.grouped.grouped_convolution import (
+    GroupConvolutionNetwork,
+    Grouping,
+)
 from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import convolution
 
-MOBILENET = GroupedNetwork(layers_of("mobilenetv1"))
+MOBILENET = GroupConvolutionNetwork(layers_of("mobilenetv1"))
 
 
 def grouping(group, width=1.0, *, by_count=False):
@@ -43,7 +46,7 @@ def test_depthwise_groups_and_a_width_give_the_printed_mobilenets(width, macs, w
 def test_one_group_for_all_channels_is_an_ordinary_convolution():
     layer = convolution("depthwise", 14, 3, 512, 512, groups=512)
     dense = convolution("dense", 14, 3, 512, 512)
-    shapes = GroupedNetwork((layer, layer)).shapes(grouping(1, by_count=True))
+    shapes = GroupConvolutionNetwork((layer, layer)).shapes(grouping(1, by_count=True))
     assert shapes.macs[0] == dense.macs
 
 
@@ -51,7 +54,7 @@ def test_one_group_for_all_channels_is_an_ordinary_convolution():
 @pytest.mark.parametrize("side", [7, 14, 56])
 def test_a_word_of_a_grouped_layer_is_multiplied_as_often_as_its_formula_says(size, side):
     layer = convolution("depthwise", side, 3, 512, 512, groups=512)
-    shapes = GroupedNetwork((layer, layer)).shapes(grouping(size))
+    shapes = GroupConvolutionNetwork((layer, layer)).shapes(grouping(size))
     words = shapes.input_words + shapes.output_words + shapes.weights
     assert shapes.macs[0] / words[0] == pytest.approx(9 * size / (2 + 9 * size / side**2))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import convolution, product
 
@@ -30,13 +30,13 @@ def test_resnet18_takes_the_published_number_of_multiply_accumulates():
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_equal_layers_are_counted_and_none_is_lost(workload):
-    network = Network(WORKLOADS[workload])
+    network = UniqueLayers(WORKLOADS[workload])
     macs = sum(layer.macs for layer in WORKLOADS[workload])
     assert network.total(network.products(ONE, ONE).macs).item() == macs
 
 
 def test_pruning_narrows_each_layer_and_what_follows_it():
-    network = Network(WORKLOADS["digits-cnn"])
+    network = UniqueLayers(WORKLOADS["digits-cnn"])
     product = network.products(np.array([0.3]), ONE)
     # of 32, 64, 64, 128 and 10 filters stay 10, 19, 19, 38 and, as the last are classes, 10;
     # the first dense layer loses four inputs for each channel
@@ -45,12 +45,12 @@ def test_pruning_narrows_each_layer_and_what_follows_it():
 
 
 def test_at_least_one_filter_stays():
-    product = Network(WORKLOADS["digits-cnn"]).products(np.array([0.001]), ONE)
+    product = UniqueLayers(WORKLOADS["digits-cnn"]).products(np.array([0.001]), ONE)
     assert product.n.ravel().tolist() == [1, 1, 1, 1, 10]
 
 
 def test_a_batch_multiplies_pixels_and_not_weights():
-    network = Network(WORKLOADS["digits-cnn"])
+    network = UniqueLayers(WORKLOADS["digits-cnn"])
     one, four = network.products(ONE, ONE), network.products(ONE, 4 * ONE)
     assert (four.m == 4 * one.m).all()
     assert (four.k == one.k).all()
@@ -58,7 +58,7 @@ def test_a_batch_multiplies_pixels_and_not_weights():
 
 def test_pruning_a_depthwise_layer_leaves_out_whole_channels():
     # 64 channels, each with a filter of its own: of 64 products 19 stay, each as it was
-    network = Network([convolution("depthwise", 4, 3, 64, 64, groups=64)])
+    network = UniqueLayers([convolution("depthwise", 4, 3, 64, 64, groups=64)])
     left = network.products(np.array([0.3]), ONE)
     assert left.copies.item() == 19
     assert (left.m.item(), left.k.item(), left.n.item()) == (16, 9, 1)
@@ -67,13 +67,13 @@ def test_pruning_a_depthwise_layer_leaves_out_whole_channels():
 
 def test_pruning_another_grouped_layer_narrows_each_group():
     # 4 groups of 16 channels and 32 filters: round(.3 * 16) = 5 and round(.3 * 32) = 10 stay
-    network = Network([convolution("grouped", 4, 3, 64, 128, groups=4)])
+    network = UniqueLayers([convolution("grouped", 4, 3, 64, 128, groups=4)])
     left = network.products(np.array([0.3]), ONE)
     assert left.copies.item() == 4
     assert (left.k.item(), left.n.item()) == (9 * 5, 10)
 
 
 def test_a_batch_multiplies_products_of_two_activations():
-    scores = Network([product("scores", 8, 64, 8, copies=12, weighted=False)])
+    scores = UniqueLayers([product("scores", 8, 64, 8, copies=12, weighted=False)])
     one, four = scores.products(ONE, ONE), scores.products(ONE, 4 * ONE)
     assert (four.m.item(), four.copies.item()) == (one.m.item(), 4 * one.copies.item())

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.devices.roofline import Constants, Work, times
+from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants, times
 
-PLAIN = Constants(compute_share=1.0, memory_share=1.0, exponent=2.0, launch_s=0.0)
+PLAIN = RooflineConstants(compute_share=1.0, memory_share=1.0, exponent=2.0, launch_s=0.0)
 
 
 def product(m=512.0, n=512.0, k=512.0):
-    return Work(
+    return KernelWork(
         flops=np.array([2 * m * n * k]),
         moved_bytes=np.array([2 * (m * k + k * n + m * n)]),
         chain=np.array([k]),
@@ -31,7 +31,7 @@ def seconds(work, constants, flops_per_s=1e14, bytes_per_s=1e12):
 sides = st.floats(1, 1e5)
 works = st.builds(product, sides, sides, sides)
 constants = st.builds(
-    Constants,
+    RooflineConstants,
     compute_share=st.floats(0.1, 1),
     memory_share=st.floats(0.1, 1),
     exponent=st.floats(1, 10),
@@ -88,7 +88,7 @@ def test_a_sharp_roofline_is_the_higher_roof():
 
 
 def test_work_of_nothing_takes_the_launch():
-    nothing = Work(
+    nothing = KernelWork(
         flops=np.zeros(1), moved_bytes=np.zeros(1), chain=np.zeros(1), converted=np.zeros(1)
     )
     assert seconds(nothing, replace(PLAIN, launch_s=3e-6)) == 3e-6

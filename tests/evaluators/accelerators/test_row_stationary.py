@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Grouping
+from dse_evaluators.accelerators.grouped.grouped_convolution import (
+    GroupConvolutionNetwork,
+    Grouping,
+)
 from dse_evaluators.accelerators.grouped.row_stationary import RowStationary
-from dse_evaluators.accelerators.grouped.row_stationary_array import Array, cycles, spatial_share
+from dse_evaluators.accelerators.grouped.row_stationary_array import (
+    RowStationaryArray,
+    cycles,
+    spatial_share,
+)
 from dse_evaluators.workloads.layers import convolution
 
 MODEL = RowStationary()
@@ -41,10 +48,10 @@ def metrics(rows):
 def layer_and_array(side: int, *, feed: float = 1e9):
     """A depthwise layer of 64 channels, and Eyeriss's array of 12 x 14."""
     layer = convolution("depthwise", side, 3, 64, 64, groups=64)
-    shapes = GroupedNetwork((layer, layer)).shapes(
+    shapes = GroupConvolutionNetwork((layer, layer)).shapes(
         Grouping(group=np.ones(1), by_count=np.array([False]), width=np.ones(1))
     )
-    array = Array(rows=np.array([12.0]), cols=np.array([14.0]), feed=np.array([feed]))
+    array = RowStationaryArray(rows=np.array([12.0]), cols=np.array([14.0]), feed=np.array([feed]))
     return shapes, array
 
 

@@ -12,7 +12,7 @@ from dse.errors import EvaluationError, SpecError
 from dse.registry import make
 from dse_evaluators.accelerators.systolic import full
 from dse_evaluators.accelerators.systolic.knobs import KNOBS, settings
-from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.layers import dense
 
@@ -86,7 +86,7 @@ def test_a_dense_layer_takes_what_the_equations_give_by_hand():
     knobs = settings(
         Batch.of([{"rows": 8, "cols": 8}]), {"clock": 1e9, "dram_bandwidth": 1e9, "dataflow": "ws"}
     )
-    got = full.totals("ws", Network([dense("fc", 16, 8)]), knobs)
+    got = full.totals("ws", UniqueLayers([dense("fc", 16, 8)]), knobs)
     assert got.dram_bytes.item() == 152
     assert got.cycles.item() == 45 + (152 - 45) + 72
     assert got.stall_cycles.item() == (152 - 45) + 72
@@ -100,7 +100,7 @@ def test_a_dense_layer_takes_what_the_equations_give_by_hand():
 def test_a_resident_network_fetches_no_weights_once_it_fits():
     design = {"rows": 8, "cols": 8}
     options = {"clock": 1e9, "dram_bandwidth": 1e9, "dataflow": "ws", "resident": True}
-    network = Network([dense("fc", 16, 8)])
+    network = UniqueLayers([dense("fc", 16, 8)])
     fits = full.totals("ws", network, settings(Batch.of([design]), {**options, "filter_sram": 128}))
     large = full.totals(
         "ws", network, settings(Batch.of([design]), {**options, "filter_sram": 127})
@@ -126,7 +126,7 @@ def test_an_option_may_carry_its_unit():
 
 def test_partial_sums_that_do_not_fit_go_to_dram_and_come_back():
     # 8 outputs of four bytes need 32 bytes of the half: 64 do, 63 do not
-    network = Network([dense("fc", 16, 8)])
+    network = UniqueLayers([dense("fc", 16, 8)])
     sizes = Batch.of([{"rows": 8, "cols": 8, "ofmap_sram": size} for size in (64.0, 63.0)])
     got = full.totals("ws", network, settings(sizes, {"dataflow": "ws"}))
     assert got.dram_bytes.tolist() == [152, 152 + 2 * 8 * 4]
@@ -134,7 +134,7 @@ def test_partial_sums_that_do_not_fit_go_to_dram_and_come_back():
 
 def test_zeros_leave_the_weights_compressed_only_where_that_is_smaller():
     # 128 weights of 8 bits: whole at 0.1 zeros (7.2 + 1 bits), 4 + 1 bits at a half
-    network = Network([dense("fc", 16, 8)])
+    network = UniqueLayers([dense("fc", 16, 8)])
     batch = Batch.of([{"rows": 8, "cols": 8, "sparsity": share} for share in (0.0, 0.1, 0.5)])
     assert full.totals("ws", network, settings(batch, {})).weight_bytes.tolist() == [128, 128, 80]
 

@@ -8,7 +8,7 @@ from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic import full
 from dse_evaluators.accelerators.systolic.cost import Technology, charges
 from dse_evaluators.accelerators.systolic.knobs import settings
-from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.waiting import bottleneck, waits
 from dse_evaluators.workloads.layers import Layer, convolution, dense, product
 
@@ -19,7 +19,9 @@ DEPTHWISE = convolution("depthwise", 2, 3, 4, 4, groups=4)
 def laid(layer: Layer, flow: str = "ws", **knobs):
     """What the layer asks on 8 x 8 at a byte a cycle, but for these knobs."""
     design = {"rows": 8, "cols": 8, "clock": 1e9, "dram_bandwidth": 1e9} | knobs
-    return full.totals(flow, Network([layer]), settings(Batch.of([design]), {"dataflow": flow}))
+    return full.totals(
+        flow, UniqueLayers([layer]), settings(Batch.of([design]), {"dataflow": flow})
+    )
 
 
 def unhindered(got) -> float:
@@ -210,7 +212,7 @@ def test_the_vector_unit_works_on_what_comes_out_or_afterwards(knobs, cycles):
 def test_the_bottleneck_is_what_the_layers_take_as_long_as(knobs, word):
     design = {"rows": 8, "cols": 8, "clock": 1e9} | knobs
     told = settings(Batch.of([design]), {"dataflow": "ws"})
-    network = Network([product("fc", 100, 16, 8)])
+    network = UniqueLayers([product("fc", 100, 16, 8)])
     layers, unhindered_totals = full.work("ws", network, told)
     waiting = waits(network, layers, told)
     cycles = unhindered_totals.cycles + waiting.stall_cycles
@@ -221,6 +223,6 @@ def test_two_cores_have_twice_the_area_of_one():
     technology = Technology(node_nm=45, dram_j_per_byte=0, leakage_w_per_mm2=0)
     designs = Batch.of([{"rows": 8, "cols": 8, "cores": cores} for cores in (1, 2)])
     knobs = settings(designs, {"dataflow": "ws"})
-    got = full.totals("ws", Network([dense("fc", 16, 8)]), knobs)
+    got = full.totals("ws", UniqueLayers([dense("fc", 16, 8)]), knobs)
     area = charges(got, knobs, technology, weighted=True).area_mm2
     assert area[1] == 2 * area[0]

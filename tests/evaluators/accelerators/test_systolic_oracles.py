@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic import full
 from dse_evaluators.accelerators.systolic.compressed import N_M_CODES, PATTERNS, kept_elements
 from dse_evaluators.accelerators.systolic.knobs import settings
-from dse_evaluators.accelerators.systolic.products import ONE, Network
+from dse_evaluators.accelerators.systolic.products import ONE, UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import FLOWS
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer, product
@@ -33,7 +33,9 @@ arrays = st.fixed_dictionaries(
 
 def totals(layer: Layer, flow: str, design):
     """The layer on one design."""
-    return full.totals(flow, Network([layer]), settings(Batch.of([design]), {"dataflow": flow}))
+    return full.totals(
+        flow, UniqueLayers([layer]), settings(Batch.of([design]), {"dataflow": flow})
+    )
 
 
 def traffic(got) -> float:
@@ -110,7 +112,7 @@ def test_a_pattern_keeps_its_first_places_of_each_block(elements, n_m):
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("workload", ["digits-cnn", "resnet18", "mobilenetv2", "bert-base"])
 def test_unlimited_buffers_send_each_word_once(workload, flow):
-    network = Network(WORKLOADS[workload])
+    network = UniqueLayers(WORKLOADS[workload])
     each = network.products(ONE, ONE)
     large = dict.fromkeys(("ifmap_sram", "filter_sram", "ofmap_sram"), 1e15)
     got = full.totals(

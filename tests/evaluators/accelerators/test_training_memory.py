@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
-from dse_evaluators.accelerators.lifetimes.data_lifetimes import Training, refreshes
+from dse_evaluators.accelerators.lifetimes.data_lifetimes import ReversibleTraining, refreshes
 from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, retention_s
 from dse_evaluators.accelerators.lifetimes.training_memory import TrainingMemory
 
@@ -42,9 +42,11 @@ def metrics(rows):
     return got.columns
 
 
-def training(reversible: float) -> Training:
+def training(reversible: float) -> ReversibleTraining:
     """Twelve blocks, each of which takes 40 us forward."""
-    return Training(blocks=12, reversible=np.array([reversible]), forward_s=np.array([40e-6]))
+    return ReversibleTraining(
+        blocks=12, reversible=np.array([reversible]), forward_s=np.array([40e-6])
+    )
 
 
 def test_an_ordinary_activation_waits_for_all_later_blocks_and_a_reversible_one_for_its_own():

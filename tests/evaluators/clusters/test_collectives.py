@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.errors import SpecError
 from dse_evaluators.clusters.collectives import (
     COLLECTIVES,
-    Constants,
+    CollectiveConstants,
     calibrations,
     compute_link_share,
     constants_of,
@@ -61,7 +61,7 @@ def test_a_faster_link_is_never_slower(collective, size, ranks, rate, pipelining
             collective,
             np.array([size]),
             ranks,
-            Constants(latency_s=1e-5, bytes_per_s=rate * more, pipelining=pipelining),
+            CollectiveConstants(latency_s=1e-5, bytes_per_s=rate * more, pipelining=pipelining),
         )
         for more in (1.0, 2.0)
     )
@@ -70,7 +70,7 @@ def test_a_faster_link_is_never_slower(collective, size, ranks, rate, pipelining
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_one_rank_has_nothing_to_say(collective):
-    alone = Constants(latency_s=1e-5, bytes_per_s=1e9, pipelining=0.0)
+    alone = CollectiveConstants(latency_s=1e-5, bytes_per_s=1e9, pipelining=0.0)
     assert seconds(collective, np.array([1e6]), 1, alone) == 0
 
 

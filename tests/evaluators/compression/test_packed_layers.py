@@ -11,7 +11,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.compression.knobs import GRANULARITIES
 from dse_evaluators.compression.packing import pack_layer, unpack_layer
 from dse_evaluators.compression.quantize import quantise_weights
-from dse_evaluators.compression.size import Layout, Shape, size_bytes
+from dse_evaluators.compression.size import Shape, SparsityEncoding, size_bytes
 from dse_evaluators.formats.words import FORMATS
 
 
@@ -45,13 +45,14 @@ def test_a_layer_comes_back_from_exactly_the_bytes_that_were_counted(
 
 
 @pytest.mark.parametrize(
-    ("zeros", "layout"), [(0.0, Layout.DENSE), (0.5, Layout.BITMAP), (0.97, Layout.ROWS)]
+    ("zeros", "layout"),
+    [(0.0, SparsityEncoding.DENSE), (0.5, SparsityEncoding.BITMAP), (0.97, SparsityEncoding.ROWS)],
 )
 def test_the_smallest_layout_is_taken(zeros, layout):
     layer = tensor(0, (64, 576), zeros)
     shape = Shape.of(layer)
     assert shape.layout is layout
-    assert shape.weight_bytes(layout) == min(shape.weight_bytes(each) for each in Layout)
+    assert shape.weight_bytes(layout) == min(shape.weight_bytes(each) for each in SparsityEncoding)
 
 
 def test_a_dense_int4_layer_is_as_large_as_by_hand():

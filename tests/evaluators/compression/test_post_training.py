@@ -20,7 +20,7 @@ from dse_evaluators.compression.post_training import MODELS, PostTraining
 from dse_evaluators.compression.reference import MAKERS, reference
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.workloads.layers import DIGITS_CNN
-from dse_evaluators.workloads.network import Affine, forward
+from dse_evaluators.workloads.network import LayerWeights, forward
 from dse_evaluators.workloads.torch_scope import deterministic
 
 MIXED = {
@@ -136,7 +136,7 @@ def test_the_network_that_was_written_to_so_many_bytes_says_the_same_when_read(d
             for tensor, affine in zip(small.stored, small.affines, strict=True)
         ]
         back = [unpack_layer(data) for data in files]
-        affines = [Affine(torch.tensor(t.values), torch.tensor(bias)) for t, bias in back]
+        affines = [LayerWeights(torch.tensor(t.values), torch.tensor(bias)) for t, bias in back]
         again = forward(small.network, affines, whole.images)
         assert torch.equal(again, small.logits(whole.images))
     assert small.size_bytes == sum(len(data) for data in files)

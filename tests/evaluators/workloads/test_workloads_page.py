@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dse_evaluators.workloads.catalogue import FAMILIES, table_of
-from dse_evaluators.workloads.workload_text import Word
+from dse_evaluators.workloads.workload_text import WordKey
 
 PAGE = (Path(__file__).parents[3] / "docs" / "workloads.md").read_text()
 COUNTED = re.findall(r"^\| `(\S+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|", PAGE, re.MULTILINE)
@@ -38,7 +38,7 @@ def test_every_name_has_a_line():
 )
 def test_the_page_has_the_keys_and_defaults_of_a_family(name):
     defaults = {
-        key: "/".join(kind.words) if isinstance(kind, Word) else str(kind.default)
+        key: "/".join(kind.words) if isinstance(kind, WordKey) else str(kind.default)
         for key, kind in FAMILIES[name].keys.items()
     }
     assert KEYS[name] == defaults

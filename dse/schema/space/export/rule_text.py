@@ -45,7 +45,7 @@ from dse.units import dimensions, units
 _SAID = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
 
 
-class Formulas:
+class RuleWriter:
     """Writes the rules of a space; ``tables`` grows with the data that the texts read."""
 
     def __init__(self, space: Space) -> None:

@@ -21,7 +21,7 @@ from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse.schema.space.declared_parameters import domain_of, list_of, shared_domain
-from dse.schema.space.export.rule_text import Formulas
+from dse.schema.space.export.rule_text import RuleWriter
 from dse.schema.space.parameters.domains import Amount
 from dse.schema.space.parameters.number_text import spell_number
 from dse.schema.space.tables.cells import cell
@@ -57,7 +57,7 @@ def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]
     Raises:
         SpecError: a rule has no text.
     """
-    formulas = Formulas(space)
+    formulas = RuleWriter(space)
     parameters = dict(_parameters(space, formulas))
     rules = list(_rules(space))
     plain = [rule for rule in rules if not isinstance(rule.node, Listed)]
@@ -77,7 +77,7 @@ def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]
 # -- parameters ---------------------------------------------------------------------------------
 
 
-def _parameters(space: Space, formulas: Formulas) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parameters(space: Space, formulas: RuleWriter) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each parameter's file entry; a list's entry is in the place of its first member."""
     owner = {m.name: one for one in space.lists.values() for m in one.members}
     done = set[str]()
@@ -98,7 +98,7 @@ def _check_name(name: str) -> None:
         raise SpecError(f"{name!r} is no name that a space file can have", hint=NAME_HINT)
 
 
-def _when(rule: Expression | None, formulas: Formulas) -> dict[str, str]:
+def _when(rule: Expression | None, formulas: RuleWriter) -> dict[str, str]:
     return {} if rule is None else {"when": formulas.text(rule)}
 
 

@@ -9,7 +9,7 @@ from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
 from dse.schema.space.file import Stated
 from dse.schema.space.parameters.domains import amount
-from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.source import shown
 from dse.units import units
 
@@ -19,7 +19,7 @@ def bound(
     given: Mapping[str, Stated[Scalar]],
     *,
     named_at: str,
-    mistakes: Mistakes,
+    mistakes: ErrorCollector,
 ) -> dict[str, Node]:
     """The literal that each argument stands for.
 

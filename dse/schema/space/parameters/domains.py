@@ -33,7 +33,7 @@ class Amount:
     unit: str
 
 
-class Reader(Protocol):
+class DomainReader(Protocol):
     """Interpreter of a file's terms in the place where they stand."""
 
     def amount(self, text: Quantity, unit: str = "") -> Amount:
@@ -49,7 +49,7 @@ class Reader(Protocol):
         ...
 
 
-def parameter_of(name: str, spec: DomainSpec, reader: Reader) -> Parameter:
+def parameter_of(name: str, spec: DomainSpec, reader: DomainReader) -> Parameter:
     """The parameter that the file describes.
 
     Raises:
@@ -150,7 +150,7 @@ def _no_number(text: str) -> SpecError:
 
 
 def amounts(
-    texts: Sequence[Quantity], unit: str = "", reader: Reader | None = None
+    texts: Sequence[Quantity], unit: str = "", reader: DomainReader | None = None
 ) -> tuple[list[Number], str]:
     """Numbers from YAML that share one unit.
 
@@ -195,7 +195,7 @@ def plain(value: Number) -> Number:
 
 
 def _parse_listing(
-    stated: list[Quantity] | str, unit: str, reader: Reader
+    stated: list[Quantity] | str, unit: str, reader: DomainReader
 ) -> tuple[Sequence[Number], str]:
     if isinstance(stated, str):
         return reader.generated(stated, unit)
@@ -224,7 +224,9 @@ def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
     return Choice(name=name, values=tuple(values), unit=unit)
 
 
-def _bounds(stated: Sequence[Quantity], unit: str, reader: Reader) -> tuple[Number, Number, str]:
+def _bounds(
+    stated: Sequence[Quantity], unit: str, reader: DomainReader
+) -> tuple[Number, Number, str]:
     (low, high), told = amounts(stated, unit, reader)
     if low > high:
         problem = f"the range goes backwards: {stated[0]} .. {stated[1]}"
@@ -232,7 +234,9 @@ def _bounds(stated: Sequence[Quantity], unit: str, reader: Reader) -> tuple[Numb
     return low, high, told
 
 
-def _real(name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader: Reader) -> Real:
+def _real(
+    name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader: DomainReader
+) -> Real:
     low, high, told = _bounds(stated, unit, reader)
     if scale == "log" and low <= 0:
         raise SpecError(f"a log scale needs bounds above zero, this starts at {stated[0]}")
@@ -241,7 +245,7 @@ def _real(name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader
     return Real(name=name, low=float(low), high=float(high), unit=told, scale=scale)
 
 
-def _integer(name: str, spec: DomainSpec, reader: Reader) -> Integer:
+def _integer(name: str, spec: DomainSpec, reader: DomainReader) -> Integer:
     assert spec.integer is not None
     low, high, unit = _bounds(spec.integer, spec.unit or "", reader)
     check_exact_values(value for value in spec.integer if not isinstance(value, str))
@@ -260,7 +264,7 @@ def _integer(name: str, spec: DomainSpec, reader: Reader) -> Integer:
     return Integer(name=name, low=least, high=top, step=step, unit=unit, scale=scale)
 
 
-def _step(stated: Quantity | None, unit: str, reader: Reader) -> int:
+def _step(stated: Quantity | None, unit: str, reader: DomainReader) -> int:
     if stated is None:
         return 1
     found = reader.amount(stated, unit)

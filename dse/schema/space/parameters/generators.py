@@ -10,7 +10,14 @@ import numpy as np
 
 from dse.errors import SpecError, nearest
 from dse.schema.models import Quantity
-from dse.schema.space.parameters.domains import MAX_VALUES, Number, Reader, amounts, literal, plain
+from dse.schema.space.parameters.domains import (
+    MAX_VALUES,
+    DomainReader,
+    Number,
+    amounts,
+    literal,
+    plain,
+)
 from dse.schema.space.rules.exactness import check_exact_values
 
 _CALL = re.compile(r"^\s*([a-z]\w*)\s*\((.*)\)\s*$", re.DOTALL)
@@ -22,7 +29,7 @@ _MAX_DIVISIONS = 50_000_000
 def generate_numbers(
     text: str,
     unit: str,
-    reader: Reader,
+    reader: DomainReader,
     values: Callable[[str], tuple[Sequence[Number], str]],
 ) -> tuple[Sequence[Number], str]:
     """Return the numbers that the text generates, and their coherent unit.
@@ -76,7 +83,7 @@ def _divisors(text: str, numbers: Sequence[Number]) -> list[Number]:
     return sorted(found)
 
 
-def _pow2(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+def _pow2(arguments: str, unit: str, reader: DomainReader) -> tuple[list[Number], str]:
     (low, high), told = amounts(_range(arguments), unit, reader)
     _check_order(low, high, arguments)
     if low <= 0:
@@ -85,7 +92,7 @@ def _pow2(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]
     return [plain(2.0**e) for e in exponents if low <= 2.0**e <= high], told
 
 
-def _multiples(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+def _multiples(arguments: str, unit: str, reader: DomainReader) -> tuple[list[Number], str]:
     step_text, comma, rest = arguments.partition(",")
     if not comma:
         raise SpecError(f"multiples({arguments}) needs a step", hint="multiples(64, 64 .. 4096)")
@@ -99,7 +106,7 @@ def _multiples(arguments: str, unit: str, reader: Reader) -> tuple[list[Number],
     return [_round_number(step * k) for k in range(first, last + 1)], told
 
 
-def _generate_range(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+def _generate_range(arguments: str, unit: str, reader: DomainReader) -> tuple[list[Number], str]:
     ends, _, step_text = arguments.partition(",")
     (low, high, step), told = amounts([*_range(ends), literal(step_text or "1")], unit, reader)
     _check_order(low, high, ends)
@@ -109,7 +116,7 @@ def _generate_range(arguments: str, unit: str, reader: Reader) -> tuple[list[Num
     return [_round_number(low + k * step) for k in range(count)], told
 
 
-_GENERATORS: Mapping[str, Callable[[str, str, Reader], tuple[list[Number], str]]] = {
+_GENERATORS: Mapping[str, Callable[[str, str, DomainReader], tuple[list[Number], str]]] = {
     "pow2": _pow2,
     "multiples": _multiples,
     "range": _generate_range,

@@ -10,14 +10,14 @@ from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
 from dse.schema.space.models import NarrowSpec
-from dse.schema.space.parameters.domains import Reader, ordinal_of, parameter_of
+from dse.schema.space.parameters.domains import DomainReader, ordinal_of, parameter_of
 from dse.units import units
 
 _SHOWN = 200
 """A long domain is shown by its start."""
 
 
-def fix_value(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
+def fix_value(parameter: Parameter, value: Scalar, reader: DomainReader) -> Parameter:
     """Return the parameter with one value left; it is still active only where it was.
 
     Raises:
@@ -26,7 +26,7 @@ def fix_value(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
     return _only(parameter, [value_of(parameter, value, reader)])
 
 
-def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Parameter:
+def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: DomainReader) -> Parameter:
     """Return the parameter with a part of its domain.
 
     Raises:
@@ -48,7 +48,7 @@ def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Par
     return narrower
 
 
-def value_of(parameter: Parameter, value: Scalar, reader: Reader) -> Value:
+def value_of(parameter: Parameter, value: Scalar, reader: DomainReader) -> Value:
     """Return the parameter's own value for a value in a file, such as 65536 for ``64 KiB``.
 
     Raises:
@@ -57,7 +57,7 @@ def value_of(parameter: Parameter, value: Scalar, reader: Reader) -> Value:
     return own_value(parameter, value if value in parameter else reader.word(value), reader)
 
 
-def own_value(parameter: Parameter, said: Scalar, reader: Reader) -> Value:
+def own_value(parameter: Parameter, said: Scalar, reader: DomainReader) -> Value:
     """The same of a word that stands for itself, also where an argument has its name.
 
     Raises:

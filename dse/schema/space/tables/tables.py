@@ -19,7 +19,7 @@ from dse.schema.space.parameters.narrowing import own_value
 from dse.schema.space.scope import Scope
 from dse.schema.space.tables.cells import blank, cell, split_header
 from dse.schema.space.tables.grids import grid_of
-from dse.schema.yaml.errors import HiddenError, Mistakes
+from dse.schema.yaml.errors import ErrorCollector, HiddenError
 from dse.schema.yaml.files import Files, resolve_path
 
 MAX_ROWS = 1_000_000
@@ -38,7 +38,7 @@ class _Rows:
 
 
 def rule_of(
-    stated: Stated[TableSpec], scope: Scope, files: Files, mistakes: Mistakes
+    stated: Stated[TableSpec], scope: Scope, files: Files, mistakes: ErrorCollector
 ) -> Expression | None:
     """Return the table's rule; ``None``, with every mistake recorded, if a row is invalid.
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.accelerators.devices.roofline import Constants
+from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 
 COLUMNS = (
     *("device", "format", "framework", "version", "points"),
-    *(field.name for field in fields(Constants)),
+    *(field.name for field in fields(RooflineConstants)),
     *("heldout_mape", "heldout_median", "naive_mape"),
 )
 """The columns of calibrations.csv; RANGES come after them."""
@@ -29,21 +29,21 @@ RANGES = ("least_m", "most_m", "least_n", "most_n", "least_k", "most_k")
 MOST_SHARE, MOST_EXPONENT = 1.05, 10.0
 
 
-def is_plausible(constants: Constants) -> bool:
+def is_plausible(constants: RooflineConstants) -> bool:
     """Return whether a device could have these constants."""
     share = np.maximum(constants.compute_share, constants.memory_share)
     return bool(share <= MOST_SHARE and np.max(constants.exponent) <= MOST_EXPONENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class DeviceCalibration:
     """Constants of one device and format, and whom they are of.
 
     ``attempts``: docs/devices.md. Errors are relative, on shapes that were held out, the mean over
     the stacks that the constants are medians of.
     """
 
-    constants: Constants
+    constants: RooflineConstants
     stack: str
     """``vllm-0.24.0``; ``2 stacks`` where it is their median."""
     points: int
@@ -56,7 +56,7 @@ class Calibration:
 
 
 @cache
-def calibration_of(device: str, number_format: str, stack: str = "") -> Calibration:
+def calibration_of(device: str, number_format: str, stack: str = "") -> DeviceCalibration:
     """The constants of a device for a format of ``RECIPES``.
 
     Args:
@@ -75,7 +75,7 @@ def calibration_of(device: str, number_format: str, stack: str = "") -> Calibrat
     return _medians(rows, own=False)
 
 
-def _of_stack(rows: Sequence[Mapping[str, str]], stack: str) -> Calibration:
+def _of_stack(rows: Sequence[Mapping[str, str]], stack: str) -> DeviceCalibration:
     kept = [row for row in rows if stack in ("", row["framework"], _stack(row))]
     if not kept:
         known = {row["framework"] for row in rows} | {_stack(row) for row in rows}
@@ -86,14 +86,16 @@ def _of_stack(rows: Sequence[Mapping[str, str]], stack: str) -> Calibration:
     return _medians(kept, own=True)
 
 
-def _medians(rows: Sequence[Mapping[str, str]], *, own: bool) -> Calibration:
+def _medians(rows: Sequence[Mapping[str, str]], *, own: bool) -> DeviceCalibration:
     def column(name: str) -> list[float]:
         return [float(row[name]) for row in rows]
 
-    constants = {field.name: float(np.median(column(field.name))) for field in fields(Constants)}
+    constants = {
+        field.name: float(np.median(column(field.name))) for field in fields(RooflineConstants)
+    }
     ends = (min if name.startswith("least") else max for name in RANGES)
-    return Calibration(
-        constants=Constants(**constants),
+    return DeviceCalibration(
+        constants=RooflineConstants(**constants),
         stack=_stack(rows[0]) if len(rows) == 1 else f"{len(rows)} stacks",
         points=sum(int(row["points"]) for row in rows),
         heldout_mape=float(np.mean(column("heldout_mape"))),
@@ -127,5 +129,7 @@ def _plausible() -> tuple[Mapping[str, str], ...]:
 
 def _is_usable(row: Mapping[str, str]) -> bool:
     """Return whether a device could have the constants, and they beat the sheet's own roofline."""
-    constants = Constants(**{each.name: float(row[each.name]) for each in fields(Constants)})
+    constants = RooflineConstants(
+        **{each.name: float(row[each.name]) for each in fields(RooflineConstants)}
+    )
     return is_plausible(constants) and float(row["heldout_mape"]) < float(row["naive_mape"])

@@ -14,9 +14,9 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
 from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
 from dse_evaluators.accelerators.devices.gpu_power import compute_draw
-from dse_evaluators.accelerators.devices.gpu_run import Machine, machine
+from dse_evaluators.accelerators.devices.gpu_run import CalibratedDevice, machine
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.accelerators.devices.roofline import Times, Work, times
+from dse_evaluators.accelerators.devices.roofline import KernelWork, Times, times
 from dse_evaluators.alike import gather_parts, groups, infeasible_rows
 from dse_evaluators.readings import check_readings, number, word
 
@@ -99,10 +99,12 @@ class Gemm:
         )
 
 
-def _compute_columns(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Floats]:
+def _compute_columns(
+    machine: CalibratedDevice, sides: list[Array], tile: str
+) -> Mapping[str, Floats]:
     m, n, k = sides
     recipe, calibration = machine.recipe, machine.calibration
-    work = Work(
+    work = KernelWork(
         flops=2.0 * m * n * k,
         moved_bytes=recipe.operand_bytes * (m * k + k * n) + recipe.result_bytes * m * n,
         chain=k,

@@ -11,7 +11,7 @@ from dse.core.values import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
+class GemmTile:
     """The part of a result that one compute unit makes at a time."""
 
     rows: int
@@ -19,8 +19,8 @@ class Tile:
 
 
 # What NVIDIA's libraries choose among: CUTLASS 2.11, the profiler's default tensor-core tiles.
-TILES: Mapping[str, Tile] = {
-    f"{rows}x{cols}": Tile(rows=rows, cols=cols)
+TILES: Mapping[str, GemmTile] = {
+    f"{rows}x{cols}": GemmTile(rows=rows, cols=cols)
     for rows, cols in (
         *((256, 128), (128, 256), (256, 64), (64, 256)),
         *((128, 128), (128, 64), (64, 128), (64, 64)),
@@ -41,7 +41,7 @@ class Waves:
     """Elements that the units fetch: each tile its own rows and columns."""
 
 
-def waves(m: Floats, n: Floats, k: Floats, tile: Tile, units: int) -> Waves:
+def waves(m: Floats, n: Floats, k: Floats, tile: GemmTile, units: int) -> Waves:
     """The waves of a product whose tiles are made by so many compute units, one each at a time.
 
     Source:

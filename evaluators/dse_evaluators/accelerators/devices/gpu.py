@@ -14,7 +14,14 @@ from dse.errors import EvaluationError, nearest
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_layers import kernels_of
 from dse_evaluators.accelerators.devices.gpu_power import power_of
-from dse_evaluators.accelerators.devices.gpu_run import ENERGIES, TIMES, Load, Machine, machine, run
+from dse_evaluators.accelerators.devices.gpu_run import (
+    ENERGIES,
+    TIMES,
+    CalibratedDevice,
+    GpuLoad,
+    machine,
+    run,
+)
 from dse_evaluators.accelerators.devices.platforms import Platforms, devices_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import (
@@ -25,7 +32,7 @@ from dse_evaluators.alike import (
     infeasible_rows,
     told_once,
 )
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 from dse_evaluators.readings import Check, check_readings, check_with_lookup, look_up_row, word
 
 _METRICS = (
@@ -43,9 +50,9 @@ _METRICS = (
 )
 
 _WORDS = ("workload", "device", "format")
-_SHARE = Number(1e-6, 1, default=1.0)
+_SHARE = NumberInput(1e-6, 1, default=1.0)
 _NUMBERS: Mapping[str, Reading] = {
-    "batch": Number(1, 2**31, default=1.0),
+    "batch": NumberInput(1, 2**31, default=1.0),
     "power_cap": _SHARE,
     "duty": _SHARE,
 }
@@ -128,7 +135,7 @@ class Gpu:
             lacks = f"{device} has no units for {number_format}"
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
         told = self._readings.columns(batch)
-        return _run_load(machine(found, number_format, self.stack), workload, Load(**told))
+        return _run_load(machine(found, number_format, self.stack), workload, GpuLoad(**told))
 
     def _device(self, name: str) -> Device:
         if name not in self._devices:
@@ -142,13 +149,15 @@ class Gpu:
                 power_of(device, text)
 
 
-def _run_load(machine: Machine, workload: str, load: Load) -> Metrics:
+def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metrics:
     """Return the metrics of a load, with a fault for each row that cannot exist."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w
     fed = np.where(starved, 1.0, load.power_cap)
-    told = run(machine, kernels_of(workload), Load(batch=load.batch, power_cap=fed, duty=load.duty))
+    told = run(
+        machine, kernels_of(workload), GpuLoad(batch=load.batch, power_cap=fed, duty=load.duty)
+    )
     room = machine.device.dram_bytes
     starving = infeasible(
         np.asarray(starved),

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from dse.core.values import Floats, Mask
-from dse_evaluators.accelerators.devices.recipes import Recipe
-from dse_evaluators.accelerators.devices.roofline import Work
+from dse_evaluators.accelerators.devices.recipes import GemmRecipe
+from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.workloads.catalogue import table_of
 from dse_evaluators.workloads.layers import Layer
 
@@ -39,10 +39,10 @@ class Kernels:
         """Elements of the results, (l, n)."""
         return self.pixels * self.filters * self.products * batch
 
-    def work(self, recipe: Recipe, batch: Floats) -> Work:
+    def work(self, recipe: GemmRecipe, batch: Floats) -> KernelWork:
         """Return the work of each layer on a batch, (l, n)."""
         lefts, results = self.inputs * batch, self.results(batch)
-        return Work(
+        return KernelWork(
             flops=2.0 * self.chain * results,
             moved_bytes=recipe.operand_bytes * (lefts + self.rights(batch))
             + recipe.result_bytes * results,
@@ -50,7 +50,7 @@ class Kernels:
             converted=lefts * recipe.converts,
         )
 
-    def resident_bytes(self, recipe: Recipe, batch: Floats) -> Floats:
+    def resident_bytes(self, recipe: GemmRecipe, batch: Floats) -> Floats:
         """Return the bytes that must lie in memory at once, (n,).
 
         All that was learnt, keys and values of all layers (right-hand sides that are

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.devices.calibrations import Calibration, calibration_of
+from dse_evaluators.accelerators.devices.calibrations import DeviceCalibration, calibration_of
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_layers import Kernels
 from dse_evaluators.accelerators.devices.gpu_power import Power, compute_draw, power_of
-from dse_evaluators.accelerators.devices.recipes import RECIPES, Recipe
+from dse_evaluators.accelerators.devices.recipes import RECIPES, GemmRecipe
 from dse_evaluators.accelerators.devices.roofline import times
 
 TIMES = ("compute", "memory", "chain", "conversion", "launch", "power")
@@ -25,12 +25,12 @@ MOST_OUTSIDE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class CalibratedDevice:
     """A device in a format that it has, with what was measured of it."""
 
     device: Device
-    recipe: Recipe
-    calibration: Calibration
+    recipe: GemmRecipe
+    calibration: DeviceCalibration
     power: Power
 
     @property
@@ -39,13 +39,13 @@ class Machine:
         return self.device.flops_per_s[self.recipe.rate]
 
 
-def machine(device: Device, number_format: str, stack: str) -> Machine:
+def machine(device: Device, number_format: str, stack: str) -> CalibratedDevice:
     """A device in a format of ``RECIPES`` that it has.
 
     Raises:
         SpecError: it was not measured with that stack, or no source tells its power limit.
     """
-    return Machine(
+    return CalibratedDevice(
         device=device,
         recipe=RECIPES[number_format],
         calibration=calibration_of(device.name, number_format, stack),
@@ -54,7 +54,7 @@ def machine(device: Device, number_format: str, stack: str) -> Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class GpuLoad:
     """Conditions under which n batches are run; every field is (n,)."""
 
     batch: Floats
@@ -64,7 +64,7 @@ class Load:
     """The share of its time that the device works; it idles in the rest."""
 
 
-def run(machine: Machine, kernels: Kernels, load: Load) -> Mapping[str, Floats]:
+def run(machine: CalibratedDevice, kernels: Kernels, load: GpuLoad) -> Mapping[str, Floats]:
     """The metrics of ``accelerators.gpu``, each (n,)."""
     work = kernels.work(machine.recipe, load.batch)
     free = times(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class GemmRecipe:
     """One way to multiply; the results have ``result_bytes`` each.
 
     ``rate`` is the format of a sheet under which the units for it are told.
@@ -22,14 +22,14 @@ class Recipe:
 
 # fp8: one scale a tensor, or (block) one in fp32 for 128 x 128 weights and for 128 activations;
 # static: the scale of the activations is known beforehand. nvfp4: an e4m3 scale for 16 numbers.
-RECIPES: Mapping[str, Recipe] = {
-    "fp32": Recipe(rate="fp32", operand_bytes=4.0, result_bytes=4.0),
-    "tf32": Recipe(rate="tf32", operand_bytes=4.0, result_bytes=4.0),
-    "bf16": Recipe(rate="bf16", operand_bytes=2.0),
-    "fp16": Recipe(rate="fp16", operand_bytes=2.0),
-    "int8": Recipe(rate="int8", operand_bytes=1.0, converts=True),
-    "fp8": Recipe(rate="fp8", operand_bytes=1.0, converts=True),
-    "fp8_block": Recipe(rate="fp8", operand_bytes=1.0, converts=True),
-    "fp8_static": Recipe(rate="fp8", operand_bytes=1.0, converts=True),
-    "nvfp4": Recipe(rate="fp4", operand_bytes=0.5 + 1 / 16, converts=True),
+RECIPES: Mapping[str, GemmRecipe] = {
+    "fp32": GemmRecipe(rate="fp32", operand_bytes=4.0, result_bytes=4.0),
+    "tf32": GemmRecipe(rate="tf32", operand_bytes=4.0, result_bytes=4.0),
+    "bf16": GemmRecipe(rate="bf16", operand_bytes=2.0),
+    "fp16": GemmRecipe(rate="fp16", operand_bytes=2.0),
+    "int8": GemmRecipe(rate="int8", operand_bytes=1.0, converts=True),
+    "fp8": GemmRecipe(rate="fp8", operand_bytes=1.0, converts=True),
+    "fp8_block": GemmRecipe(rate="fp8", operand_bytes=1.0, converts=True),
+    "fp8_static": GemmRecipe(rate="fp8", operand_bytes=1.0, converts=True),
+    "nvfp4": GemmRecipe(rate="fp4", operand_bytes=0.5 + 1 / 16, converts=True),
 }

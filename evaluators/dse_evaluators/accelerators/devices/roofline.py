@@ -10,7 +10,7 @@ from dse.core.values import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
+class RooflineConstants:
     """Constants of a device relative to its data sheet, for one format.
 
     Fields are numbers, or arrays that broadcast with the work.
@@ -31,7 +31,7 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class KernelWork:
     """Work of kernels; all fields have one shape, or broadcast to it."""
 
     flops: Floats
@@ -63,7 +63,11 @@ class Times:
 
 
 def times(
-    work: Work, constants: Constants, *, flops_per_s: Floats | float, bytes_per_s: Floats | float
+    work: KernelWork,
+    constants: RooflineConstants,
+    *,
+    flops_per_s: Floats | float,
+    bytes_per_s: Floats | float,
 ) -> Times:
     """The time of each kernel.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.devices import DEVICES, Device, device_of
-from dse_evaluators.accelerators.devices.roofline import Constants, Times, Work, times
+from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants, Times, times
 from dse_evaluators.fits import Fit, fits_in
 
 WIDTHS = (4, 8)
@@ -30,8 +30,8 @@ FITS = Path(__file__).with_name("weight_only.fits.json")
 class WeightOnly:
     """Constants of the kernels that widen weights of one width, on one device."""
 
-    vector: Constants
-    tiles: Constants
+    vector: RooflineConstants
+    tiles: RooflineConstants
     own: bool
     """False: of a device with the same die, or medians over those that were measured."""
     source: str
@@ -39,7 +39,7 @@ class WeightOnly:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class PeakRates:
     """Rates on a device's data sheet: numbers, or arrays that broadcast with the work."""
 
     vector_flops_per_s: Floats | float
@@ -47,19 +47,19 @@ class Rates:
     bytes_per_s: float
 
 
-def rates_of(device: Device) -> Rates:
+def rates_of(device: Device) -> PeakRates:
     """The rates of a device with 16-bit matrix units.
 
     Sheets without a rate of fp32 leave the vector kernel unbounded by its multiplications.
     """
-    return Rates(
+    return PeakRates(
         vector_flops_per_s=device.flops_per_s.get("fp32", np.inf),
         tiles_flops_per_s=device.flops_per_s["bf16"],
         bytes_per_s=device.dram_bytes_per_s,
     )
 
 
-def widened_times(work: Work, kernels: WeightOnly, rates: Rates, rows: Floats) -> Times:
+def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows: Floats) -> Times:
     """Return the time of products of ``rows`` activations each, by the kernel for so many rows."""
     vector, tiles = (
         times(work, constants, flops_per_s=flops_per_s, bytes_per_s=rates.bytes_per_s)
@@ -78,9 +78,9 @@ def widened_times(work: Work, kernels: WeightOnly, rates: Rates, rows: Floats) -
     )
 
 
-def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> Work:
+def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> KernelWork:
     """Return the work of (m, k) activations times (k, n) weights of ``weight_bytes`` each."""
-    return Work(
+    return KernelWork(
         flops=2.0 * m * n * k,
         moved_bytes=2.0 * (m * k + m * n) + weight_bytes * (k * n),
         chain=k,
@@ -133,8 +133,8 @@ def _die(device: str) -> tuple[object, ...]:
 
 
 def _of(found: Mapping[str, Fit], *, own: bool) -> WeightOnly:
-    def constants(kernel: str) -> Constants:
-        return Constants(
+    def constants(kernel: str) -> RooflineConstants:
+        return RooflineConstants(
             **{
                 name: float(
                     np.median([fit.constants[f"{kernel}_{name}"] for fit in found.values()])

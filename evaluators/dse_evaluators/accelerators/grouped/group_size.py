@@ -12,8 +12,8 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
 from dse_evaluators.accelerators.grouped.grouped_convolution import (
-    GroupedNetwork,
-    Shapes,
+    ConvolutionShapes,
+    GroupConvolutionNetwork,
     sum_layers,
 )
 from dse_evaluators.accelerators.grouped.grouped_readings import (
@@ -86,7 +86,7 @@ class GroupSize:
 
     def __post_init__(self) -> None:
         self._dram_j = look_up_row("dram", self.dram, DRAM_J_PER_BYTE)
-        self._network = GroupedNetwork(layers_of(self.workload))
+        self._network = GroupConvolutionNetwork(layers_of(self.workload))
         self._mac_j: Mapping[Value, float] = {
             name: mac_energy_j(row, row) * logic_energy_factor(self.node_nm)
             for name, row in FORMATS.items()
@@ -127,7 +127,7 @@ class GroupSize:
             }
         )
 
-    def _grouped_intensity(self, shapes: Shapes, images: Floats) -> Floats:
+    def _grouped_intensity(self, shapes: ConvolutionShapes, images: Floats) -> Floats:
         """Of the regrouped layers alone; 0 where there are none."""
         grouped = self._network.grouped
         signals = (shapes.input_words + shapes.output_words) * images
@@ -141,7 +141,7 @@ _FORMAT = "fp32"
 _BYTES: Mapping[Value, float] = {name: row.bits / 8 for name, row in FORMATS.items()}
 
 
-def _words(shapes: Shapes, asked: Regrouped) -> Mapping[str, Floats]:
+def _words(shapes: ConvolutionShapes, asked: Regrouped) -> Mapping[str, Floats]:
     return {
         "input": sum_layers(shapes.input_words) * asked.batch,
         "output": sum_layers(shapes.output_words) * asked.batch,

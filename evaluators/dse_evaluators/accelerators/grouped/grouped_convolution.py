@@ -31,7 +31,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shapes:
+class ConvolutionShapes:
     """l layers of n designs, for one image."""
 
     window_height: Floats  # (l, 1)
@@ -70,7 +70,7 @@ class Shapes:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupedNetwork:
+class GroupConvolutionNetwork:
     """A chain of layers, those of which are regrouped that are depthwise now.
 
     Source:
@@ -90,7 +90,7 @@ class GroupedNetwork:
         """Multiply-accumulates of the network as it is."""
         return float(sum(layer.macs for layer in self.layers))
 
-    def shapes(self, grouping: Grouping) -> Shapes:
+    def shapes(self, grouping: Grouping) -> ConvolutionShapes:
         """The layers of n designs."""
         channels = self._column("channels") * np.ones_like(grouping.width)
         filters = self._column("filters") * np.ones_like(grouping.width)
@@ -98,7 +98,7 @@ class GroupedNetwork:
         filters[:-1] *= grouping.width
         pixels = self._column("output_height") * self._column("output_width")
         window_height = self._column("filter_height")
-        return Shapes(
+        return ConvolutionShapes(
             window_height=window_height,
             window=window_height * self._column("filter_width"),
             output_width=self._column("output_width"),

@@ -11,19 +11,19 @@ from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.grouped.grouped_convolution import (
     GROUPINGS,
-    GroupedNetwork,
+    GroupConvolutionNetwork,
     Grouping,
 )
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 SOLVED = 0.0
 """A width that stands for the one at which the network has its own multiplications again."""
 
 READINGS: Mapping[str, Reading] = {
-    "group": Number(1, 1 << 20),
+    "group": NumberInput(1, 1 << 20),
     "grouping": one_of(GROUPINGS, GROUPINGS[0]),
-    "width": Number(SOLVED, 8, default=SOLVED),
-    "batch": Number(1, 1 << 20, default=1.0, whole=True),
+    "width": NumberInput(SOLVED, 8, default=SOLVED),
+    "batch": NumberInput(1, 1 << 20, default=1.0, whole=True),
 }
 _PLAIN = Readings(READINGS)
 
@@ -37,7 +37,7 @@ class Regrouped:
 
 
 def check_grouping(
-    network: GroupedNetwork, readings: Readings, values: Mapping[str, Sequence[Value]]
+    network: GroupConvolutionNetwork, readings: Readings, values: Mapping[str, Sequence[Value]]
 ) -> None:
     """Nothing, if the network can be regrouped by all of these values; ``group`` may be a list.
 
@@ -47,13 +47,13 @@ def check_grouping(
     readings.check(values, {"group": int(network.grouped.sum())})
 
 
-def read_grouping(network: GroupedNetwork, batch: Batch) -> Regrouped:
+def read_grouping(network: GroupConvolutionNetwork, batch: Batch) -> Regrouped:
     """Read the regrouping of the designs, solving for the width where they leave it open."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)
 
 
-def _with_widths(network: GroupedNetwork, batch: Batch) -> Grouping:
+def _with_widths(network: GroupConvolutionNetwork, batch: Batch) -> Grouping:
     """Each different grouping is solved for once."""
     told = _PLAIN.column("width", batch)
     grouping = _grouping(network, batch, told)
@@ -66,12 +66,12 @@ def _with_widths(network: GroupedNetwork, batch: Batch) -> Grouping:
     return grouping.with_width(np.where(told == SOLVED, solved, told))
 
 
-def _grouping(network: GroupedNetwork, batch: Batch, width: Floats) -> Grouping:
+def _grouping(network: GroupConvolutionNetwork, batch: Batch, width: Floats) -> Grouping:
     by_count = _PLAIN.column("grouping", batch) > 0
     return Grouping(group=_groups(network, batch), by_count=by_count, width=width)
 
 
-def _groups(network: GroupedNetwork, batch: Batch) -> Floats:
+def _groups(network: GroupConvolutionNetwork, batch: Batch) -> Floats:
     """One for all regrouped layers, (n,), or one for each, (l, n)."""
     if "group" in batch:
         return np.asarray(batch["group"], dtype=float)

@@ -11,9 +11,9 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.grouped.grouped_convolution import (
-    GroupedNetwork,
+    ConvolutionShapes,
+    GroupConvolutionNetwork,
     Grouping,
-    Shapes,
     sum_layers,
 )
 from dse_evaluators.accelerators.grouped.grouped_readings import (
@@ -21,9 +21,13 @@ from dse_evaluators.accelerators.grouped.grouped_readings import (
     check_grouping,
     read_grouping,
 )
-from dse_evaluators.accelerators.grouped.row_stationary_array import Array, Cycles, cycles
+from dse_evaluators.accelerators.grouped.row_stationary_array import (
+    Cycles,
+    RowStationaryArray,
+    cycles,
+)
 from dse_evaluators.alike import infeasible
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 from dse_evaluators.workloads.catalogue import layers_of
 
 _WAITS = ("macs", "mapping", "feed")
@@ -47,8 +51,8 @@ _METRICS = (
 
 _SIZES = ("rows", "cols", "feed")
 _ARRAY: Mapping[str, Reading] = {
-    **dict.fromkeys(_SIZES, Number(1, 1e12)),
-    "clock": Number(1, 1e15, "Hz", default=1e9),
+    **dict.fromkeys(_SIZES, NumberInput(1, 1e12)),
+    "clock": NumberInput(1, 1e15, "Hz", default=1e9),
 }
 
 
@@ -92,7 +96,7 @@ class RowStationary:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self._network = GroupedNetwork(layers_of(self.workload))
+        self._network = GroupConvolutionNetwork(layers_of(self.workload))
         self._readings = Readings({**READINGS, **_ARRAY})
         self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
@@ -102,12 +106,14 @@ class RowStationary:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        array = Array(**{name: self._readings.column(name, batch) for name in _SIZES})
+        array = RowStationaryArray(**{name: self._readings.column(name, batch) for name in _SIZES})
         asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         window = float(shapes.window_height.max())
-        fitting = Array(  # what cannot exist is reckoned on the smallest array that could
-            rows=np.maximum(array.rows, window), cols=array.cols, feed=array.feed
+        fitting = (
+            RowStationaryArray(  # what cannot exist is reckoned on the smallest array that could
+                rows=np.maximum(array.rows, window), cols=array.cols, feed=array.feed
+            )
         )
         new = cycles(shapes, fitting, asked.batch)
         old = cycles(self._network.shapes(_as_it_is(len(batch))), fitting, asked.batch)
@@ -145,7 +151,7 @@ def _times(new: Cycles, clock_hz: Floats) -> Mapping[str, Floats]:
     }
 
 
-def _counts(shapes: Shapes, width: Floats, images: Floats) -> Mapping[str, Floats]:
+def _counts(shapes: ConvolutionShapes, width: Floats, images: Floats) -> Mapping[str, Floats]:
     return {
         "macs": sum_layers(shapes.macs) * images,
         "weights": sum_layers(shapes.weights),

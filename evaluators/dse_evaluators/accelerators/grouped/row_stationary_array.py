@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.grouped.grouped_convolution import Shapes
+from dse_evaluators.accelerators.grouped.grouped_convolution import ConvolutionShapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Array:
+class RowStationaryArray:
     """n arrays of processing elements, each of which multiplies once a cycle."""
 
     rows: Floats  # (n,)
@@ -46,7 +46,7 @@ class Cycles:
         return self.macs / self.all
 
 
-def cycles(shapes: Shapes, array: Array, images: Floats) -> Cycles:
+def cycles(shapes: ConvolutionShapes, array: RowStationaryArray, images: Floats) -> Cycles:
     """The cycles of l layers on n arrays for so many images at once.
 
     A pair of a filter and a channel is worked on by as many rows as its window has and as many
@@ -66,7 +66,7 @@ def cycles(shapes: Shapes, array: Array, images: Floats) -> Cycles:
     return Cycles(macs=ideal, mapping=mapped - ideal, feed=fed - mapped)
 
 
-def spatial_share(shapes: Shapes, array: Array) -> Floats:
+def spatial_share(shapes: ConvolutionShapes, array: RowStationaryArray) -> Floats:
     """The share of the elements that has a pair to work on, (l, n)."""
     across = np.floor(array.cols / shapes.output_width)
     folds = np.ceil(shapes.output_width / array.cols)

@@ -19,7 +19,7 @@ _KEPT = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class ReversibleTraining:
     """One training step of n networks of equal blocks.
 
     The first ``reversible`` blocks are reversible: theirs are the activations that an ordinary

@@ -13,7 +13,7 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import sum_layers
 from dse_evaluators.accelerators.lifetimes.data_lifetimes import (
     BACKWARD,
     RECOMPUTE,
-    Training,
+    ReversibleTraining,
     refreshes,
 )
 from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, SRAM
@@ -24,7 +24,7 @@ PARTS = ("mac", "access", "refresh", "leakage", "dram")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TrainingStepCost:
     """One training step of n designs; every field but the first is (n,)."""
 
     blocks: int
@@ -49,9 +49,9 @@ class Step:
         )
 
     @property
-    def training(self) -> Training:
+    def training(self) -> ReversibleTraining:
         """Lifetimes as long as nothing waits for DRAM."""
-        return Training(
+        return ReversibleTraining(
             blocks=self.blocks,
             reversible=self.reversible,
             forward_s=self.block_macs / self.macs_per_s,
@@ -80,7 +80,7 @@ class _Bytes:
     share: Floats  # of the storage that is on the chip
 
 
-def short_of_memory(step: Step) -> Mapping[int, Fault]:
+def short_of_memory(step: TrainingStepCost) -> Mapping[int, Fault]:
     """The designs whose activations do not fit and may not go elsewhere."""
     needs, has = step.storage_bytes, step.capacity_bytes
     short = (needs > has) & ~step.spill & ~step.kinds["dram"]
@@ -93,7 +93,7 @@ def short_of_memory(step: Step) -> Mapping[int, Fault]:
     )
 
 
-def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:
+def costs(step: TrainingStepCost, dram_j_per_byte: float) -> Mapping[str, Floats]:
     """All metrics of the step."""
     training, moved = step.training, _bytes(step)
     compute_s = sum_layers(training.steps_s)
@@ -129,7 +129,7 @@ def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:
     }
 
 
-def _bytes(step: Step) -> _Bytes:
+def _bytes(step: TrainingStepCost) -> _Bytes:
     """Return the bytes that a step keeps, reads and writes on the chip, and moves by DRAM.
 
     Data that does not fit is written out once for each time that it is made, and read back once.
@@ -149,7 +149,7 @@ def _bytes(step: Step) -> _Bytes:
     )
 
 
-def _refreshes(step: Step, lifetimes_s: Floats, latency_s: Floats) -> Floats:
+def _refreshes(step: TrainingStepCost, lifetimes_s: Floats, latency_s: Floats) -> Floats:
     """Return how often activations are refreshed, summed over all that are kept, (n,)."""
     by_lifetime = sum_layers(refreshes(lifetimes_s, step.retention_s))
     by_clock = refreshes(latency_s, step.retention_s) * step.training.kept
@@ -158,6 +158,6 @@ def _refreshes(step: Step, lifetimes_s: Floats, latency_s: Floats) -> Floats:
     )
 
 
-def _forward_steps(step: Step) -> Floats:
+def _forward_steps(step: TrainingStepCost) -> Floats:
     """The work of a step, in forward steps of one block."""
     return step.blocks * (1.0 + BACKWARD) + RECOMPUTE * step.reversible

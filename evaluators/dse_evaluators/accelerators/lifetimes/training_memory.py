@@ -15,11 +15,16 @@ from dse_evaluators.accelerators.lifetimes.memory_kinds import (
     RETENTION_S,
     retention_s,
 )
-from dse_evaluators.accelerators.lifetimes.training_cost import PARTS, Step, costs, short_of_memory
+from dse_evaluators.accelerators.lifetimes.training_cost import (
+    PARTS,
+    TrainingStepCost,
+    costs,
+    short_of_memory,
+)
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.counts import check_count
 from dse_evaluators.formats.words import FORMATS
-from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import look_up_row
 
 _METRICS = (
@@ -38,15 +43,15 @@ _METRICS = (
     Metric(name="retention", unit="s"),
 )
 
-_SIZE = Number(1, 1e15)
+_SIZE = NumberInput(1, 1e15)
 _FORMAT = "int8"
 _READINGS: Mapping[str, Reading] = {
     "memory": one_of(KINDS),
     "refresh": one_of(("lifetime", "all"), "lifetime"),
-    "cell_retention": Number(1e-9, 1e3, "s", default=RETENTION_S),
+    "cell_retention": NumberInput(1e-9, 1e3, "s", default=RETENTION_S),
     "spill": Flag(default=False),
-    "celsius": Number(-55, 150, default=85.0),
-    "area": Number(0, 1e4, "mm2", default=4.0),
+    "celsius": NumberInput(-55, 150, default=85.0),
+    "area": NumberInput(0, 1e4, "mm2", default=4.0),
     "batch": _SIZE._replace(default=1.0),
     "number_format": one_of(FORMATS, _FORMAT),
     "multipliers": _SIZE._replace(default=256.0),
@@ -105,7 +110,7 @@ class TrainingMemory:
             name: mac_energy_j(row, row) * logic_energy_factor(NODE_NM)
             for name, row in FORMATS.items()
         }
-        blocks = Number(0, self.blocks, whole=True)
+        blocks = NumberInput(0, self.blocks, whole=True)
         self._readings = Readings({**_READINGS, "reversible_blocks": blocks})
         self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
@@ -118,11 +123,11 @@ class TrainingMemory:
         step = self._step(batch)
         return Metrics(columns=costs(step, self._dram_j), faults=short_of_memory(step))
 
-    def _step(self, batch: Batch) -> Step:
+    def _step(self, batch: Batch) -> TrainingStepCost:
         told = self._readings.columns(batch)
         images = told["batch"]
         word_bytes = batch.lookup("number_format", _BYTES, _BYTES[_FORMAT])
-        return Step(
+        return TrainingStepCost(
             blocks=self.blocks,
             reversible=told["reversible_blocks"],
             activation_bytes=self.activations * images * word_bytes,

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.products import ONE, Products
+from dse_evaluators.accelerators.systolic.products import ONE, LayerProducts
 
 Split = Literal["m", "n"]
 """What is dealt out: output pixels, or filters."""
@@ -17,10 +17,10 @@ SPLITS: tuple[Split, ...] = ("m", "n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class CoreShare:
     """Share of a layer that one core computes, and the number of cores that have it."""
 
-    product: Products
+    product: LayerProducts
     cores: Floats  # (l, n) or (1,)
 
     @property
@@ -29,7 +29,7 @@ class Share:
         return self.product.copies * self.cores
 
 
-def dealt(product: Products, cores: Floats, split: Floats) -> tuple[Share, ...]:
+def dealt(product: LayerProducts, cores: Floats, split: Floats) -> tuple[CoreShare, ...]:
     """The larger share first; the other may be that of no core.
 
     Rows of each product (``m``), or its columns, or, where a layer is several products, these
@@ -37,7 +37,7 @@ def dealt(product: Products, cores: Floats, split: Floats) -> tuple[Share, ...]:
     of two cores share are counted once.
     """
     if (cores == 1.0).all():
-        return (Share(product=product, cores=ONE),)
+        return (CoreShare(product=product, cores=ONE),)
     rows, alone = split == SPLITS.index("m"), product.copies == 1.0
     extent = np.where(rows, product.m, np.where(alone, product.n, product.copies))
     larger, smaller = np.ceil(extent / cores), np.floor(extent / cores)
@@ -45,7 +45,7 @@ def dealt(product: Products, cores: Floats, split: Floats) -> tuple[Share, ...]:
     most = np.where(even, cores, extent - smaller * cores)
     rest = np.where(even | (smaller == 0.0), 0.0, cores - most)
     return tuple(
-        Share(
+        CoreShare(
             product=replace(
                 product,
                 m=np.where(rows, share, product.m),

@@ -15,7 +15,7 @@ from dse_evaluators.accelerators.circuits import (
 )
 from dse_evaluators.accelerators.systolic.edges import edges
 from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.totals import Totals, Traffic
+from dse_evaluators.accelerators.systolic.totals import BufferTraffic, Totals
 from dse_evaluators.accelerators.systolic.vector import lane_area_mm2, lane_energy_j
 from dse_evaluators.accelerators.technology import (
     NOMINAL_V,
@@ -124,7 +124,7 @@ def _by_format(table: Floats, knobs: Settings) -> tuple[Floats, Floats]:
 
 def _buffers(
     totals: Totals, knobs: Settings, *, weighted: bool
-) -> Iterator[tuple[Floats, Floats, Traffic]]:
+) -> Iterator[tuple[Floats, Floats, BufferTraffic]]:
     """Size, width of one access and traffic of each kind of buffer."""
     width = edges(knobs, weighted=weighted)
     buffers = totals.buffers

@@ -32,7 +32,7 @@ import numpy as np
 
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.systolic.compressed import kept_elements
-from dse_evaluators.accelerators.systolic.cores import Share, dealt
+from dse_evaluators.accelerators.systolic.cores import CoreShare, dealt
 from dse_evaluators.accelerators.systolic.knobs import Settings
 from dse_evaluators.accelerators.systolic.operands import (
     Words,
@@ -42,10 +42,10 @@ from dse_evaluators.accelerators.systolic.operands import (
     words,
 )
 from dse_evaluators.accelerators.systolic.partial_sums import partial_sums
-from dse_evaluators.accelerators.systolic.products import ONE, Network, Products
+from dse_evaluators.accelerators.systolic.products import ONE, LayerProducts, UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule, schedule_product
 from dse_evaluators.accelerators.systolic.sequence import at_once, layer_cycles
-from dse_evaluators.accelerators.systolic.totals import Buffers, Layers, Totals, Traffic
+from dse_evaluators.accelerators.systolic.totals import Buffers, BufferTraffic, Layers, Totals
 from dse_evaluators.accelerators.systolic.vector import absent, busy_cycles, holds_up, vector_cycles
 from dse_evaluators.accelerators.systolic.waiting import waits
 
@@ -59,14 +59,14 @@ class _Done:
     buffers: Buffers
 
 
-def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
+def totals(flow: Flow, network: UniqueLayers, knobs: Settings) -> Totals:
     """The workload on designs that all have this dataflow."""
     layers, unhindered = work(flow, network, knobs)
     stall_cycles = waits(network, layers, knobs).stall_cycles
     return replace(unhindered, cycles=unhindered.cycles + stall_cycles, stall_cycles=stall_cycles)
 
 
-def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
+def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, Totals]:
     """Compute the work if DRAM never stalls the array: neither clock nor rate matters."""
     product = _prune_weights(network, network.products(knobs.filter_keep, knobs.batch), knobs)
     shares = dealt(product, knobs.cores, knobs.split)
@@ -95,7 +95,7 @@ def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]
     )
 
 
-def _prune_weights(network: Network, product: Products, knobs: Settings) -> Products:
+def _prune_weights(network: UniqueLayers, product: LayerProducts, knobs: Settings) -> LayerProducts:
     """Return the product without the weights that the pattern prunes; activations all stay."""
     if not knobs.n_m.any():
         return product
@@ -103,17 +103,17 @@ def _prune_weights(network: Network, product: Products, knobs: Settings) -> Prod
     return replace(product, k=kept if network.weighted else _either(product, kept, product.k))
 
 
-def _either(product: Products, weighted: Floats, unweighted: Floats) -> Floats:
+def _either(product: LayerProducts, weighted: Floats, unweighted: Floats) -> Floats:
     return np.where(product.weighted, weighted, unweighted)
 
 
-def _count_weight_bytes(product: Products, word: Words) -> Floats:
+def _count_weight_bytes(product: LayerProducts, word: Words) -> Floats:
     """Return the bytes of the weights of one product."""
     size = product.k * product.n * word.weight
     return size if product.weighted.all() else _either(product, size, np.zeros(1))
 
 
-def _macs(network: Network, product: Products) -> tuple[Floats, Floats]:
+def _macs(network: UniqueLayers, product: LayerProducts) -> tuple[Floats, Floats]:
     """Those of weights, and those of activations alone."""
     if network.weighted:
         return network.total(product.macs), np.zeros(1)
@@ -124,7 +124,13 @@ def _macs(network: Network, product: Products) -> tuple[Floats, Floats]:
 
 
 def _of_share(
-    flow: Flow, network: Network, share: Share, knobs: Settings, *, word: Words, resident: Mask
+    flow: Flow,
+    network: UniqueLayers,
+    share: CoreShare,
+    knobs: Settings,
+    *,
+    word: Words,
+    resident: Mask,
 ) -> _Done:
     product, total = share.product, partial(network.total, times=share.products)
     schedule = schedule_product(flow, product, knobs.rows, knobs.cols)
@@ -142,22 +148,28 @@ def _of_share(
         layers=replace(layers, dram_bytes=dram * share.products),
         vector_cycles=prolonged,
         buffers=Buffers(
-            ifmap=Traffic(
+            ifmap=BufferTraffic(
                 read_bytes=total(product.m * product.window * schedule.input_passes * word.input),
                 written_bytes=total(inputs),
             ),
-            filter=Traffic(
+            filter=BufferTraffic(
                 read_bytes=total(product.k * product.n * schedule.filter_passes * word.weight),
                 written_bytes=total(right),
             ),
-            ofmap=Traffic(read_bytes=buffered, written_bytes=buffered),
-            accumulator=Traffic(read_bytes=accumulated, written_bytes=accumulated),
+            ofmap=BufferTraffic(read_bytes=buffered, written_bytes=buffered),
+            accumulator=BufferTraffic(read_bytes=accumulated, written_bytes=accumulated),
         ),
     )
 
 
 def _layers(
-    flow: Flow, network: Network, share: Share, schedule: Schedule, *, knobs: Settings, word: Words
+    flow: Flow,
+    network: UniqueLayers,
+    share: CoreShare,
+    schedule: Schedule,
+    *,
+    knobs: Settings,
+    word: Words,
 ) -> tuple[Layers, Floats]:
     """The time that each layer takes, but for its traffic, and what the vector unit adds."""
     product = share.product

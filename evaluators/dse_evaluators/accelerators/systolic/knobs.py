@@ -15,11 +15,18 @@ from dse_evaluators.accelerators.systolic.compressed import N_M_CODES
 from dse_evaluators.accelerators.systolic.cores import SPLITS
 from dse_evaluators.accelerators.systolic.schedule import FLOWS
 from dse_evaluators.accelerators.technology import NOMINAL_V
-from dse_evaluators.reading_table import Flag, Number, Reading, Readings, Word, number_of
+from dse_evaluators.reading_table import (
+    ChoiceInput,
+    Flag,
+    NumberInput,
+    Reading,
+    Readings,
+    number_of,
+)
 
 FLOW_CODES: Mapping[Value, float] = {flow: float(code) for code, flow in enumerate(FLOWS)}
 SPLIT_CODES: Mapping[Value, float] = {split: float(code) for code, split in enumerate(SPLITS)}
-_ANY = Number(-inf, inf)  # what cannot be is infeasible: see :mod:`.limits`
+_ANY = NumberInput(-inf, inf)  # what cannot be is infeasible: see :mod:`.limits`
 
 # Defaults: the dataflow, clock, words and width of sums of N. Jouppi et al., In-Datacenter
 # Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2; one channel of DDR3-1600
@@ -27,14 +34,14 @@ _ANY = Number(-inf, inf)  # what cannot be is infeasible: see :mod:`.limits`
 KNOBS: Mapping[str, Reading] = {
     "rows": _ANY,
     "cols": _ANY,
-    "dataflow": Word(FLOW_CODES, "ws"),
+    "dataflow": ChoiceInput(FLOW_CODES, "ws"),
     "ifmap_sram": _ANY._replace(unit="B", default=65536.0),
     "filter_sram": _ANY._replace(unit="B", default=65536.0),
     "ofmap_sram": _ANY._replace(unit="B", default=65536.0),
     "clock": _ANY._replace(unit="Hz", default=700e6),
     "dram_bandwidth": _ANY._replace(unit="B/s", default=12.8e9),
-    "weight_format": Word(FORMAT_CODES, "int8"),
-    "activation_format": Word(FORMAT_CODES, "int8"),
+    "weight_format": ChoiceInput(FORMAT_CODES, "int8"),
+    "activation_format": ChoiceInput(FORMAT_CODES, "int8"),
     "filter_keep": _ANY._replace(default=1.0),
     "sparsity": _ANY._replace(default=0.0),
     "batch": _ANY._replace(default=1.0),
@@ -42,8 +49,8 @@ KNOBS: Mapping[str, Reading] = {
     "resident": Flag(default=False),
     "packed": Flag(default=True),
     "cores": _ANY._replace(default=1.0),
-    "split": Word(SPLIT_CODES, "n"),
-    "n_m": Word(N_M_CODES, "dense"),
+    "split": ChoiceInput(SPLIT_CODES, "n"),
+    "n_m": ChoiceInput(N_M_CODES, "dense"),
     "accumulator_bits": _ANY._replace(default=32.0),
     "accumulator_sram": _ANY._replace(unit="B", default=0.0),
     "overlap": Flag(default=False),

@@ -11,7 +11,7 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.codes import word_bits
 from dse_evaluators.accelerators.systolic.compressed import inputs_per_row, stored_bits
 from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.products import Products
+from dse_evaluators.accelerators.systolic.products import LayerProducts
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
 
 
@@ -36,7 +36,7 @@ def words(knobs: Settings) -> Words:
 
 
 def input_bytes(
-    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
+    flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
 ) -> Floats:
     """Inputs of one product, as often as they are read."""
     half = knobs.ifmap_sram / 2.0
@@ -48,7 +48,7 @@ def input_bytes(
 
 
 def right_bytes(
-    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
+    flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
 ) -> Floats:
     """The right-hand side of one product, as often as it is read where it is not resident."""
     repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n

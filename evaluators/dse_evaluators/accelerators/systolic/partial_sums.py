@@ -9,7 +9,7 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.knobs import Settings
 from dse_evaluators.accelerators.systolic.operands import Words
-from dse_evaluators.accelerators.systolic.products import Products
+from dse_evaluators.accelerators.systolic.products import LayerProducts
 from dse_evaluators.accelerators.systolic.schedule import Schedule
 
 
@@ -27,7 +27,7 @@ class PartialSums:
 
 
 def partial_sums(
-    product: Products, schedule: Schedule, knobs: Settings, word: Words
+    product: LayerProducts, schedule: Schedule, knobs: Settings, word: Words
 ) -> PartialSums:
     """The nearest place that holds those of a column of folds has them all."""
     outputs = product.m * product.n

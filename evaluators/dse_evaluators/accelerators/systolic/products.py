@@ -15,7 +15,7 @@ ONE = np.ones(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Products:
+class LayerProducts:
     """Layers as products of m x k (inputs) by k x n (filters); every field is (l, n) or (l, 1).
 
     A convolution's ``m`` are its output pixels and its ``k`` the elements of its window, so the
@@ -50,7 +50,7 @@ class _Distinct:
     """Inputs of a fully connected layer that come from one channel of the layer before."""
 
 
-class Network:
+class UniqueLayers:
     """A workload with equal layers counted, not repeated."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
@@ -86,7 +86,7 @@ class Network:
         self.repeated = not self.weighted or bool((self._groups * self._copies > 1).any())
         """Some layer is more than one product."""
 
-    def products(self, filter_keep: Floats, batch: Floats) -> Products:
+    def products(self, filter_keep: Floats, batch: Floats) -> LayerProducts:
         """The products after structured pruning, for ``batch`` inputs at a time.
 
         Args:
@@ -110,7 +110,7 @@ class Network:
             copies = groups * self._copies * np.where(self._weighted, 1.0, batch)
             pixels = np.where(self._weighted, batch, 1.0)
         window = self._taps * channels
-        return Products(
+        return LayerProducts(
             m=self._out * pixels,
             k=window,
             window=window,

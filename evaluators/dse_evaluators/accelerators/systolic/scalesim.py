@@ -15,21 +15,21 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.flushing import count_tiled_misses, cyclic, overlapping
 from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.products import Network, Products
+from dse_evaluators.accelerators.systolic.products import LayerProducts, UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import (
     Flow,
     Schedule,
     mapping_efficiency,
     schedule_product,
 )
-from dse_evaluators.accelerators.systolic.totals import Buffers, Layers, Totals, Traffic
+from dse_evaluators.accelerators.systolic.totals import Buffers, BufferTraffic, Layers, Totals
 
 SMALLEST_BUFFER_BYTES = 100.0
 """A read buffer is divided into 100 sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Array:
+class ScaleSimArray:
     """The hardware that SCALE-Sim knows; every field is (n,) or (1,)."""
 
     rows: Floats
@@ -55,7 +55,9 @@ class Report:
     dram_ofmap_writes: Floats
 
 
-def report_counts(flow: Flow, network: Network, product: Products, array: Array) -> Report:
+def report_counts(
+    flow: Flow, network: UniqueLayers, product: LayerProducts, array: ScaleSimArray
+) -> Report:
     """Return the counts of one product of each layer, in words, and shares from 0 to 1.
 
     SCALE-Sim knows no groups: a group, or a head of attention, is a layer of its own.
@@ -83,10 +85,10 @@ def report_counts(flow: Flow, network: Network, product: Products, array: Array)
     )
 
 
-def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
+def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, Totals]:
     """The workload on designs that all have this dataflow; a word is a byte, nothing waits."""
     product = network.products(knobs.filter_keep, np.ones(1))
-    array = Array(
+    array = ScaleSimArray(
         rows=knobs.rows,
         columns=knobs.cols,
         ifmap_sram_bytes=knobs.ifmap_sram,
@@ -111,9 +113,9 @@ def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]
         dram_bytes=inputs + weights + outputs,
         weight_bytes=total(np.where(product.weighted, product.k * product.n, 0.0)),
         buffers=Buffers(
-            ifmap=Traffic(read_bytes=total(report.sram_ifmap_reads), written_bytes=inputs),
-            filter=Traffic(read_bytes=total(report.sram_filter_reads), written_bytes=weights),
-            ofmap=Traffic(read_bytes=outputs, written_bytes=total(report.sram_ofmap_writes)),
+            ifmap=BufferTraffic(read_bytes=total(report.sram_ifmap_reads), written_bytes=inputs),
+            filter=BufferTraffic(read_bytes=total(report.sram_filter_reads), written_bytes=weights),
+            ofmap=BufferTraffic(read_bytes=outputs, written_bytes=total(report.sram_ofmap_writes)),
         ),
     )
 
@@ -124,7 +126,12 @@ def served_words(sram_bytes: Floats) -> Floats:
 
 
 def _ifmap_reads(
-    flow: Flow, network: Network, product: Products, array: Array, *, schedule: Schedule
+    flow: Flow,
+    network: UniqueLayers,
+    product: LayerProducts,
+    array: ScaleSimArray,
+    *,
+    schedule: Schedule,
 ) -> Floats:
     capacity = served_words(array.ifmap_sram_bytes)
     reads = cyclic(product.inputs, schedule.input_passes, capacity)
@@ -152,7 +159,9 @@ def _ifmap_reads(
     return reads
 
 
-def _filter_reads(flow: Flow, product: Products, array: Array, schedule: Schedule) -> Floats:
+def _filter_reads(
+    flow: Flow, product: LayerProducts, array: ScaleSimArray, schedule: Schedule
+) -> Floats:
     capacity = served_words(array.filter_sram_bytes)
     if flow != "os":
         return cyclic(product.k * product.n, schedule.filter_passes, capacity)
@@ -166,7 +175,7 @@ def _filter_reads(flow: Flow, product: Products, array: Array, schedule: Schedul
     )
 
 
-def _ofmap_writes(outputs: Floats, array: Array) -> Floats:
+def _ofmap_writes(outputs: Floats, array: ScaleSimArray) -> Floats:
     """Words drained in lines as wide as the array, half a buffer at a time.
 
     The first drain starts one word into a line where lines fill the half exactly; that line is

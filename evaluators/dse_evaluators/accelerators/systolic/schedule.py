@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.products import Products
+from dse_evaluators.accelerators.systolic.products import LayerProducts
 
 Flow = Literal["os", "ws", "is"]
 """What stays in the array: outputs, weights or inputs."""
@@ -40,7 +40,7 @@ class Schedule:
         return self.folds * self.fold_cycles - 1.0
 
 
-def schedule_product(flow: Flow, product: Products, rows: Floats, columns: Floats) -> Schedule:
+def schedule_product(flow: Flow, product: LayerProducts, rows: Floats, columns: Floats) -> Schedule:
     """Schedule the product on an array of ``rows`` x ``columns`` (n,) under a dataflow.
 
     Source:

@@ -17,7 +17,7 @@ from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.systolic.cost import Charges, Technology, charges
 from dse_evaluators.accelerators.systolic.extrapolation import flag_extrapolation
 from dse_evaluators.accelerators.systolic.knobs import KNOBS, Settings, settings
-from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
 from dse_evaluators.accelerators.systolic.totals import Layers, Totals
 from dse_evaluators.accelerators.systolic.vector import absent
@@ -29,7 +29,7 @@ LAID_OUT = TIMED - {"clock", "dram_bandwidth"}
 _CHUNK = 1 << 15
 """Layers times designs at once: what stays in a core's cache."""
 
-Work = Callable[[Flow, Network, Settings], tuple[Layers, Totals]]
+Work = Callable[[Flow, UniqueLayers, Settings], tuple[Layers, Totals]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,11 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class SystolicCostModel:
     """One workload in one technology, with the knobs that are fixed."""
 
     work: Work
-    network: Network
+    network: UniqueLayers
     technology: Technology
     fixed: Mapping[str, Value]
 

@@ -22,8 +22,8 @@ from dse_evaluators.accelerators.systolic.knobs import (
     settings,
 )
 from dse_evaluators.accelerators.systolic.limits import infeasible
-from dse_evaluators.accelerators.systolic.products import Network
-from dse_evaluators.accelerators.systolic.stages import TIMED, Account, Work
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.stages import TIMED, SystolicCostModel, Work
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
 from dse_evaluators.reading_table import Readings
@@ -117,7 +117,7 @@ class Systolic:
     version: str = field(init=False, default="3")
 
     def __post_init__(self) -> None:
-        network = Network(layers_of(self.workload))
+        network = UniqueLayers(layers_of(self.workload))
         work = look_up_row("mode", self.mode, _WORK)
         if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
@@ -134,7 +134,7 @@ class Systolic:
             if self.leakage_w_per_mm2 is None
             else self.leakage_w_per_mm2,
         )
-        self._account = Account(
+        self._account = SystolicCostModel(
             work=work,
             network=network,
             technology=self._technology,

@@ -10,15 +10,15 @@ from dse.core.values import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class BufferTraffic:
     """Bytes that the array or DRAM take from a buffer, and put into it."""
 
     read_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
     written_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
 
-    def plus(self, other: Traffic) -> Traffic:
+    def plus(self, other: BufferTraffic) -> BufferTraffic:
         """That of both."""
-        return Traffic(
+        return BufferTraffic(
             read_bytes=self.read_bytes + other.read_bytes,
             written_bytes=self.written_bytes + other.written_bytes,
         )
@@ -28,10 +28,10 @@ class Traffic:
 class Buffers:
     """Traffic of each kind of buffer, over all cores."""
 
-    ifmap: Traffic
-    filter: Traffic
-    ofmap: Traffic
-    accumulator: Traffic = field(default_factory=Traffic)
+    ifmap: BufferTraffic
+    filter: BufferTraffic
+    ofmap: BufferTraffic
+    accumulator: BufferTraffic = field(default_factory=BufferTraffic)
 
     def plus(self, other: Buffers) -> Buffers:
         """That of both, buffer by buffer."""
@@ -42,7 +42,7 @@ class Buffers:
             accumulator=self.accumulator.plus(other.accumulator),
         )
 
-    def each(self) -> tuple[Traffic, ...]:
+    def each(self) -> tuple[BufferTraffic, ...]:
         """Inputs, filters, outputs, accumulators."""
         return self.ifmap, self.filter, self.ofmap, self.accumulator
 

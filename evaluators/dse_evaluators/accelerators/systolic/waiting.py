@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.totals import Layers
 
 BOTTLENECKS = ("compute", "vector", "dram")
@@ -26,7 +26,7 @@ class Waits:
     """Of the other layers that take as long as the vector unit."""
 
 
-def waits(network: Network, layers: Layers, knobs: Settings) -> Waits:
+def waits(network: UniqueLayers, layers: Layers, knobs: Settings) -> Waits:
     """Compute the waits of these layers at the clock and DRAM's rate, shared by all cores."""
     cycles_per_byte = knobs.clock / knobs.dram_bandwidth
     traffic = layers.dram_bytes * cycles_per_byte

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.training.chains import Block, Conv
+from dse_evaluators.accelerators.training.chains import Conv, ConvolutionBlock
 from dse_evaluators.accelerators.training.split_arrays import WORD_BYTES
 
 NORM_PASSES = 8.0
@@ -52,10 +52,10 @@ class Footprints:
     """Of these, those that the gradient of the input reads."""
 
 
-def footprints(chain: Sequence[Block]) -> Footprints:
+def footprints(chain: Sequence[ConvolutionBlock]) -> Footprints:
     """The bytes of each block of a chain."""
 
-    def column(count: Callable[[Block], int]) -> Floats:
+    def column(count: Callable[[ConvolutionBlock], int]) -> Floats:
         return WORD_BYTES * np.array([[count(block)] for block in chain], dtype=np.float64)
 
     return Footprints(
@@ -75,14 +75,14 @@ def footprints(chain: Sequence[Block]) -> Footprints:
     )
 
 
-def _plain(block: Block) -> int:
+def _plain(block: ConvolutionBlock) -> int:
     once = sum(
         (2 if conv.reads == 0 else 3) * (conv.inputs + conv.outputs) for conv in block.all_convs
     )
     return once + (int(_SUM_PASSES) * block.convs[-1].outputs if block.adds else 0)
 
 
-def _need(block: Block) -> int:
+def _need(block: ConvolutionBlock) -> int:
     """Input and output of the layer that holds most, with what waits to be added.
 
     What waits is the block's input; of the last layer, and where a convolution has taken its

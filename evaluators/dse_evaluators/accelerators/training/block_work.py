@@ -8,16 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Array, Floats
-from dse_evaluators.accelerators.training.chains import Block
+from dse_evaluators.accelerators.training.chains import ConvolutionBlock
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, Arrays, run
-from dse_evaluators.accelerators.training.training_products import Channels, Training, sum_rows
+from dse_evaluators.accelerators.training.training_products import (
+    Channels,
+    ConvolutionTraining,
+    sum_rows,
+)
 
 _BLOCK_ROWS = 256.0
 """Rows whose sums stay beside the array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ArrayWork:
     """On one large array; (b, n) by block, else (n,)."""
 
     cycles: Floats
@@ -25,9 +29,9 @@ class Work:
     read_bytes: Floats
     written_bytes: Floats
 
-    def take(self, rows: Array) -> Work:
+    def take(self, rows: Array) -> ArrayWork:
         """The work of these designs."""
-        return Work(
+        return ArrayWork(
             cycles=self.cycles[:, rows],
             macs=self.macs[rows],
             read_bytes=self.read_bytes[rows],
@@ -38,26 +42,26 @@ class Work:
 class BlockWork:
     """The work of a chain, found once for designs that agree in samples and array."""
 
-    def __init__(self, chain: Sequence[Block]) -> None:
+    def __init__(self, chain: Sequence[ConvolutionBlock]) -> None:
         convs = [conv for block in chain for conv in block.all_convs]
-        self._training = Training(convs)
+        self._training = ConvolutionTraining(convs)
         self._channels = Channels(
             inputs=np.array([[conv.channels] for conv in convs], dtype=np.float64),
             outputs=np.array([[conv.filters] for conv in convs], dtype=np.float64),
         )
         self._block = np.repeat(np.arange(len(chain)), [len(block.all_convs) for block in chain])
 
-    def of(self, samples: Floats, side: Floats) -> Work:
+    def of(self, samples: Floats, side: Floats) -> ArrayWork:
         """The work for (n,) samples on arrays of (n,) sides."""
         kinds, place = np.unique(np.stack([samples, side]), axis=1, return_inverse=True)
         return self._compute_work(kinds[0], kinds[1]).take(place.reshape(-1))
 
-    def _compute_work(self, samples: Floats, side: Floats) -> Work:
+    def _compute_work(self, samples: Floats, side: Floats) -> ArrayWork:
         products = self._training.products(self._channels, samples)
         done = run(products, _large(side))
         block = self._block[products.place]
         cycles = [sum_rows(done.cycles[block == place]) for place in range(block.max() + 1)]
-        return Work(
+        return ArrayWork(
             cycles=np.stack(cycles),
             macs=sum_rows(products.macs),
             read_bytes=sum_rows(done.read_bytes),

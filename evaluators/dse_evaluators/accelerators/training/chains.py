@@ -55,7 +55,7 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class ConvolutionBlock:
     """Convolutions one after the other, and what is added to the last one's output.
 
     ``adds``: the block's input is added, after the convolution ``shortcut`` where there is one.
@@ -71,7 +71,7 @@ class Block:
         return self.convs if self.shortcut is None else (*self.convs, self.shortcut)
 
 
-def chain_of(network: str) -> tuple[Block, ...]:
+def chain_of(network: str) -> tuple[ConvolutionBlock, ...]:
     """The blocks of a network by its name.
 
     Raises:
@@ -80,10 +80,10 @@ def chain_of(network: str) -> tuple[Block, ...]:
     return look_up_row("network", network, CHAINS)
 
 
-def _resnet50() -> tuple[Block, ...]:
+def _resnet50() -> tuple[ConvolutionBlock, ...]:
     """The stem and 16 bottlenecks; a stage's stride is in its first 3 x 3 (version 1.5)."""
     blocks = [
-        Block(
+        ConvolutionBlock(
             convs=(Conv(side=224, window=7, channels=3, filters=64, stride=2, reads=0, writes=1),)
         )
     ]
@@ -100,7 +100,7 @@ def _resnet50() -> tuple[Block, ...]:
             )
             changes = (side, 1, channels, 4 * inner, stride, stream, given)
             blocks.append(
-                Block(
+                ConvolutionBlock(
                     convs=tuple(_conv(*size) for size in sizes),
                     shortcut=_conv(*changes) if place == 0 else None,
                     adds=True,
@@ -123,19 +123,19 @@ def _conv(*size: int) -> Conv:
     )
 
 
-def _vgg16() -> tuple[Block, ...]:
+def _vgg16() -> tuple[ConvolutionBlock, ...]:
     """The five stages between the poolings: 13 convolutions of 3 x 3."""
-    blocks, side, channels, stream = list[Block](), 224, 3, 0
+    blocks, side, channels, stream = list[ConvolutionBlock](), 224, 3, 0
     for filters, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         convs = list[Conv]()
         for _ in range(count):
             convs.append(_conv(side, 3, channels, filters, 1, stream, stream + 1))
             channels, stream = filters, stream + 1
-        blocks.append(Block(convs=tuple(convs)))
+        blocks.append(ConvolutionBlock(convs=tuple(convs)))
         side //= 2
     return tuple(blocks)
 
 
 # He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1.
 # Simonyan, Zisserman: Very Deep Convolutional Networks, 2015, table 1, column D.
-CHAINS: Mapping[str, tuple[Block, ...]] = {"resnet50": _resnet50(), "vgg16": _vgg16()}
+CHAINS: Mapping[str, tuple[ConvolutionBlock, ...]] = {"resnet50": _resnet50(), "vgg16": _vgg16()}

@@ -15,10 +15,14 @@ from dse_evaluators.accelerators.training.chains import chain_of
 from dse_evaluators.accelerators.training.channel_tables import ChannelTables
 from dse_evaluators.accelerators.training.sound_rows import sound
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, WORD_BYTES, Arrays, run
-from dse_evaluators.accelerators.training.step_prices import Prices
-from dse_evaluators.accelerators.training.training_products import Products, Training, sum_rows
+from dse_evaluators.accelerators.training.step_prices import OperationCosts
+from dse_evaluators.accelerators.training.training_products import (
+    ConvolutionTraining,
+    TrainingProducts,
+    sum_rows,
+)
 from dse_evaluators.alike import infeasible
-from dse_evaluators.reading_table import Number, Reading, Readings, Word
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings
 
 BOTTLENECKS = ("array", "memory")
 
@@ -46,17 +50,17 @@ _METRICS = (
 # ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The side of
 # 128 is that of the paper's large array; the other defaults are choices.
 KNOBS: Mapping[str, Reading] = {
-    "array": Word(ARRAYS, "flexible"),
-    "groups": Word({1: 1.0, 4: 4.0, 16: 16.0}, 1),
-    "side": Number(8, 4096, default=128.0),
-    "block_rows": Number(1, 1e6, default=256.0),
-    "sums": Word(SUMS, "drained"),
-    "keep": Number(0.05, 1, default=1.0),
-    "draw": Number(0, 2**32, default=0.0),
-    "batch": Number(1, 1e6, default=32.0),
-    "buffer": Number(1, 2**40, "B", default=10.0 * 1024**2),
-    "clock": Number(1, 1e12, "Hz", default=700e6),
-    "dram_bandwidth": Number(1, 1e16, "B/s", default=256e9),
+    "array": ChoiceInput(ARRAYS, "flexible"),
+    "groups": ChoiceInput({1: 1.0, 4: 4.0, 16: 16.0}, 1),
+    "side": NumberInput(8, 4096, default=128.0),
+    "block_rows": NumberInput(1, 1e6, default=256.0),
+    "sums": ChoiceInput(SUMS, "drained"),
+    "keep": NumberInput(0.05, 1, default=1.0),
+    "draw": NumberInput(0, 2**32, default=0.0),
+    "batch": NumberInput(1, 1e6, default=32.0),
+    "buffer": NumberInput(1, 2**40, "B", default=10.0 * 1024**2),
+    "clock": NumberInput(1, 1e12, "Hz", default=700e6),
+    "dram_bandwidth": NumberInput(1, 1e16, "B/s", default=256e9),
 }
 
 _RATES = ("clock", "dram_bandwidth")
@@ -116,10 +120,10 @@ class FlexSa:
 
     def __post_init__(self) -> None:
         convs = [conv for block in chain_of(self.network) for conv in block.all_convs]
-        self._training, self._tables = Training(convs), ChannelTables(convs)
+        self._training, self._tables = ConvolutionTraining(convs), ChannelTables(convs)
         self._whole_macs = 3.0 * sum(conv.macs for conv in convs) - convs[0].macs
         self._knobs = Readings(KNOBS).fixed(self.knobs)
-        self._prices = Prices(self.node_nm, self.dram)
+        self._prices = OperationCosts(self.node_nm, self.dram)
         self.reads, self.optional, self.units = self._knobs.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
@@ -214,7 +218,7 @@ def _arrays(knobs: Mapping[str, Floats]) -> Arrays:
     )
 
 
-def _dram_bytes(products: Products, buffer_bytes: Floats) -> Floats:
+def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
     """Return the bytes that each product moves through DRAM, (p, n)."""
     inputs, outputs, weights = products.inputs, products.outputs, products.weights
     least = np.minimum(np.minimum(inputs, outputs), weights)

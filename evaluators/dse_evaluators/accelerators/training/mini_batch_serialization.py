@@ -15,11 +15,16 @@ from dse_evaluators.accelerators.training.block_footprints import footprints
 from dse_evaluators.accelerators.training.block_work import BlockWork
 from dse_evaluators.accelerators.training.chains import chain_of
 from dse_evaluators.accelerators.training.group_cuts import Cuts, best_cuts, every_group
-from dse_evaluators.accelerators.training.serialization import SCHEDULES, Plan, Traffic, traffic
+from dse_evaluators.accelerators.training.serialization import (
+    SCHEDULES,
+    BlockTraffic,
+    SerializationPlan,
+    traffic,
+)
 from dse_evaluators.accelerators.training.sound_rows import sound
-from dse_evaluators.accelerators.training.step_prices import Prices
+from dse_evaluators.accelerators.training.step_prices import OperationCosts
 from dse_evaluators.accelerators.training.training_products import sum_rows
-from dse_evaluators.reading_table import Number, Reading, Readings, Word
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings
 
 BOTTLENECKS = ("array", "memory")
 
@@ -48,13 +53,13 @@ _METRICS = (
 # ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The other
 # defaults are choices: what the paper's accelerator has of all this was not at hand.
 KNOBS: Mapping[str, Reading] = {
-    "schedule": Word(SCHEDULES, "serialised"),
-    "buffer": Number(1, 2**40, "B", default=10.0 * 1024**2),
-    "batch": Number(1, 1e6, default=32.0),
-    "gradient_bytes": Number(1, 8, "B", default=2.0),
-    "side": Number(8, 4096, default=128.0),
-    "clock": Number(1, 1e12, "Hz", default=700e6),
-    "dram_bandwidth": Number(1, 1e16, "B/s", default=256e9),
+    "schedule": ChoiceInput(SCHEDULES, "serialised"),
+    "buffer": NumberInput(1, 2**40, "B", default=10.0 * 1024**2),
+    "batch": NumberInput(1, 1e6, default=32.0),
+    "gradient_bytes": NumberInput(1, 8, "B", default=2.0),
+    "side": NumberInput(8, 4096, default=128.0),
+    "clock": NumberInput(1, 1e12, "Hz", default=700e6),
+    "dram_bandwidth": NumberInput(1, 1e16, "B/s", default=256e9),
 }
 
 _CUTS = "cuts"
@@ -105,7 +110,7 @@ class MiniBatchSerialization:
         chain = chain_of(self.network)
         self._prints, self._work = footprints(chain), BlockWork(chain)
         self._knobs = Readings(KNOBS).fixed(self.knobs)
-        self._prices = Prices(self.node_nm, self.dram)
+        self._prices = OperationCosts(self.node_nm, self.dram)
         self.reads, optional, self.units = self._knobs.declared
         self.optional = optional | {_CUTS}
         self.provides = {metric.name: metric for metric in _METRICS}
@@ -146,7 +151,7 @@ class MiniBatchSerialization:
             found.append(best_cuts(prices))
         return found
 
-    def _columns(self, knobs: Mapping[str, Floats], moved: Traffic) -> dict[str, Floats]:
+    def _columns(self, knobs: Mapping[str, Floats], moved: BlockTraffic) -> dict[str, Floats]:
         work = self._work.of(knobs["batch"], knobs["side"])
         array_s = work.cycles / knobs["clock"]
         wait_s = np.maximum(moved.bytes / knobs["dram_bandwidth"] - array_s, 0.0)
@@ -177,8 +182,8 @@ class MiniBatchSerialization:
         }
 
 
-def _plan(knobs: Mapping[str, Floats], starts: Mask) -> Plan:
-    return Plan(
+def _plan(knobs: Mapping[str, Floats], starts: Mask) -> SerializationPlan:
+    return SerializationPlan(
         starts=starts,
         schedule=knobs["schedule"],
         buffer_bytes=knobs["buffer"],
@@ -198,7 +203,7 @@ def _starts(batch: Batch, blocks: int) -> Mask:
     return starts
 
 
-def _portions(moved: Traffic) -> dict[str, Floats]:
+def _portions(moved: BlockTraffic) -> dict[str, Floats]:
     """Of the groups: how many there are, and their sub-batches."""
     size = moved.sub_batch
     return {

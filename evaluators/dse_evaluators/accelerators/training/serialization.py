@@ -31,7 +31,7 @@ _NORM_PASSES = np.array([NORM_PASSES, FUSED_NORM_PASSES, NORM_PASSES])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SerializationPlan:
     """Cuts of a chain of b blocks by n designs; ``starts`` is (b, n), the rest (n,)."""
 
     starts: Mask
@@ -45,7 +45,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class BlockTraffic:
     """Traffic of each block, (b, n), by kind, and the portions in which it moves."""
 
     activation_bytes: Floats
@@ -64,7 +64,7 @@ class Traffic:
         return self.activation_bytes + self.weight_bytes + self.crossing_bytes
 
 
-def traffic(prints: Footprints, plan: Plan) -> Traffic:
+def traffic(prints: Footprints, plan: SerializationPlan) -> BlockTraffic:
     """Compute the traffic of each block of n designs through DRAM."""
     wanted = plan.schedule == SCHEDULES["serialised"]
     serial = wanted & (prints.need <= plan.buffer_bytes)  # (b, n)
@@ -75,7 +75,7 @@ def traffic(prints: Footprints, plan: Plan) -> Traffic:
     norms = _NORM_PASSES[plan.schedule.astype(np.intp)]
     conventional = prints.plain + norms * prints.outputs
     gradient = prints.weights / WORD_BYTES * plan.gradient_bytes
-    return Traffic(
+    return BlockTraffic(
         activation_bytes=np.where(serial, prints.stored, conventional) * plan.samples,
         weight_bytes=(prints.weights + prints.returned) * turns + gradient * (2.0 * turns - 1.0),
         crossing_bytes=_crossings(serial, before, starts) * prints.input * plan.samples,
@@ -98,7 +98,7 @@ def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
     return passes
 
 
-def _sub_batches(prints: Footprints, plan: Plan, starts: Mask) -> Floats:
+def _sub_batches(prints: Footprints, plan: SerializationPlan, starts: Mask) -> Floats:
     """Samples of which the hungriest block of each group holds all that it needs, (b, n)."""
     most = np.broadcast_to(prints.need, starts.shape).copy()
     for row in range(1, len(most)):

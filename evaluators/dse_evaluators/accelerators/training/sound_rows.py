@@ -9,7 +9,7 @@ import numpy as np
 from dse.core.metric import Fault
 from dse.core.values import Floats
 from dse_evaluators.alike import infeasible
-from dse_evaluators.reading_table import Number, Readings, number_of
+from dse_evaluators.reading_table import NumberInput, Readings, number_of
 
 
 def sound(
@@ -23,7 +23,7 @@ def sound(
     """
     faults: dict[int, Fault] = {}
     for name, one in readings.table.items():
-        if isinstance(one, Number):
+        if isinstance(one, NumberInput):
             faults = {**_outside(name, one, columns[name]), **faults}
     rows = list(faults)
     found = {name: column.copy() for name, column in columns.items()}
@@ -33,7 +33,7 @@ def sound(
     return found, faults
 
 
-def _outside(name: str, one: Number, column: Floats) -> dict[int, Fault]:
+def _outside(name: str, one: NumberInput, column: Floats) -> dict[int, Fault]:
     takes = f"from {one.low:.9g} to {one.high:.9g} {one.unit}".strip()
     outside = ~((column >= one.low) & (column <= one.high))
     return infeasible(np.asarray(outside), lambda row: f"{name} is {column[row]:g}, not {takes}")

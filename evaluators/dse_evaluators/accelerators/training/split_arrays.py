@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Value
-from dse_evaluators.accelerators.training.training_products import Products
+from dse_evaluators.accelerators.training.training_products import TrainingProducts
 
 ARRAYS: Mapping[Value, float] = {"large": 0.0, "split": 1.0, "flexible": 2.0}
 """One large array (1G1C), four of half its side (1G4C), or four that can be one (FlexSA)."""
@@ -49,7 +49,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SplitArrayCost:
     """Cycles and traffic of products; every field is (p, n)."""
 
     cycles: Floats
@@ -60,7 +60,7 @@ class Run:
     written_bytes: Floats
 
 
-def run(products: Products, arrays: Arrays) -> Run:
+def run(products: TrainingProducts, arrays: Arrays) -> SplitArrayCost:
     """The products, each shared among the groups: its rows, or the samples that it sums over.
 
     Each group has its own copy of a tile, or its own sums, which are read and added at the end.
@@ -79,7 +79,7 @@ def run(products: Products, arrays: Arrays) -> Run:
     sent = np.where(arrays.sums == SUMS["drained"], 2.0 * down.tiles, 1.0)
     added = np.where(sums & (groups > 1), 2.0 * m * n, 0.0)
     words = m * k * across.tiles + _tile_words(m, across, down, arrays.block_rows) + added
-    return Run(
+    return SplitArrayCost(
         cycles=(m * across.wide * down.wide + parted) / at_once,
         parted_cycles=parted,
         read_bytes=words * (groups * WORD_BYTES),

@@ -28,7 +28,7 @@ SMALLEST_BANK_BYTES = 2.0 * 1024
 _WORD = int(FORMAT_CODES["fp16"])
 
 
-class Prices:
+class OperationCosts:
     """Costs of operations at a node: multiply-accumulates of fp16 words, SRAM banks, DRAM.
 
     Nothing leaks, and registers, wires and local buffers take no energy.

@@ -20,7 +20,7 @@ class Channels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Products:
+class TrainingProducts:
     """Products of m x k (streamed) by k x n (kept in the array); sizes are (p, n).
 
     The three operands' volumes count each number once, where the m x k matrix of a convolution
@@ -45,7 +45,7 @@ class Products:
         return self.m * self.n * self.k
 
 
-class Training:
+class ConvolutionTraining:
     """Convolutions, ready to be written as products at any number of channels and samples.
 
     Forward: the windows by the filters. Gradient of the input: the same the other way round, one
@@ -67,7 +67,7 @@ class Training:
         self._sums = np.zeros((len(self._place), 1), dtype=bool)
         self._sums[-len(every) :] = True
 
-    def products(self, channels: Channels, samples: Floats) -> Products:
+    def products(self, channels: Channels, samples: Floats) -> TrainingProducts:
         """The products for these channels and (n,) samples."""
         channels_in, filters = channels.inputs, channels.outputs  # (l, n)
         pixels, back = self._pixels * samples, self._back
@@ -76,7 +76,7 @@ class Training:
         outputs, weights = pixels * filters, windows * filters
         # The products of one input's gradient share it between them.
         share = self._back_share
-        return Products(
+        return TrainingProducts(
             m=_stack_parts(pixels, pixels[back], windows),
             n=_stack_parts(filters, channels_in[back], filters),
             k=_stack_parts(windows, self._back_taps * filters[back], pixels),

@@ -10,16 +10,16 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, load_efficiency
-from dse_evaluators.clusters.apex.fabric import Fabric
-from dse_evaluators.clusters.apex.machine import Machine
+from dse_evaluators.clusters.apex.fabric import ApexFabric
+from dse_evaluators.clusters.apex.machine import DvfsDevice
 from dse_evaluators.clusters.apex.outcome import METRICS, Promise, outcome
-from dse_evaluators.clusters.apex.plan import CACHE_BYTES, WEIGHT_BYTES, Cluster, Plan, unmet
+from dse_evaluators.clusters.apex.plan import CACHE_BYTES, WEIGHT_BYTES, ApexPlan, Cluster, unmet
 from dse_evaluators.clusters.apex.run import run
-from dse_evaluators.clusters.apex.stage import Stage
+from dse_evaluators.clusters.apex.stage import PipelineStage
 from dse_evaluators.clusters.apex.traces import at_rate, trace
-from dse_evaluators.clusters.collectives import Constants
+from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import flag, look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -27,21 +27,21 @@ _FFN_MODES = ("tp", "ep")
 
 _READINGS: Mapping[str, Reading] = {
     "ffn_mode": one_of(_FFN_MODES, "tp"),
-    "weight_format": Word(dict(WEIGHT_BYTES.items()), "fp16"),
-    "kv_format": Word(dict(CACHE_BYTES.items()), "fp16"),
-    "devices": Number(1, 1e6, whole=True),
-    "dp": Number(1, 1e6, whole=True),
-    "pp": Number(1, 1e6, whole=True),
-    "attn_replicas": Number(1, 1e6, default=1.0, whole=True),
-    "ffn_replicas": Number(1, 1e6, default=1.0, whole=True),
-    "max_batch": Number(1, 1e6, default=1e6, whole=True),
-    "clock": Number(0, 1e11, "Hz", default=0.0),
-    "rate": Number(1e-6, 1e9, "1/s", default=0.5),
-    "link_bandwidth": Number(0, 1e15, "B/s", default=0.0),
-    "link_latency": Number(0, 1.0, "s", default=25e-6),
+    "weight_format": ChoiceInput(dict(WEIGHT_BYTES.items()), "fp16"),
+    "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "fp16"),
+    "devices": NumberInput(1, 1e6, whole=True),
+    "dp": NumberInput(1, 1e6, whole=True),
+    "pp": NumberInput(1, 1e6, whole=True),
+    "attn_replicas": NumberInput(1, 1e6, default=1.0, whole=True),
+    "ffn_replicas": NumberInput(1, 1e6, default=1.0, whole=True),
+    "max_batch": NumberInput(1, 1e6, default=1e6, whole=True),
+    "clock": NumberInput(0, 1e11, "Hz", default=0.0),
+    "rate": NumberInput(1e-6, 1e9, "1/s", default=0.5),
+    "link_bandwidth": NumberInput(0, 1e15, "B/s", default=0.0),
+    "link_latency": NumberInput(0, 1.0, "s", default=25e-6),
 }
 
-_BETWEEN = Constants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0)
+_BETWEEN = CollectiveConstants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0)
 """Between nodes, for each device: assumed, an adapter of 400 Gb/s."""
 
 
@@ -112,7 +112,7 @@ class Apex:
         number(1, 1e6, whole=True)("node_devices", self.node_devices)
         number(0, 1e9, whole=True)("requests", self.requests)
         self._model = look_up_row("model", self.model, TRANSFORMERS)
-        self._machine = Machine.of(self.device)
+        self._machine = DvfsDevice.of(self.device)
         self._requests = trace(self.workload, self.requests)
         self._longest = max(one.prompt + one.answer for one in self._requests)
         told = self._machine.device.dram_bytes if self.memory is None else self.memory
@@ -123,7 +123,7 @@ class Apex:
         flag("host", self.host)
         own = load_efficiency()
         self._efficiency = own if self.host else replace(own, step_s=0.0, sequence_s=0.0)
-        clock = Number(0, self._machine.highest_hz, "Hz", default=0.0)
+        clock = NumberInput(0, self._machine.highest_hz, "Hz", default=0.0)
         readings = Readings.of({**_READINGS, "clock": clock}, self)
         dense = {"ffn_mode": "tp"} if self._model.experts == 1 else {}
         self._readings = readings.fixed(dense)
@@ -139,7 +139,7 @@ class Apex:
 
     def _row(self, told: Mapping[str, float]) -> dict[str, float] | str:
         """The metrics of one plan, or why it cannot be."""
-        plan = Plan(
+        plan = ApexPlan(
             model=self._model,
             cluster=Cluster(int(told["devices"]), self.node_devices, self._memory_bytes),
             **{name: int(told[name]) for name in ("dp", "pp", "attn_replicas", "ffn_replicas")},
@@ -151,7 +151,7 @@ class Apex:
         if broken is not None:
             return broken.told
         clock_hz = told["clock"] or self._machine.highest_hz
-        stage = Stage(
+        stage = PipelineStage(
             plan=plan,
             rates=self._machine.rates(clock_hz),
             efficiency=self._efficiency,
@@ -164,20 +164,20 @@ class Apex:
             "extrapolated": 0.0 if judged else 1.0,
         }
 
-    def _fabric(self, told: Mapping[str, float]) -> Fabric:
-        own = Constants(
+    def _fabric(self, told: Mapping[str, float]) -> ApexFabric:
+        own = CollectiveConstants(
             latency_s=told["link_latency"],
             bytes_per_s=max(told["link_bandwidth"], 1.0),
             pipelining=0.0,
         )
-        return Fabric(
+        return ApexFabric(
             within=self._machine.fabric,
             between=_BETWEEN,
             told=own if told["link_bandwidth"] > 0.0 else None,
             node_devices=self.node_devices,
         )
 
-    def _judged(self, plan: Plan, told: Mapping[str, float], clock_hz: float) -> bool:
+    def _judged(self, plan: ApexPlan, told: Mapping[str, float], clock_hz: float) -> bool:
         """Return whether the plan is like those that were compared with measured services."""
         shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
         formats = plan.weight_bytes == plan.cache_bytes == 2.0

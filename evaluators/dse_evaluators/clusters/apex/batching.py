@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from dse_evaluators.clusters.apex.lane import Begun, Lane
-from dse_evaluators.clusters.apex.stage import Fixed, Stage
+from dse_evaluators.clusters.apex.stage import Fixed, PipelineStage
 
 
 class Line(NamedTuple):
@@ -30,7 +30,7 @@ class Costs:
 
     __slots__ = ("cached_s", "fixed", "sequence_s", "squared_s", "stages")
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: PipelineStage) -> None:
         self.stages = stage.plan.pp
         self.cached_s = stage.cached_s
         self.squared_s = stage.squared_s
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(slots=True)
-class Spent:
+class TimeBreakdown:
     """Seconds of a copy, in parts that sum to its clock."""
 
     products_s: float = 0.0
@@ -80,7 +80,7 @@ class Spent:
         return whole_s
 
 
-def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, Spent]:
+def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBreakdown]:
     """The time until all requests of a copy are answered, and its parts.
 
     Its micro-batches follow one another through the stages, so that every step takes as often the
@@ -92,7 +92,7 @@ def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, Spent]
         micro-batches sets the pace).
     """
     lanes = [lane for batch in batches for lane in batch]
-    clock_s, spent = 0.0, Spent()
+    clock_s, spent = 0.0, TimeBreakdown()
     while True:
         lines, joined = _begin(costs, batches, clock_s)
         if not lines:

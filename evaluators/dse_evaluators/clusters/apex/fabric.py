@@ -8,14 +8,14 @@ from functools import cache
 
 from dse_evaluators.clusters.collectives import (
     Collective,
-    Constants,
+    CollectiveConstants,
     compute_link_share,
     constants_of,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fabric:
+class ApexFabric:
     """Links within a node, measured or of a given latency and rate, and links beyond it.
 
     ``within`` names a fabric of ``collectives.csv``; ``told`` stands in its place where it is not
@@ -23,11 +23,11 @@ class Fabric:
     """
 
     within: str
-    between: Constants
-    told: Constants | None
+    between: CollectiveConstants
+    told: CollectiveConstants | None
     node_devices: int
 
-    def of(self, collective: Collective, ranks: int, span: int) -> Constants:
+    def of(self, collective: Collective, ranks: int, span: int) -> CollectiveConstants:
         """The constants among ranks that are spread over ``span`` neighbouring devices."""
         if span > self.node_devices:
             return self.between
@@ -49,7 +49,7 @@ class Fabric:
 
 @cache
 def _law(
-    fabric: Fabric, collective: Collective, ranks: int, span: int
+    fabric: ApexFabric, collective: Collective, ranks: int, span: int
 ) -> tuple[float, float, float]:
     """Seconds at once, seconds for a byte of the array, and how much is pipelined."""
     found = fabric.of(collective, ranks, span)

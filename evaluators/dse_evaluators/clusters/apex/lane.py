@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dse_evaluators.clusters.apex.traces import Request
+from dse_evaluators.clusters.apex.traces import TraceRequest
 
 MOST_NEW_TOKENS = 65_536
 """In one step: APEX's figure."""
 
 
-class Limits(NamedTuple):
+class LaneLimits(NamedTuple):
     """Capacity limits of a lane."""
 
     capacity: int
@@ -59,7 +59,7 @@ class Lane:
         "next_s",
     )
 
-    def __init__(self, requests: Sequence[Request], limits: Limits) -> None:
+    def __init__(self, requests: Sequence[TraceRequest], limits: LaneLimits) -> None:
         self.first_s = [0.0] * len(requests)
         self.last_s = [0.0] * len(requests)
         self.cached = 0

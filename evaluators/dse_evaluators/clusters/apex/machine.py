@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.accelerators.devices.gpu_power import power_of
-from dse_evaluators.clusters.apex.stage import Rates
+from dse_evaluators.clusters.apex.stage import DeviceRates
 
 CLOCK_HZ: Mapping[str, float] = {"h100-sxm": 1.98e9, "h200-sxm": 1.98e9, "a100-sxm-80gb": 1.41e9}
 """By device, its highest clock; vendor's sheets, recalled."""
@@ -29,14 +29,14 @@ idle falls with the clock: assumed, nobody's measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class DvfsDevice:
     """A device whose clock may be lowered."""
 
     device: Device
     highest_hz: float
 
     @staticmethod
-    def of(name: str) -> Machine:
+    def of(name: str) -> DvfsDevice:
         """The machine of a device's name.
 
         Raises:
@@ -45,7 +45,7 @@ class Machine:
         device = device_of(name)
         if name not in CLOCK_HZ:
             raise SpecError(f"nobody listed the clock of {name}", hint=nearest(name, CLOCK_HZ))
-        return Machine(device=device, highest_hz=CLOCK_HZ[name])
+        return DvfsDevice(device=device, highest_hz=CLOCK_HZ[name])
 
     @property
     def fabric(self) -> str:
@@ -55,11 +55,11 @@ class Machine:
     def idle_w(self) -> float:
         return power_of(self.device, "bf16").idle_w
 
-    def rates(self, clock_hz: float) -> Rates:
+    def rates(self, clock_hz: float) -> DeviceRates:
         """Return the device's peak rates at a clock: products scale by it, memory by less."""
         share = clock_hz / self.highest_hz
         memory = min(1.0, _MEMORY_LEAST + _MEMORY_SLOPE * share)
-        return Rates(
+        return DeviceRates(
             flops_per_s=share * self.device.flops_per_s["fp16"],
             bytes_per_s=memory * self.device.dram_bytes_per_s,
         )

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dse.core.metric import Metric
-from dse_evaluators.clusters.apex.machine import Machine
-from dse_evaluators.clusters.apex.plan import Plan
-from dse_evaluators.clusters.apex.run import Run
+from dse_evaluators.clusters.apex.machine import DvfsDevice
+from dse_evaluators.clusters.apex.plan import ApexPlan
+from dse_evaluators.clusters.apex.run import ApexResult
 
 TIMES = ("products", "attention", "collectives", "host", "idle")
 
@@ -42,7 +42,7 @@ class Promise(NamedTuple):
 
 
 def outcome(
-    plan: Plan, ran: Run, machine: Machine, clock_hz: float, promise: Promise
+    plan: ApexPlan, ran: ApexResult, machine: DvfsDevice, clock_hz: float, promise: Promise
 ) -> dict[str, float]:
     """All metrics of a plan but ``extrapolated``."""
     devices = plan.cluster.devices

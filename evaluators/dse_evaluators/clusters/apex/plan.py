@@ -55,7 +55,7 @@ class Unmet(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ApexPlan:
     """Layout of a model on a cluster, and its number formats.
 
     ``dp`` copies have ``pp`` stages each; in a stage there are ``attn_replicas`` of the attention,
@@ -145,7 +145,7 @@ class Plan:
         return math.floor(max(left, 0.0) / (self.layers * self.token_bytes)) // self.pp
 
 
-def unmet(plan: Plan, longest: int) -> Unmet | None:
+def unmet(plan: ApexPlan, longest: int) -> Unmet | None:
     """The first rule that a plan breaks: layout, heads and experts, then memory."""
     for rules in (_layout, _sharing, _memory):
         for rule in rules(plan):
@@ -157,7 +157,7 @@ def unmet(plan: Plan, longest: int) -> Unmet | None:
     return None
 
 
-def _layout(plan: Plan) -> Iterator[Unmet]:
+def _layout(plan: ApexPlan) -> Iterator[Unmet]:
     cluster, copies = plan.cluster, plan.dp * plan.pp
     two = (plan.attn_replicas, plan.ffn_replicas)
     most = copies * max(two)
@@ -179,7 +179,7 @@ def _layout(plan: Plan) -> Iterator[Unmet]:
             yield Unmet(reason, cluster.nodes, shares)
 
 
-def _sharing(plan: Plan) -> Iterator[Unmet]:
+def _sharing(plan: ApexPlan) -> Iterator[Unmet]:
     model = plan.model
     if plan.attn_devices > model.heads:
         reason = "{first:.0f} devices share {second:.0f} heads: {over:.0f} too many"
@@ -189,7 +189,7 @@ def _sharing(plan: Plan) -> Iterator[Unmet]:
         yield Unmet(reason, plan.ffn_devices, model.experts)
 
 
-def _memory(plan: Plan) -> Iterator[Unmet]:
+def _memory(plan: ApexPlan) -> Iterator[Unmet]:
     if plan.parameter_bytes > plan.cluster.memory_bytes:
         reason = "weights of {first:.1f} GiB, memory of {second:.1f} GiB: {over:.1f} GiB short"
         yield Unmet(reason, plan.parameter_bytes / GIB, plan.cluster.memory_bytes / GIB)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.apex.batching import Costs, Spent, play
-from dse_evaluators.clusters.apex.lane import MOST_NEW_TOKENS, Lane, Limits
-from dse_evaluators.clusters.apex.stage import Stage
-from dse_evaluators.clusters.apex.traces import Request
+from dse_evaluators.clusters.apex.batching import Costs, TimeBreakdown, play
+from dse_evaluators.clusters.apex.lane import MOST_NEW_TOKENS, Lane, LaneLimits
+from dse_evaluators.clusters.apex.stage import PipelineStage
+from dse_evaluators.clusters.apex.traces import TraceRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ApexResult:
     """Results of r requests; times of the copy that ends last are in parts."""
 
     makespan_s: float
-    slowest: Spent
+    slowest: TimeBreakdown
     """Of that copy: its parts sum to the makespan."""
     busy_s: float
     """Of all copies."""
@@ -45,14 +45,14 @@ class Run:
         return self.writing_s / np.maximum(self.answers - 1.0, 1.0)
 
 
-def run(stage: Stage, requests: Sequence[Request], most_texts: int) -> Run:
+def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int) -> ApexResult:
     """Requests go in turn to the copies, there to the micro-batches, there to the replicas.
 
     Source:
         microsoft/apex_plus@8769096, simulator.py (round robin at each level).
     """
     plan = stage.plan
-    limits = Limits(plan.capacity, most_texts, MOST_NEW_TOKENS // plan.attn_replicas)
+    limits = LaneLimits(plan.capacity, most_texts, MOST_NEW_TOKENS // plan.attn_replicas)
     costs = Costs(stage)
     ends, lanes, told = [], [], []
     for copy in range(plan.dp):
@@ -71,7 +71,7 @@ def run(stage: Stage, requests: Sequence[Request], most_texts: int) -> Run:
     makespan_s, slowest = max(ends, key=lambda end: end[0])
     first = np.array([at for lane in lanes for at in lane.first_s])
     last = np.array([at for lane in lanes for at in lane.last_s])
-    return Run(
+    return ApexResult(
         makespan_s=makespan_s,
         slowest=slowest,
         busy_s=sum(spent.busy_s for _, spent in ends),

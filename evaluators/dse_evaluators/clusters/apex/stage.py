@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dse_evaluators.clusters.apex.constants import Efficiency
-from dse_evaluators.clusters.apex.fabric import Fabric
-from dse_evaluators.clusters.apex.plan import Plan
+from dse_evaluators.clusters.apex.fabric import ApexFabric
+from dse_evaluators.clusters.apex.plan import ApexPlan
 from dse_evaluators.clusters.collectives import Collective
 
 _WORD = 2.0
 """Bytes of a number of the stream."""
 
 
-class Rates(NamedTuple):
+class DeviceRates(NamedTuple):
     """Rates that a device reaches at its clock."""
 
     flops_per_s: float
@@ -34,7 +34,7 @@ class Fixed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class PipelineStage:
     """One stage of a plan on its devices: a roofline, measured links, and the host's share.
 
     Source:
@@ -43,10 +43,10 @@ class Stage:
         layer exchange with the other half).
     """
 
-    plan: Plan
-    rates: Rates
+    plan: ApexPlan
+    rates: DeviceRates
     efficiency: Efficiency
-    fabric: Fabric
+    fabric: ApexFabric
 
     @property
     def cached_s(self) -> float:

@@ -15,7 +15,7 @@ RECORDED_PER_S = 0.5
 """Requests a second of the recorded arrivals."""
 
 
-class Request(NamedTuple):
+class TraceRequest(NamedTuple):
     """One request; lengths are in tokens."""
 
     arrival_s: float
@@ -28,7 +28,7 @@ def workloads() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.csv")))
 
 
-def trace(workload: str, requests: int = 0) -> tuple[Request, ...]:
+def trace(workload: str, requests: int = 0) -> tuple[TraceRequest, ...]:
     """The first so many requests of a trace; 0 is all of them.
 
     Lengths are those that vLLM served of Llama-3.1-70B, arrivals a recorded Poisson process. They
@@ -51,15 +51,15 @@ def trace(workload: str, requests: int = 0) -> tuple[Request, ...]:
 
 
 @cache
-def _whole(workload: str) -> tuple[Request, ...]:
+def _whole(workload: str) -> tuple[TraceRequest, ...]:
     with (_FOLDER / f"{workload}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
-            Request(float(row["arrival_s"]), int(row["prompt"]), int(row["answer"]))
+            TraceRequest(float(row["arrival_s"]), int(row["prompt"]), int(row["answer"]))
             for row in csv.DictReader(file)
         )
 
 
-def at_rate(requests: tuple[Request, ...], per_s: float) -> tuple[Request, ...]:
+def at_rate(requests: tuple[TraceRequest, ...], per_s: float) -> tuple[TraceRequest, ...]:
     """The same requests, so many a second: their arrivals are stretched."""
     scale = RECORDED_PER_S / per_s
     return tuple(one._replace(arrival_s=one.arrival_s * scale) for one in requests)

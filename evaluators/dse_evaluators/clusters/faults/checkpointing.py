@@ -20,7 +20,7 @@ from dse_evaluators.clusters.faults.checkpoint_law import (
 )
 from dse_evaluators.clusters.faults.neighbour_recovery import Neighbours, break_even
 from dse_evaluators.clusters.faults.step_time_spread import QUANTILES
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 RECOVERIES = ("synchronous", "asynchronous", "neighbours")
 """Work stops while it is saved; it goes on; nothing is saved and neighbours stand in."""
@@ -44,16 +44,16 @@ _METRICS = (
 )
 _READINGS: Mapping[str, Reading] = {
     "recovery": one_of(RECOVERIES),
-    "productive_time": Number(1e-6, 1e30, "s"),
-    "state": Number(1e-6, 1e30, "B"),
-    "storage_bandwidth": Number(1e-6, 1e30, "B/s"),
-    "device_mtbf": Number(1e-6, 1e30, "s"),
-    "devices": Number(1, 1e9),
-    "checkpoint_interval": Number(0, 1e12, "s", default=0.0),
-    "restart_time": Number(0, 1e12, "s", default=0.0),
-    "copy_bandwidth": Number(1e-6, 1e30, "B/s", default=25e9),
-    "iteration_time": Number(1e-6, 1e12, "s", default=1.0),
-    "penalty": Number(0, 1e12, default=0.0),
+    "productive_time": NumberInput(1e-6, 1e30, "s"),
+    "state": NumberInput(1e-6, 1e30, "B"),
+    "storage_bandwidth": NumberInput(1e-6, 1e30, "B/s"),
+    "device_mtbf": NumberInput(1e-6, 1e30, "s"),
+    "devices": NumberInput(1, 1e9),
+    "checkpoint_interval": NumberInput(0, 1e12, "s", default=0.0),
+    "restart_time": NumberInput(0, 1e12, "s", default=0.0),
+    "copy_bandwidth": NumberInput(1e-6, 1e30, "B/s", default=25e9),
+    "iteration_time": NumberInput(1e-6, 1e12, "s", default=1.0),
+    "penalty": NumberInput(0, 1e12, default=0.0),
 }
 
 

@@ -14,7 +14,7 @@ from dse.core.values import Floats, Value
 from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Duty, duty
 from dse_evaluators.clusters.faults.straggler_times import Crowd
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 _CHANCES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _PARTS = ("computing", "straggling", "exchanging")
@@ -33,14 +33,14 @@ _METRICS = (
 _CODE = ("scheme", "workers", "stragglers", "burst", "window")
 _READINGS: Mapping[str, Reading] = {
     "scheme": one_of(SCHEMES),
-    "workers": Number(1, 1e6, whole=True),
-    "work_time": Number(0, 1e12, "s"),
-    "stragglers": Number(0, 1e6, default=0.0, whole=True),
-    "burst": Number(1, 1e6, default=1.0, whole=True),
-    "window": Number(1, 1e6, default=2.0, whole=True),
-    "straggling_time": Number(0, 1e12, "s", default=0.0),
-    "straggling": Number(0, 1e6, default=0.0),
-    "exchange_time": Number(0, 1e12, "s", default=0.0),
+    "workers": NumberInput(1, 1e6, whole=True),
+    "work_time": NumberInput(0, 1e12, "s"),
+    "stragglers": NumberInput(0, 1e6, default=0.0, whole=True),
+    "burst": NumberInput(1, 1e6, default=1.0, whole=True),
+    "window": NumberInput(1, 1e6, default=2.0, whole=True),
+    "straggling_time": NumberInput(0, 1e12, "s", default=0.0),
+    "straggling": NumberInput(0, 1e6, default=0.0),
+    "exchange_time": NumberInput(0, 1e12, "s", default=0.0),
 }
 _OVER_ROUNDS = tuple(map(SCHEMES.index, ("sr-sgc", "m-sgc")))
 _NOTHING = Duty(Fraction(1), 0, 0)

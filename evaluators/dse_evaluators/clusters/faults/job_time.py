@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.clusters.faults.job_time_spread import (
-    Steps,
+    JobSteps,
     compute_job_quantiles,
     lasting_share,
 )
@@ -24,7 +24,7 @@ from dse_evaluators.clusters.faults.step_time_spread import (
     lateness,
     worst,
 )
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _PARTS = ("computing", "exchanging", "bubble", "summing", "waiting")
 _METRICS = (
@@ -40,17 +40,17 @@ _METRICS = (
     Metric(name="bottleneck", words=_PARTS),
 )
 _READINGS: Mapping[str, Reading] = {
-    **dict.fromkeys(("tp", "pp"), Number(1, 1e3)),
-    **dict.fromkeys(("dp", "microbatches"), Number(1, 1e6)),
-    "interleave": Number(1, 1e6, default=1.0),
-    "compute_time": Number(0, 1e12, "s"),
-    "exchange_time": Number(0, 1e12, "s", default=0.0),
-    "data_time": Number(0, 1e12, "s", default=0.0),
-    "compute_spread": Number(0, 0.3, default=0.05),
-    "exchange_spread": Number(0, 0.3, default=0.05),
-    "persistence": Number(0, 1, default=0.0),
-    "steps": Number(1, 1e9, default=1.0),
-    "deadline": Number(0, 1e12, "s", default=0.0),
+    **dict.fromkeys(("tp", "pp"), NumberInput(1, 1e3)),
+    **dict.fromkeys(("dp", "microbatches"), NumberInput(1, 1e6)),
+    "interleave": NumberInput(1, 1e6, default=1.0),
+    "compute_time": NumberInput(0, 1e12, "s"),
+    "exchange_time": NumberInput(0, 1e12, "s", default=0.0),
+    "data_time": NumberInput(0, 1e12, "s", default=0.0),
+    "compute_spread": NumberInput(0, 0.3, default=0.05),
+    "exchange_spread": NumberInput(0, 0.3, default=0.05),
+    "persistence": NumberInput(0, 1, default=0.0),
+    "steps": NumberInput(1, 1e9, default=1.0),
+    "deadline": NumberInput(0, 1e12, "s", default=0.0),
 }
 _WARNED = 1.1
 """Without a deadline a job is late that takes a tenth longer than nominal (Golden et al., 2025)."""
@@ -125,8 +125,8 @@ class JobTime:
         )
         data_s = told["data_time"] * told["exchange_spread"]
         share = lasting_share(ranks, told["persistence"])
-        one = Steps(count=np.ones(len(batch)), persistence=told["persistence"])
-        all_of_them = Steps(count=told["steps"], persistence=told["persistence"])
+        one = JobSteps(count=np.ones(len(batch)), persistence=told["persistence"])
+        all_of_them = JobSteps(count=told["steps"], persistence=told["persistence"])
         parts = _parts(told, ranks, busy_s * late.mean)
         nominal_s = np.sum([parts[f"{part}_time"] for part in _PARTS[:-1]], axis=0)
         step = nominal_s[:, None] + compute_job_quantiles(late, busy_s, one, share, data_s)

@@ -13,7 +13,7 @@ _PARTS = 65
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class JobSteps:
     """Steps of n jobs; every field is (n,)."""
 
     count: Floats
@@ -38,7 +38,7 @@ def lasting_share(ranks: Ranks, persistence: Floats) -> Floats:
 
 
 def compute_job_quantiles(
-    late: Lateness, busy_s: Floats, steps: Steps, share: Floats, normal_s: Floats
+    late: Lateness, busy_s: Floats, steps: JobSteps, share: Floats, normal_s: Floats
 ) -> Floats:
     """Return quantiles of how late a job is, (n, scores), in seconds.
 

@@ -14,7 +14,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.alike import infeasible_rows
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 PLACEMENTS = ("random", "one_stage", "one_replica", "spread")
 """Anywhere; all in the same stage of their replicas; in as few replicas, or as many, as can be."""
@@ -28,11 +28,13 @@ _METRICS = (
 )
 _READINGS: Mapping[str, Reading] = {
     "placement": one_of(PLACEMENTS),
-    **dict.fromkeys(("stages", "replicas", "microbatches", "layers"), Number(1, 4096, whole=True)),
-    "slow_devices": Number(0, 4096, whole=True),
-    "slow_layers": Number(0, 4096, default=0.0, whole=True),
-    "slow_factor": Number(1, 100),
-    "layer_time": Number(1e-12, 1e9, "s"),
+    **dict.fromkeys(
+        ("stages", "replicas", "microbatches", "layers"), NumberInput(1, 4096, whole=True)
+    ),
+    "slow_devices": NumberInput(0, 4096, whole=True),
+    "slow_layers": NumberInput(0, 4096, default=0.0, whole=True),
+    "slow_factor": NumberInput(1, 100),
+    "layer_time": NumberInput(1e-12, 1e9, "s"),
 }
 
 

@@ -6,7 +6,7 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from dse_evaluators.clusters.length_aware.pace import Pace
+from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel
 from dse_evaluators.clusters.length_aware.tally import Tally
 
 
@@ -18,7 +18,7 @@ class Rules:
     one costs.
     """
 
-    pace: Pace
+    pace: DecodingTimeModel
     room: int
     """Tokens that find room."""
     most_running: int

@@ -19,7 +19,7 @@ from dse_evaluators.clusters.length_aware.pace import Home
 from dse_evaluators.clusters.length_aware.requests import Stream, edges, guess_lengths, texts_of
 from dse_evaluators.clusters.length_aware.tally import PARTS, Tally
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -47,12 +47,12 @@ _METRICS = (
     Metric(name="bottleneck", words=PARTS),
 )
 _READINGS: Mapping[str, Reading] = {
-    "devices": Number(1, 4096, default=1.0, whole=True),
-    "buckets": Number(1, 1000, default=10.0, whole=True),
-    "accuracy": Number(0.0, 1.0, default=0.98),
-    "margin": Number(0.0, 10.0, default=0.0),
-    "batch": Number(1, 1e6, default=1e6, whole=True),
-    "cache_bits": Number(1, 64, default=16.0),
+    "devices": NumberInput(1, 4096, default=1.0, whole=True),
+    "buckets": NumberInput(1, 1000, default=10.0, whole=True),
+    "accuracy": NumberInput(0.0, 1.0, default=0.98),
+    "margin": NumberInput(0.0, 10.0, default=0.0),
+    "batch": NumberInput(1, 1e6, default=1e6, whole=True),
+    "cache_bits": NumberInput(1, 64, default=16.0),
     "policy": one_of(POLICIES),
     "model": one_of(TRANSFORMERS),
     "boundaries": one_of(BOUNDARIES, BOUNDARIES[0]),

@@ -13,7 +13,7 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 _WEIGHT_BYTES = 2.0
 
 
-class Spent(NamedTuple):
+class TimeSplit(NamedTuple):
     """Seconds in which memory is what is waited for, and the products."""
 
     memory_s: float
@@ -21,7 +21,7 @@ class Spent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class DecodingTimeModel:
     """A model on devices that share everything evenly and talk for nothing."""
 
     weights_s: float
@@ -37,7 +37,7 @@ class Pace:
         memory_s = self.weights_s + context * self.token_read_s
         return max(memory_s, texts * self.text_s) + self.launch_s
 
-    def steps(self, texts: int, context: int, count: int) -> Spent:
+    def steps(self, texts: int, context: int, count: int) -> TimeSplit:
         """So many steps of the same texts, each of which makes every text a token longer.
 
         The launches are not among them.
@@ -50,7 +50,7 @@ class Pace:
             bound = 0
         left = count - bound
         memory_s = left * first_s + rise_s * (bound + count - 1) * left / 2.0
-        return Spent(memory_s, bound * compute_s)
+        return TimeSplit(memory_s, bound * compute_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +94,12 @@ class Home:
         return max(0, int((self.memory_bytes - self.weight_bytes) // self.token_bytes))
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> DecodingTimeModel:
         """Rates are those that the device was measured at, of a product and of a reading."""
         device, measured = device_of(self.device), ROWS[self.device, "bf16"]
         read = self.devices * device.dram_bytes_per_s * measured.memory_share
         rate = self.devices * device.flops_per_s["bf16"] * measured.compute_share
-        return Pace(
+        return DecodingTimeModel(
             weights_s=self.weight_bytes / read,
             token_read_s=self.token_bytes / read,
             text_s=self.weight_bytes / _WEIGHT_BYTES * 2.0 / rate,

@@ -17,7 +17,7 @@ from dse_evaluators.clusters.offload.bandwidth_law import (
     bandwidth_for,
     efficiency,
 )
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _PARTS = ("compute", *KINDS)
 _METRICS = (
@@ -36,19 +36,19 @@ _METRICS = (
     Metric(name="bottleneck", words=_PARTS),
 )
 _SIZES: Mapping[str, Reading] = {
-    "layers": Number(1, 1e6, whole=True),
-    "hidden": Number(1, 1e7, whole=True),
-    "heads": Number(1, 1e6, default=16.0, whole=True),
-    "batch": Number(1, 1e7, default=1.0, whole=True),
-    "sequence": Number(1, 1e8, default=1024.0, whole=True),
-    "checkpoint_interval": Number(1, 1e5, default=1.0, whole=True),
+    "layers": NumberInput(1, 1e6, whole=True),
+    "hidden": NumberInput(1, 1e7, whole=True),
+    "heads": NumberInput(1, 1e6, default=16.0, whole=True),
+    "batch": NumberInput(1, 1e7, default=1.0, whole=True),
+    "sequence": NumberInput(1, 1e8, default=1024.0, whole=True),
+    "checkpoint_interval": NumberInput(1, 1e5, default=1.0, whole=True),
 }
 _RATES: Mapping[str, Reading] = {
-    "rate": Number(1, 1e20, "FLOP/s", default=70e12),  # what the paper measures of a V100
-    "target": Number(1e-6, 1.0 - 1e-6, default=0.5),
-    "weights_bandwidth": Number(1, 1e18, "B/s", default=70e9),
-    "optimizer_bandwidth": Number(1, 1e18, "B/s", default=1.5e12),
-    "activations_bandwidth": Number(1, 1e18, "B/s", default=2e9),
+    "rate": NumberInput(1, 1e20, "FLOP/s", default=70e12),  # what the paper measures of a V100
+    "target": NumberInput(1e-6, 1.0 - 1e-6, default=0.5),
+    "weights_bandwidth": NumberInput(1, 1e18, "B/s", default=70e9),
+    "optimizer_bandwidth": NumberInput(1, 1e18, "B/s", default=1.5e12),
+    "activations_bandwidth": NumberInput(1, 1e18, "B/s", default=2e9),
 }
 
 

@@ -12,7 +12,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.clusters.offload.rooms import first_broken
 from dse_evaluators.clusters.rules import Rule
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _METRICS = (
     Metric(name="pass_time", unit="s", goal="minimize"),
@@ -27,14 +27,14 @@ _METRICS = (
     Metric(name="bottleneck", words=("compute", "transfer")),
 )
 _READINGS: Mapping[str, Reading] = {
-    "layers": Number(1, 1e6, whole=True),
-    "resident": Number(1, 1e6, whole=True),
-    "moved": Number(1, 1e6, default=1.0, whole=True),
-    "layer_size": Number(0, 1e18, "B"),
-    "layer_time": Number(1e-12, 1e9, "s"),
-    "fixed": Number(0, 1e18, "B", default=0.0),
-    "pcie_bandwidth": Number(1, 1e15, "B/s", default=25e9),
-    "transfer_latency": Number(0, 1e6, "s", default=20e-6),
+    "layers": NumberInput(1, 1e6, whole=True),
+    "resident": NumberInput(1, 1e6, whole=True),
+    "moved": NumberInput(1, 1e6, default=1.0, whole=True),
+    "layer_size": NumberInput(0, 1e18, "B"),
+    "layer_time": NumberInput(1e-12, 1e9, "s"),
+    "fixed": NumberInput(0, 1e18, "B", default=0.0),
+    "pcie_bandwidth": NumberInput(1, 1e15, "B/s", default=25e9),
+    "transfer_latency": NumberInput(0, 1e6, "s", default=20e-6),
 }
 
 

@@ -7,8 +7,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.offload.node import Node
-from dse_evaluators.clusters.offload.plan import CPU, GPU, NVME, OPTIMIZER_BYTES, WORD_BYTES, Plan
+from dse_evaluators.clusters.offload.node import OffloadNode
+from dse_evaluators.clusters.offload.plan import (
+    CPU,
+    GPU,
+    NVME,
+    OPTIMIZER_BYTES,
+    WORD_BYTES,
+    OffloadPlan,
+)
 from dse_evaluators.clusters.offload.residence import moved_activations
 
 _ADAM_BYTES = 2.0 * OPTIMIZER_BYTES + 2.0 * WORD_BYTES
@@ -16,7 +23,7 @@ _ADAM_BYTES = 2.0 * OPTIMIZER_BYTES + 2.0 * WORD_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class PhaseLoad:
     """Work of one phase; every field is (n,): floating-point operations, bytes, weights."""
 
     flops: Floats
@@ -31,16 +38,16 @@ class Load:
     updated: Floats
     """Weights, by the CPU."""
 
-    def __add__(self, other: Load) -> Load:
-        return Load(
+    def __add__(self, other: PhaseLoad) -> PhaseLoad:
+        return PhaseLoad(
             **{x.name: getattr(self, x.name) + getattr(other, x.name) for x in fields(self)}
         )
 
-    def times(self, count: Floats) -> Load:
+    def times(self, count: Floats) -> PhaseLoad:
         """The same so many times."""
-        return Load(**{x.name: getattr(self, x.name) * count for x in fields(self)})
+        return PhaseLoad(**{x.name: getattr(self, x.name) * count for x in fields(self)})
 
-    def busy_s(self, node: Node) -> tuple[Floats, ...]:
+    def busy_s(self, node: OffloadNode) -> tuple[Floats, ...]:
         """Seconds of GPU, wire down, wire up, disks and CPU, (n,) each."""
         return (
             self.flops / node.flops_per_s + self.passed / node.dram_bytes_per_s,
@@ -50,7 +57,7 @@ class Load:
             self.updated / node.adam_rate,
         )
 
-    def took_s(self, node: Node, together: Mask, layers: Floats) -> Floats:
+    def took_s(self, node: OffloadNode, together: Mask, layers: Floats) -> Floats:
         """Until all is done: one after another, or where they work together, as a flow line.
 
         Equal layers pass through all stations: the slowest one's time for all of them, and the
@@ -62,7 +69,7 @@ class Load:
         return np.where(together, longest + (total - longest) / layers, total)
 
 
-def forward_flops(plan: Plan) -> Floats:
+def forward_flops(plan: OffloadPlan) -> Floats:
     """Of one batch.
 
     Source:
@@ -72,7 +79,7 @@ def forward_flops(plan: Plan) -> Floats:
     return plan.tokens * (2.0 * plan.parameters + scores)
 
 
-def remade_flops(plan: Plan) -> Floats:
+def remade_flops(plan: OffloadPlan) -> Floats:
     """Return the operations to recompute activations that were not kept, without the head.
 
     The head is never recomputed.
@@ -81,11 +88,11 @@ def remade_flops(plan: Plan) -> Floats:
     return (1.0 - plan.kept) * (forward_flops(plan) - head)
 
 
-def forward(plan: Plan) -> Load:
+def forward(plan: OffloadPlan) -> PhaseLoad:
     """One batch through the model."""
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     none = np.zeros_like(weights)
-    return Load(
+    return PhaseLoad(
         flops=forward_flops(plan),
         passed=none,
         down=weights,
@@ -96,14 +103,14 @@ def forward(plan: Plan) -> Load:
     )
 
 
-def backward(plan: Plan) -> Load:
+def backward(plan: OffloadPlan) -> PhaseLoad:
     """One batch back; gradients that are summed on disk are read again but for the first."""
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     gradients = plan.wire_bytes * plan.parameters
     goal = np.where(plan.keeps_gradients, plan.gradients_at, plan.runs_at)
     summed = _on_disk(goal, gradients)
     none = np.zeros_like(weights)
-    return Load(
+    return PhaseLoad(
         flops=2.0 * forward_flops(plan) + remade_flops(plan),
         passed=none,
         down=weights + moved,
@@ -116,7 +123,7 @@ def backward(plan: Plan) -> Load:
     )
 
 
-def optimizer(plan: Plan) -> Load:
+def optimizer(plan: OffloadPlan) -> PhaseLoad:
     """Adam, once a step.
 
     With the states on disk 12 bytes of a weight are read and 14 written, its 16 bits among them.
@@ -132,7 +139,7 @@ def optimizer(plan: Plan) -> Load:
     weights = _streamed_bytes(plan)
     fetched = np.where(on_host, 0.0, np.where(goal == GPU, 0.0, wire))
     sent = np.where(on_host & (goal == GPU), wire, 0.0)
-    return Load(
+    return PhaseLoad(
         flops=np.zeros_like(count),
         passed=np.where(on_host, 0.0, _ADAM_BYTES * count),
         down=fetched + np.where(on_host, wire - weights, 0.0),
@@ -143,7 +150,7 @@ def optimizer(plan: Plan) -> Load:
     )
 
 
-def _streamed_bytes(plan: Plan) -> Floats:
+def _streamed_bytes(plan: OffloadPlan) -> Floats:
     return plan.wire_bytes * plan.parameters * plan.streamed
 
 

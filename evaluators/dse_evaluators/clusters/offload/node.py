@@ -15,7 +15,7 @@ _YEAR_S = 365.25 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class OffloadNode:
     """The GPU's own figures, and what can be chosen beside it, (n,) each."""
 
     flops_per_s: float
@@ -50,7 +50,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class NodePrices:
     """US dollars of its parts, as good for a comparison of nodes as they were looked up for one.
 
     A GeForce RTX 4090 was announced at 1,599. The rest is assumed: a board with a server's CPU, a
@@ -65,29 +65,29 @@ class Prices:
     """Over which what does not wear out is written off."""
 
     @staticmethod
-    def of(told: Mapping[str, float]) -> Prices:
+    def of(told: Mapping[str, float]) -> NodePrices:
         """These prices, and the defaults of the others.
 
         Raises:
             SpecError: there is no such price, or it is negative.
         """
-        known = [one.name for one in fields(Prices)]
+        known = [one.name for one in fields(NodePrices)]
         for name, price in told.items():
             if name not in known:
                 raise SpecError(f"there is no price {name!r}", hint=nearest(name, known))
             number(1e-6 if name == "years" else 0.0, 1e12)(name, price)
-        return Prices(**told)
+        return NodePrices(**told)
 
-    def node(self, node: Node) -> Floats:
+    def node(self, node: OffloadNode) -> Floats:
         """A whole node, (n,)."""
         return (
             self.gpu + self.board + self.memory_per_byte * node.host_memory + self.ssd * node.ssds
         )
 
-    def held(self, node: Node, seconds: Floats) -> Floats:
+    def held(self, node: OffloadNode, seconds: Floats) -> Floats:
         """The share of its price that falls on so many seconds, (n,)."""
         return self.node(node) * (seconds / (self.years * _YEAR_S))
 
-    def worn(self, node: Node, written: Floats) -> Floats:
+    def worn(self, node: OffloadNode, written: Floats) -> Floats:
         """The share of a disk's price that so many written bytes use up, (n,)."""
         return self.ssd * (written / node.ssd_endurance)

@@ -14,13 +14,13 @@ from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.offload.load import forward_flops
-from dse_evaluators.clusters.offload.node import Node, Prices
-from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES, Plan, rules
+from dse_evaluators.clusters.offload.node import NodePrices, OffloadNode
+from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES, OffloadPlan, rules
 from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_nvme, states
 from dse_evaluators.clusters.offload.rooms import first_broken, room
-from dse_evaluators.clusters.offload.step import RESOURCES, Step, step
+from dse_evaluators.clusters.offload.step import RESOURCES, OffloadStep, step
 from dse_evaluators.clusters.rules import Rule
-from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number
 
 _STEP_PARTS = ("compute", "recompute", "transfer", "optimizer")
@@ -48,35 +48,35 @@ _METRICS = (
     Metric(name="bottleneck", words=RESOURCES),
 )
 _PLAN: Mapping[str, Reading] = {
-    "layers": Number(1, 1e5, whole=True),
-    "hidden": Number(1, 1e7, whole=True),
-    "vocabulary": Number(0, 1e8, default=50_257.0, whole=True),
-    "batch": Number(1, 1e7, whole=True),
-    "sequence": Number(1, 1e8, default=1024.0, whole=True),
-    "accumulate": Number(1, 1e6, default=1.0, whole=True),
-    "checkpoint_interval": Number(1, 1e5, default=1.0, whole=True),
-    "kept": Number(0, 1, default=0.0),
-    "resident": Number(0, 1e5, default=0.0, whole=True),
+    "layers": NumberInput(1, 1e5, whole=True),
+    "hidden": NumberInput(1, 1e7, whole=True),
+    "vocabulary": NumberInput(0, 1e8, default=50_257.0, whole=True),
+    "batch": NumberInput(1, 1e7, whole=True),
+    "sequence": NumberInput(1, 1e8, default=1024.0, whole=True),
+    "accumulate": NumberInput(1, 1e6, default=1.0, whole=True),
+    "checkpoint_interval": NumberInput(1, 1e5, default=1.0, whole=True),
+    "kept": NumberInput(0, 1, default=0.0),
+    "resident": NumberInput(0, 1e5, default=0.0, whole=True),
 }
 # PCIe 4 x16 moves 31.5 GB/s each way before its own packets: 25 is assumed. Adam: 2.57 s for ten
 # billion weights on two Xeon 8168 (Ren et al., ZeRO-Offload, 2021, table 4, recalled). The disk is
 # Intel's P5510 of 3.84 TB, one drive write a day for five years (its data sheet, recalled).
 _NODE: Mapping[str, Reading] = {
-    "pcie_bandwidth": Number(1, 1e15, "B/s", default=25e9),
-    "host_memory": Number(1, 1e18, "B", default=256e9),
-    "adam_rate": Number(1, 1e15, "1/s", default=3.9e9),
-    "ssds": Number(0, 1e4, default=0.0, whole=True),
-    "ssd_read_bandwidth": Number(1, 1e15, "B/s", default=6.5e9),
-    "ssd_write_bandwidth": Number(1, 1e15, "B/s", default=3.4e9),
-    "ssd_capacity": Number(1, 1e18, "B", default=3.84e12),
-    "ssd_endurance": Number(1, 1e21, "B", default=7.0e15),
+    "pcie_bandwidth": NumberInput(1, 1e15, "B/s", default=25e9),
+    "host_memory": NumberInput(1, 1e18, "B", default=256e9),
+    "adam_rate": NumberInput(1, 1e15, "1/s", default=3.9e9),
+    "ssds": NumberInput(0, 1e4, default=0.0, whole=True),
+    "ssd_read_bandwidth": NumberInput(1, 1e15, "B/s", default=6.5e9),
+    "ssd_write_bandwidth": NumberInput(1, 1e15, "B/s", default=3.4e9),
+    "ssd_capacity": NumberInput(1, 1e18, "B", default=3.84e12),
+    "ssd_endurance": NumberInput(1, 1e21, "B", default=7.0e15),
 }
 _WORDS: Mapping[str, Reading] = {
     **dict.fromkeys(("weights_at", "optimizer_at"), one_of(PLACES)),
     # Where nobody tells, gradients are where the optimizer runs.
     **dict.fromkeys(("gradients_at", "activations_at"), one_of(PLACES, PLACES[0])),
     "overlap": one_of(OVERLAPS, "transfers"),
-    "wire_format": Word(WIRES, "fp16"),
+    "wire_format": ChoiceInput(WIRES, "fp16"),
 }
 
 
@@ -103,7 +103,7 @@ class Offload:
         number_format: of the products.
         compute_share: of the data sheet's rate that products reach: assumed.
         reserve: share of the GPU's memory that is kept free.
-        prices: fields of :class:`~dse_evaluators.clusters.offload.node.Prices`.
+        prices: fields of :class:`~dse_evaluators.clusters.offload.node.NodePrices`.
 
     Raises:
         SpecError: there is no such device or price, or its rate in the format is not told.
@@ -152,7 +152,7 @@ class Offload:
                 f"{self.device} tells no rate in {self.number_format!r}",
                 hint=nearest(self.number_format, rates),
             )
-        self._prices = Prices.of(self.prices)
+        self._prices = NodePrices.of(self.prices)
         self._readings = Readings.of({**_PLAN, **_NODE, **_WORDS}, self)
         self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
@@ -178,7 +178,7 @@ class Offload:
             faults=first_broken(broken, len(batch)),
         )
 
-    def _rates(self, plan: Plan, took: Step) -> dict[str, Floats]:
+    def _rates(self, plan: OffloadPlan, took: OffloadStep) -> dict[str, Floats]:
         rate = 3.0 * plan.accumulate * forward_flops(plan) / took.total_s
         return {
             "throughput": plan.accumulate * plan.tokens / took.total_s,
@@ -186,7 +186,7 @@ class Offload:
             "utilization": rate / self._device.flops_per_s[self.number_format],
         }
 
-    def _costs(self, plan: Plan, took: Step, node: Node) -> dict[str, Floats]:
+    def _costs(self, plan: OffloadPlan, took: OffloadStep, node: OffloadNode) -> dict[str, Floats]:
         tokens = plan.accumulate * plan.tokens
         held = self._prices.held(node, took.total_s) / tokens
         worn = self._prices.worn(node, took.moved.written) / tokens
@@ -197,8 +197,8 @@ class Offload:
             "wear_cost": worn,
         }
 
-    def _node(self, columns: Mapping[str, Floats]) -> Node:
-        return Node(
+    def _node(self, columns: Mapping[str, Floats]) -> OffloadNode:
+        return OffloadNode(
             flops_per_s=self._device.flops_per_s[self.number_format] * self.compute_share,
             dram_bytes=self._device.dram_bytes * (1.0 - self.reserve),
             dram_bytes_per_s=self._device.dram_bytes_per_s,
@@ -206,18 +206,18 @@ class Offload:
         )
 
 
-def _plan(batch: Batch, columns: Mapping[str, Floats]) -> Plan:
+def _plan(batch: Batch, columns: Mapping[str, Floats]) -> OffloadPlan:
     beside = np.minimum(columns["optimizer_at"], 1.0)
     gradients_at = np.where(batch.absent("gradients_at"), beside, columns["gradients_at"])
     own = (*_PLAN, "weights_at", "optimizer_at", "activations_at", "overlap")
-    return Plan(
+    return OffloadPlan(
         **{name: columns[name] for name in own},
         gradients_at=gradients_at,
         wire_bytes=columns["wire_format"],
     )
 
 
-def _times(plan: Plan, took: Step) -> dict[str, Floats]:
+def _times(plan: OffloadPlan, took: OffloadStep) -> dict[str, Floats]:
     return {
         "step_time": took.total_s,
         **{f"{part}_time": getattr(took, f"{part}_s") for part in _STEP_PARTS},
@@ -226,7 +226,7 @@ def _times(plan: Plan, took: Step) -> dict[str, Floats]:
     }
 
 
-def _bytes(plan: Plan, took: Step, kept: OnGpu) -> dict[str, Floats]:
+def _bytes(plan: OffloadPlan, took: OffloadStep, kept: OnGpu) -> dict[str, Floats]:
     gpu, cpu, nvme = states(plan)
     return {
         "states": gpu + cpu + nvme,
@@ -240,7 +240,7 @@ def _bytes(plan: Plan, took: Step, kept: OnGpu) -> dict[str, Floats]:
     }
 
 
-def _rooms(used: Mapping[str, Floats], node: Node) -> Iterator[Rule]:
+def _rooms(used: Mapping[str, Floats], node: OffloadNode) -> Iterator[Rule]:
     yield room("gpu_memory", used["gpu_memory"], np.full_like(node.ssds, node.dram_bytes))
     yield room("cpu_memory", used["cpu_memory"], node.host_memory)
     yield room("nvme_memory", used["nvme_memory"], node.ssds * node.ssd_capacity)

@@ -27,7 +27,7 @@ OPTIMIZER_BYTES = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class OffloadPlan:
     """n training steps; every field is (n,), places and overlaps are those of their lists."""
 
     layers: Floats
@@ -97,7 +97,7 @@ class Plan:
         return np.where(self.overlapped, 2.0, 1.0)
 
 
-def rules(plan: Plan, ssds: Floats) -> Iterator[Rule]:
+def rules(plan: OffloadPlan, ssds: Floats) -> Iterator[Rule]:
     """Yield the rules that a plan must keep, whatever the memories hold."""
     several = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
     for what, count in (

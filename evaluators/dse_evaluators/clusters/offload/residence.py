@@ -13,7 +13,7 @@ from dse_evaluators.clusters.offload.plan import (
     NVME,
     OPTIMIZER_BYTES,
     WORD_BYTES,
-    Plan,
+    OffloadPlan,
 )
 
 _CHECKPOINT_BYTES, _LAYER_BYTES = 2.0, 34.0
@@ -42,7 +42,7 @@ class OnGpu:
         return states + self.activations + self.logits
 
 
-def states(plan: Plan) -> tuple[Floats, Floats, Floats]:
+def states(plan: OffloadPlan) -> tuple[Floats, Floats, Floats]:
     """Weights, gradients and optimizer that are kept on GPU, CPU and NVMe, (n,) each.
 
     Source:
@@ -52,20 +52,20 @@ def states(plan: Plan) -> tuple[Floats, Floats, Floats]:
     return gpu, cpu, nvme
 
 
-def kept_activations(plan: Plan) -> Floats:
+def kept_activations(plan: OffloadPlan) -> Floats:
     """Return the bytes of activations that wait for the backward pass, in 16 bits, (n,)."""
     between = _LAYER_BYTES - _CHECKPOINT_BYTES
     a_layer = _CHECKPOINT_BYTES / plan.checkpoint_interval + between * plan.kept
     return plan.tokens * plan.hidden * plan.layers * a_layer
 
 
-def moved_activations(plan: Plan) -> Floats:
+def moved_activations(plan: OffloadPlan) -> Floats:
     """The same as it leaves the GPU; nought where it does not, (n,)."""
     on_the_wire = kept_activations(plan) * (plan.wire_bytes / WORD_BYTES)
     return np.where(plan.activations_at == GPU, 0.0, on_the_wire)
 
 
-def on_gpu(plan: Plan) -> OnGpu:
+def on_gpu(plan: OffloadPlan) -> OnGpu:
     """The parts of the GPU's memory at their fullest.
 
     Source:
@@ -89,7 +89,7 @@ def on_gpu(plan: Plan) -> OnGpu:
     )
 
 
-def on_cpu(plan: Plan) -> Floats:
+def on_cpu(plan: OffloadPlan) -> Floats:
     """The host's memory: what is kept there, and buffers for what passes through it, (n,)."""
     kept = _states_at(plan, CPU) + _activations_at(plan, CPU)
     taken = np.where(plan.keeps_gradients | (plan.runs_at == GPU), 0.0, plan.wire_bytes)
@@ -100,12 +100,12 @@ def on_cpu(plan: Plan) -> Floats:
     return kept + plan.moving * (plan.block * through + a_layer)
 
 
-def on_nvme(plan: Plan) -> Floats:
+def on_nvme(plan: OffloadPlan) -> Floats:
     """Return the bytes that are kept on the disks, (n,)."""
     return _states_at(plan, NVME) + _activations_at(plan, NVME)
 
 
-def _states_at(plan: Plan, place: float) -> Floats:
+def _states_at(plan: OffloadPlan, place: float) -> Floats:
     count = plan.parameters
     word = WORD_BYTES if place == GPU else plan.wire_bytes
     share = np.where(plan.weights_at == place, plan.streamed, 0.0)
@@ -116,5 +116,5 @@ def _states_at(plan: Plan, place: float) -> Floats:
     return states + np.where(plan.optimizer_at == place, OPTIMIZER_BYTES * count, 0.0)
 
 
-def _activations_at(plan: Plan, place: float) -> Floats:
+def _activations_at(plan: OffloadPlan, place: float) -> Floats:
     return np.where(plan.activations_at == place, moved_activations(plan), 0.0)

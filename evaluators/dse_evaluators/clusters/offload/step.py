@@ -8,21 +8,21 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.offload.load import (
-    Load,
+    PhaseLoad,
     backward,
     forward,
     forward_flops,
     optimizer,
     remade_flops,
 )
-from dse_evaluators.clusters.offload.node import Node
-from dse_evaluators.clusters.offload.plan import Plan
+from dse_evaluators.clusters.offload.node import OffloadNode
+from dse_evaluators.clusters.offload.plan import OffloadPlan
 
 RESOURCES = ("gpu", "download", "upload", "storage", "cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class OffloadStep:
     """Seconds of a step that sum to it, and all that it moved; every field is (n,)."""
 
     compute_s: Floats
@@ -31,7 +31,7 @@ class Step:
     """What the passes wait for weights, gradients and activations."""
     optimizer_s: Floats
     """What the optimizer adds to the passes."""
-    moved: Load
+    moved: PhaseLoad
     busy_s: tuple[Floats, ...]
     """Of each of RESOURCES."""
 
@@ -40,7 +40,7 @@ class Step:
         return self.compute_s + self.recompute_s + self.transfer_s + self.optimizer_s
 
 
-def step(plan: Plan, node: Node) -> Step:
+def step(plan: OffloadPlan, node: OffloadNode) -> OffloadStep:
     """The parts of a step.
 
     Each batch passes forward and back, then the optimizer runs; what overlaps takes about as
@@ -59,7 +59,7 @@ def step(plan: Plan, node: Node) -> Step:
     computed_s = 3.0 * forward_flops(plan) / node.flops_per_s
     remade_s = remade_flops(plan) / node.flops_per_s
     moved = (ahead + back).times(plan.accumulate) + update
-    return Step(
+    return OffloadStep(
         compute_s=plan.accumulate * computed_s,
         recompute_s=plan.accumulate * remade_s,
         transfer_s=plan.accumulate

@@ -21,8 +21,8 @@ from dse_evaluators.clusters.offload.zeroth_order_memory import (
     Parts,
     gpu_parts,
 )
-from dse_evaluators.clusters.offload.zeroth_order_time import Blocks, Pace, total_s
-from dse_evaluators.reading_table import Flag, Number, Reading, Readings, Word, one_of
+from dse_evaluators.clusters.offload.zeroth_order_time import Blocks, OffloadRates, total_s
+from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number
 
 _PLACES = ("gpu", "cpu")
@@ -49,15 +49,15 @@ _READINGS: Mapping[str, Reading] = {
     "weights_at": one_of(_PLACES),
     "overlap": Flag(default=True),
     "fused_update": Flag(default=True),
-    "wire_format": Word(WIRES, "fp16"),
-    "layers": Number(1, 1e5, whole=True),
-    "hidden": Number(1, 1e7, whole=True),
-    "vocabulary": Number(0, 1e8, default=FITTED_VOCABULARY, whole=True),
-    "positions": Number(0, 1e8, default=2050.0, whole=True),
-    "batch": Number(1, 1e7, default=1.0, whole=True),
-    "sequence": Number(1, 1e8, default=2048.0, whole=True),
-    "pcie_bandwidth": Number(1, 1e15, "B/s", default=25e9),
-    "host_memory": Number(1, 1e18, "B", default=512e9),
+    "wire_format": ChoiceInput(WIRES, "fp16"),
+    "layers": NumberInput(1, 1e5, whole=True),
+    "hidden": NumberInput(1, 1e7, whole=True),
+    "vocabulary": NumberInput(0, 1e8, default=FITTED_VOCABULARY, whole=True),
+    "positions": NumberInput(0, 1e8, default=2050.0, whole=True),
+    "batch": NumberInput(1, 1e7, default=1.0, whole=True),
+    "sequence": NumberInput(1, 1e8, default=2048.0, whole=True),
+    "pcie_bandwidth": NumberInput(1, 1e15, "B/s", default=25e9),
+    "host_memory": NumberInput(1, 1e18, "B", default=512e9),
 }
 
 
@@ -185,7 +185,7 @@ class ZerothOrder:
             streamed=columns["weights_at"] > 0.0,
             overlap=columns["overlap"] > 0.0,
             fused=columns["fused_update"] > 0.0,
-            pace=Pace(
+            pace=OffloadRates(
                 flops_per_s=self._device.flops_per_s[self.number_format] * self.compute_share,
                 dram_bytes_per_s=self._device.dram_bytes_per_s,
                 wire=columns["pcie_bandwidth"],

@@ -13,7 +13,7 @@ _PASSES = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class OffloadRates:
     """Rates of the GPU: compute, its own memory, and its wire in each direction."""
 
     flops_per_s: float
@@ -41,7 +41,7 @@ class Blocks:
     streamed: Mask
     overlap: Mask
     fused: Mask
-    pace: Pace
+    pace: OffloadRates
 
     @property
     def weights(self) -> Floats:

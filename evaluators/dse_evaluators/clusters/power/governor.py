@@ -6,8 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from dse.core.values import Ints
-from dse_evaluators.clusters.power.load import Load
-from dse_evaluators.clusters.power.server import Row
+from dse_evaluators.clusters.power.load import LoadTrace
+from dse_evaluators.clusters.power.server import ServerRow
 
 LEVELS = ("free", "low", "lower", "both")
 """Nothing is capped; low priority is; low priority more; high priority too."""
@@ -30,7 +30,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class GovernorTrace:
     """Course of a run: successive levels, the steps before which they end, and brake steps.
 
     After ``most_brakes`` nobody looked on, and the last end is before that of the load.
@@ -53,7 +53,7 @@ class Governor:
         ours.
     """
 
-    def __init__(self, policy: Policy, rows: tuple[Row, ...], load: Load) -> None:
+    def __init__(self, policy: Policy, rows: tuple[ServerRow, ...], load: LoadTrace) -> None:
         """``rows`` are the row at each of :data:`LEVELS`."""
         first, second, slack = policy.first, policy.second, policy.hysteresis
         never = float("inf")
@@ -70,7 +70,7 @@ class Governor:
         self._policy = policy
         self._load = load
 
-    def course(self) -> Course:
+    def course(self) -> GovernorTrace:
         """The levels and brakes of the whole load."""
         end = len(self._load)
         levels, ends, brakes = list[int](), list[int](), list[int]()
@@ -84,7 +84,7 @@ class Governor:
             ends.append(step)
             if cause < end:
                 level = self._target(level, cause)
-        return Course(tuple(levels), tuple(ends), tuple(brakes))
+        return GovernorTrace(tuple(levels), tuple(ends), tuple(brakes))
 
     def _causes(self, level: int) -> Ints:
         """From each step on, when the level is next left; worked out where it is reached."""

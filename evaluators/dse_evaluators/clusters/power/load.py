@@ -34,7 +34,7 @@ class Wave:
     seed: int
 
 
-class Load:
+class LoadTrace:
     """The busy share in steps, and when it next leaves a band."""
 
     def __init__(self, busy: Floats, step_s: float) -> None:
@@ -68,7 +68,7 @@ class Load:
 
 
 @cache
-def load_of(wave: Wave) -> Load:
+def load_of(wave: Wave) -> LoadTrace:
     """The load of a wave, drawn once."""
     steps = max(2, round(wave.days * DAY_S / wave.step_s))
     time_s = np.arange(steps) * wave.step_s
@@ -78,4 +78,4 @@ def load_of(wave: Wave) -> Load:
     fresh = np.random.default_rng(wave.seed).standard_normal(steps)
     fresh[1:] *= np.sqrt(1.0 - keep**2)
     noise = np.array(list(accumulate(fresh.tolist(), lambda before, new: keep * before + new)))
-    return Load(np.clip(mean + wave.noise * noise, 0.0, 1.0), wave.step_s)
+    return LoadTrace(np.clip(mean + wave.noise * noise, 0.0, 1.0), wave.step_s)

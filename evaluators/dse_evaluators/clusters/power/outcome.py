@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.power.governor import LEVELS, Course
-from dse_evaluators.clusters.power.load import Load
-from dse_evaluators.clusters.power.server import Class, Row
+from dse_evaluators.clusters.power.governor import LEVELS, GovernorTrace
+from dse_evaluators.clusters.power.load import LoadTrace
+from dse_evaluators.clusters.power.server import Class, ServerRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,11 @@ class Outcome:
 
 
 def outcome(
-    course: Course, rows: tuple[Row, ...], braked: Row, load: Load, brake_steps: int
+    course: GovernorTrace,
+    rows: tuple[ServerRow, ...],
+    braked: ServerRow,
+    load: LoadTrace,
+    brake_steps: int,
 ) -> Outcome:
     """Return a course's totals, braked for ``brake_steps`` after each step that caused it.
 
@@ -64,7 +68,9 @@ def outcome(
     )
 
 
-def _levels(course: Course, steps: int, brake_steps: int, *, braked: int) -> NDArray[np.int8]:
+def _levels(
+    course: GovernorTrace, steps: int, brake_steps: int, *, braked: int
+) -> NDArray[np.int8]:
     """The level of each step; the one that causes a brake is drawn in full."""
     held = np.repeat(np.array(course.levels, dtype=np.int8), np.diff(course.ends, prepend=0))
     if course.brakes:

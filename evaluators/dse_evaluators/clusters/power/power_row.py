@@ -11,11 +11,11 @@ from dse.core.values import Value
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.power.caps import fault, ladder
 from dse_evaluators.clusters.power.governor import LEVELS, Governor, Policy
-from dse_evaluators.clusters.power.load import DAY_S, FITTED, Load, Wave, load_of
+from dse_evaluators.clusters.power.load import DAY_S, FITTED, LoadTrace, Wave, load_of
 from dse_evaluators.clusters.power.outcome import Outcome, outcome
-from dse_evaluators.clusters.power.server import BRAKE_HZ, CLOCK_HZ, Class, Row, Server
+from dse_evaluators.clusters.power.server import BRAKE_HZ, CLOCK_HZ, Class, ServerPower, ServerRow
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number
 
 POLICIES = ("none", "two-thresholds")
@@ -40,15 +40,15 @@ _METRICS = (
 )
 _READINGS: Mapping[str, Reading] = {
     "policy": one_of(POLICIES),
-    "extra_servers": Number(-0.99, 100.0),
-    "first_threshold": Number(0.01, 10.0, default=0.80),
-    "second_threshold": Number(0.01, 10.0, default=0.89),
-    "hysteresis": Number(0.0, 1.0, default=0.05),
-    "low_clock": Number(BRAKE_HZ, CLOCK_HZ, "Hz", default=1275e6),
-    "lower_clock": Number(BRAKE_HZ, CLOCK_HZ, "Hz", default=1110e6),
-    "high_clock": Number(BRAKE_HZ, CLOCK_HZ, "Hz", default=1305e6),
-    "low_share": Number(0.0, 1.0, default=0.5),
-    "command_time": Number(0.0, 3600.0, "s", default=40.0),
+    "extra_servers": NumberInput(-0.99, 100.0),
+    "first_threshold": NumberInput(0.01, 10.0, default=0.80),
+    "second_threshold": NumberInput(0.01, 10.0, default=0.89),
+    "hysteresis": NumberInput(0.0, 1.0, default=0.05),
+    "low_clock": NumberInput(BRAKE_HZ, CLOCK_HZ, "Hz", default=1275e6),
+    "lower_clock": NumberInput(BRAKE_HZ, CLOCK_HZ, "Hz", default=1110e6),
+    "high_clock": NumberInput(BRAKE_HZ, CLOCK_HZ, "Hz", default=1305e6),
+    "low_share": NumberInput(0.0, 1.0, default=0.5),
+    "command_time": NumberInput(0.0, 3600.0, "s", default=40.0),
 }
 _SPIKE_S = 40.0
 _MOST_STEPS = 2e7
@@ -138,7 +138,7 @@ class PowerRow:
             noise_time_s=noise_s,
             seed=self.seed,
         )
-        self._server = Server(idle=self.idle, prompt_share=self.prompt_share)
+        self._server = ServerPower(idle=self.idle, prompt_share=self.prompt_share)
         self.provides = {metric.name: metric for metric in _METRICS}
         self._readings = Readings.of(_READINGS, self)
         self.reads, self.optional, self.units = self._readings.declared
@@ -151,7 +151,7 @@ class PowerRow:
         told, load = self._readings.rows(batch), load_of(self._wave)
         return row_by_row(told, self.provides, lambda design: self._one(design, load))
 
-    def _one(self, told: Mapping[str, float], load: Load) -> dict[str, float] | str:
+    def _one(self, told: Mapping[str, float], load: LoadTrace) -> dict[str, float] | str:
         """The metrics of a design, or why it cannot be."""
         wrong = fault(told) if told["policy"] else ""
         if wrong:
@@ -177,7 +177,7 @@ class PowerRow:
             most_brakes=self.most_brakes,
         )
 
-    def _row(self, told: Mapping[str, float], low_hz: float, high_hz: float) -> Row:
+    def _row(self, told: Mapping[str, float], low_hz: float, high_hz: float) -> ServerRow:
         low, high = (
             Class(
                 share=share,
@@ -190,10 +190,10 @@ class PowerRow:
                 (1.0 - told["low_share"], high_hz),
             )
         )
-        return Row(servers=1.0 + told["extra_servers"], low=low, high=high)
+        return ServerRow(servers=1.0 + told["extra_servers"], low=low, high=high)
 
     def _metrics(
-        self, told: Mapping[str, float], got: Outcome, free: Row, load: Load
+        self, told: Mapping[str, float], got: Outcome, free: ServerRow, load: LoadTrace
     ) -> dict[str, float]:
         limit_j = self.base_servers * self._server_w * len(load) * self._step_s
         energies = {

@@ -21,7 +21,7 @@ TOKEN_BOUND = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerPower:
     """Shares of what a server is provisioned for, and of its time."""
 
     idle: float
@@ -57,7 +57,7 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ServerRow:
     """Servers over those that the limit is made for, each class under its clock."""
 
     servers: float

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.reasoning.query_cost import Query, Sparse
+from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention
 
 _WIDTH = 0.55
 """Of the logarithm of the tokens that problems need: assumed."""
@@ -19,7 +19,7 @@ _HALF = 64.0
 
 
 def compute_solved_share(
-    *, ceiling: Floats, midpoint: Floats, query: Query, sparse: Sparse
+    *, ceiling: Floats, midpoint: Floats, query: Query, sparse: SparseAttention
 ) -> Floats:
     """Return the share of problems that at least one of the answers solves, (n,).
 

@@ -26,7 +26,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sparse:
+class SparseAttention:
     """Tokens that an answer attends to; every field is (n,)."""
 
     some: Mask
@@ -38,7 +38,7 @@ class Sparse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class QueryCost:
     """Operations and bytes of a query; every field is (n,)."""
 
     linear_flops: Floats
@@ -52,7 +52,7 @@ class Cost:
         return self.linear_flops + self.attention_flops + self.search_flops
 
 
-def cost(query: Query, sparse: Sparse) -> Cost:
+def cost(query: Query, sparse: SparseAttention) -> QueryCost:
     """The cost of all answers to a query.
 
     Weights are read once for many queries that are answered together, so their bytes are left
@@ -78,7 +78,7 @@ def cost(query: Query, sparse: Sparse) -> Cost:
     searched = query.written * (2.0 * query.prompt + query.written)
     found = query.written * (2.0 * query.prompt + query.written * query.trials)
     share = np.where(sparse.some & (sparse.block > 0), 1.0 / np.maximum(sparse.block, 1.0), 0.0)
-    return Cost(
+    return QueryCost(
         linear_flops=2.0 * query.weights * query.written * query.trials,
         attention_flops=4.0 * looked * query.query_width * query.trials,
         search_flops=searched * share * query.query_width * query.trials,

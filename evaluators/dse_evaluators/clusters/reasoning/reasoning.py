@@ -12,9 +12,9 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.clusters.reasoning.assumed_scores import compute_solved_share
-from dse_evaluators.clusters.reasoning.query_cost import Query, Sparse, cost
+from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention, cost
 from dse_evaluators.clusters.reasoning.reasoners import COUNTS, REASONERS, model_of, weights
-from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import word
 
 ATTENTIONS = ("dense", "top-k", "block-top-k")
@@ -35,12 +35,12 @@ _METRICS = (
 _READINGS: Mapping[str, Reading] = {
     "model": one_of(REASONERS),
     "attention": one_of(ATTENTIONS, ATTENTIONS[0]),
-    "tokens": Number(1, 1e9),
-    "trials": Number(1, 1e6, default=1.0, whole=True),
-    "prompt": Number(0, 1e9, default=1024.0),
-    "budget": Number(1, 1e9, default=1024.0),
-    "block": Number(1, 1e6, default=16.0),
-    "cache_bits": Number(1, 64, default=16.0),
+    "tokens": NumberInput(1, 1e9),
+    "trials": NumberInput(1, 1e6, default=1.0, whole=True),
+    "prompt": NumberInput(0, 1e9, default=1024.0),
+    "budget": NumberInput(1, 1e9, default=1024.0),
+    "block": NumberInput(1, 1e6, default=16.0),
+    "cache_bits": NumberInput(1, 64, default=16.0),
 }
 
 
@@ -109,7 +109,7 @@ class Reasoning:
         told = self._readings.columns(batch)
         attention = told["attention"]
         query = self._query(batch, told)
-        sparse = Sparse(
+        sparse = SparseAttention(
             some=attention > 0,
             budget=told["budget"],
             block=np.where(attention == ATTENTIONS.index("block-top-k"), told["block"], 0.0),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.serving.step import Step, Tokens
+from dse_evaluators.clusters.serving.step import ServingStep, StepTokens
 
-Stepper = Callable[[Tokens], Step]
+Stepper = Callable[[StepTokens], ServingStep]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class ServingTraffic:
     """Load of one model copy: always as many sequences as it has places; all (n,)."""
 
     prompt: Floats
@@ -54,10 +54,10 @@ class Traffic:
 class Cycle:
     """Steps and waits of a sequence on its way; every field is (n,)."""
 
-    writing: Step
+    writing: ServingStep
     """A step without prompts."""
-    draft: Step
-    laden: Step
+    draft: ServingStep
+    laden: ServingStep
     """A step with a piece of a prompt, or of a prompt alone."""
     extra_s: Floats
     """That a laden step takes more of each text's time."""
@@ -79,13 +79,13 @@ class Cycle:
         """Texts in one step of writing."""
         return self.running / self.waves
 
-    def token_s(self, traffic: Traffic) -> Floats:
+    def token_s(self, traffic: ServingTraffic) -> Floats:
         """The mean time between two tokens of a text."""
         own_s = self.writing.total_s + traffic.guesses * self.draft.total_s
         return (own_s + self.met * self.extra_s) / traffic.yielded
 
 
-def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) -> Cycle:
+def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Stepper) -> Cycle:
     """The steady state of each row.
 
     Prompts with steps of their own hold up all texts: in its N places a copy reads one prompt for
@@ -108,8 +108,8 @@ def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) ->
     context = traffic.prompt + traffic.answer / 2.0
     nothing = np.zeros_like(running)
 
-    def tokens(sequences: Floats, queries: Floats, prompt: Floats) -> Tokens:
-        return Tokens(
+    def tokens(sequences: Floats, queries: Floats, prompt: Floats) -> StepTokens:
+        return StepTokens(
             sequences=sequences,
             queries=queries,
             context=context,
@@ -143,7 +143,7 @@ def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) ->
     )
 
 
-def _running(traffic: Traffic, joined: Mask) -> Floats:
+def _running(traffic: ServingTraffic, joined: Mask) -> Floats:
     """Texts in a step of writing, one's own among them."""
     share = traffic.steps / (traffic.pieces + traffic.steps)
     most = traffic.stages * traffic.steps / traffic.pieces  # a step holds one piece of a prompt
@@ -151,13 +151,13 @@ def _running(traffic: Traffic, joined: Mask) -> Floats:
     return np.where(joined, among, traffic.places)
 
 
-def _met(traffic: Traffic, joined: Mask) -> Floats:
+def _met(traffic: ServingTraffic, joined: Mask) -> Floats:
     others = traffic.places - 1.0
     pieces = others * traffic.pieces / (traffic.pieces + traffic.steps)
     return np.where(joined, np.minimum(pieces, traffic.stages), others / traffic.steps)
 
 
-def _rates(traffic: Traffic, read_s: Floats, written_s: Floats) -> tuple[Floats, Floats]:
+def _rates(traffic: ServingTraffic, read_s: Floats, written_s: Floats) -> tuple[Floats, Floats]:
     """Texts a second of all copies, and how much of the time prompts are read."""
     apart = traffic.prefill_copies > 0
     taken_s = written_s + np.where(apart, traffic.handover_s, read_s)

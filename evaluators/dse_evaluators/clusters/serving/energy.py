@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_power import power_of
-from dse_evaluators.clusters.serving.cycle import Cycle, Traffic
+from dse_evaluators.clusters.serving.cycle import Cycle, ServingTraffic
 from dse_evaluators.clusters.serving.plan import Plans
 
 
@@ -40,7 +40,7 @@ class Draw:
     flop_j: Floats
     byte_j: Floats
 
-    def of(self, plan: Plans, traffic: Traffic, cycle: Cycle) -> Energy:
+    def of(self, plan: Plans, traffic: ServingTraffic, cycle: Cycle) -> Energy:
         """The energy of a token.
 
         All devices draw their base all the time, those of copies that only read prompts as well.
@@ -76,7 +76,7 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
     )
 
 
-def _per_token(plan: Plans, traffic: Traffic, cycle: Cycle, name: str) -> Floats:
+def _per_token(plan: Plans, traffic: ServingTraffic, cycle: Cycle, name: str) -> Floats:
     """Return the work of all devices for a token: parts of its prompt and of the steps."""
     writing, draft, laden = (
         getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)

@@ -10,10 +10,10 @@ import numpy as np
 from dse.core.values import Floats, Ints, Mask
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices import roofline
-from dse_evaluators.accelerators.devices.calibrations import Calibration, calibration_of
+from dse_evaluators.accelerators.devices.calibrations import DeviceCalibration, calibration_of
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.accelerators.devices.roofline import Constants, Work
+from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants
 from dse_evaluators.accelerators.devices.weight_only import (
     VECTOR_ROWS,
     WIDTHS,
@@ -38,7 +38,7 @@ the kernel before (norm, activation) writes narrow numbers, so a product starts 
 class Engine:
     """The kernels of a device; fields are numbers, or (n,) by the format of each row."""
 
-    constants: Constants
+    constants: RooflineConstants
     flops_per_s: Floats
     operand_bytes: Floats
     stored: Floats
@@ -47,10 +47,10 @@ class Engine:
     """The most tokens at once that calibration has seen."""
     own: Mask
     """False where nobody measured the device in that format."""
-    plain: Constants
+    plain: RooflineConstants
     plain_flops_per_s: float
     bytes_per_s: float
-    vector: Constants | None = None
+    vector: RooflineConstants | None = None
     """Of products of few rows where some weights are widened; ``None`` where none are."""
     vector_flops_per_s: Floats | float = 0.0
 
@@ -59,20 +59,22 @@ class Engine:
         """Of a weight as it is kept and read."""
         return self.operand_bytes * self.stored
 
-    def product(self, m: Floats, k: Floats, n: Floats, *, copies: Floats | float = 1.0) -> Work:
+    def product(
+        self, m: Floats, k: Floats, n: Floats, *, copies: Floats | float = 1.0
+    ) -> KernelWork:
         """The work of (m, k) activations times (k, n) weights, of which there are copies.
 
         Each row meets one copy, and all copies are read.
         """
         weights = copies * self.stored * (k * n)
-        return Work(
+        return KernelWork(
             flops=2.0 * m * k * n,
             moved_bytes=self.operand_bytes * (m * k + weights) + 2.0 * m * n,
             chain=k,
             converted=m * k,
         )
 
-    def product_s(self, work: Work) -> Floats:
+    def product_s(self, work: KernelWork) -> Floats:
         """The time of products with weights."""
         constants, flops_per_s = self.constants, self.flops_per_s
         if self.vector is not None:
@@ -83,12 +85,12 @@ class Engine:
             work, constants, flops_per_s=flops_per_s, bytes_per_s=self.bytes_per_s
         ).total_s
 
-    def attention_s(self, work: Work) -> Floats:
+    def attention_s(self, work: KernelWork) -> Floats:
         """The time of a fused kernel of attention."""
         shares = replace(self.plain, compute_share=ATTENTION_SHARE, chain_s=0.0)
         return self._plain_s(work, shares)
 
-    def head_s(self, work: Work) -> Floats:
+    def head_s(self, work: KernelWork) -> Floats:
         """The time of the product with the vocabulary."""
         return self._plain_s(work, self.plain)
 
@@ -96,7 +98,7 @@ class Engine:
         """The time of kernels that only move, without their launches."""
         return moved_bytes / (self.plain.memory_share * self.bytes_per_s)
 
-    def _plain_s(self, work: Work, constants: Constants) -> Floats:
+    def _plain_s(self, work: KernelWork, constants: RooflineConstants) -> Floats:
         return roofline.times(
             work, constants, flops_per_s=self.plain_flops_per_s, bytes_per_s=self.bytes_per_s
         ).total_s
@@ -127,10 +129,10 @@ def engine(
     operand_bytes = spread([RECIPES[text].operand_bytes for text in formats])
     bits = np.zeros_like(operand_bytes) if weight_bits is None else weight_bits
     usual = Engine(
-        constants=Constants(
+        constants=RooflineConstants(
             **{
                 each.name: spread([getattr(one, each.name) for one in engines])
-                for each in fields(Constants)
+                for each in fields(RooflineConstants)
             }
         ),
         flops_per_s=spread([rate_of(device, text) for text in formats]),
@@ -166,24 +168,24 @@ def _widening(usual: Engine, device: Device, bits: Floats, widened: Mask) -> Eng
     )
 
 
-def _where(rows: Mask, then: Constants, otherwise: Constants) -> Constants:
-    return Constants(
+def _where(rows: Mask, then: RooflineConstants, otherwise: RooflineConstants) -> RooflineConstants:
+    return RooflineConstants(
         **{
             each.name: np.where(rows, getattr(then, each.name), getattr(otherwise, each.name))
-            for each in fields(Constants)
+            for each in fields(RooflineConstants)
         }
     )
 
 
-def _worse(one: Constants, other: Constants) -> Constants:
+def _worse(one: RooflineConstants, other: RooflineConstants) -> RooflineConstants:
     """The constants under which a product takes at least as long as under either."""
     ends = dict.fromkeys(("compute_share", "memory_share", "exponent"), np.minimum)
-    return Constants(
+    return RooflineConstants(
         **{
             each.name: ends.get(each.name, np.maximum)(
                 getattr(one, each.name), getattr(other, each.name)
             )
-            for each in fields(Constants)
+            for each in fields(RooflineConstants)
         }
     )
 
@@ -203,7 +205,9 @@ def rate_of(device: Device, number_format: str) -> float:
     return device.flops_per_s[rate]
 
 
-def _constants(number_format: str, found: Calibration, plain: Constants) -> Constants:
+def _constants(
+    number_format: str, found: DeviceCalibration, plain: RooflineConstants
+) -> RooflineConstants:
     if number_format in _NARROWS_APART:
         return found.constants
     return replace(found.constants, launch_s=plain.launch_s, conversion_bytes=0.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.devices.roofline import Work
+from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving.engine import Engine
-from dse_evaluators.clusters.serving.fabric import Fabric
-from dse_evaluators.clusters.serving.share import WORD, Share
+from dse_evaluators.clusters.serving.fabric import ServingFabric
+from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _ROUTING_KERNELS = 4.0
@@ -40,7 +40,7 @@ def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
     return model.experts * (1.0 - np.power(1.0 - share, tokens))
 
 
-def products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, Work]:
+def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, KernelWork]:
     """Into the wide part and back, on one device; all weights that are touched are read.
 
     Groups of devices hold some experts each, and a device of such a group a share of their width;
@@ -60,7 +60,7 @@ def products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, Work]:
     )
 
 
-def activation_bytes(share: Share, engine: Engine) -> Floats:
+def activation_bytes(share: ModelSharding, engine: Engine) -> Floats:
     """Return the bytes that the activation moves for a token on one device."""
     model = share.model
     rows = share.groups * count_chosen_experts(model) / share.expert_groups
@@ -69,7 +69,7 @@ def activation_bytes(share: Share, engine: Engine) -> Floats:
     return rows * each
 
 
-def routing(share: Share, tokens: Floats, engine: Engine) -> tuple[Floats, Floats]:
+def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Floats, Floats]:
     """The seconds in which a layer's tokens find their experts, and the bytes that move then."""
     model = share.model
     if model.experts <= 1:
@@ -87,7 +87,7 @@ def routing(share: Share, tokens: Floats, engine: Engine) -> tuple[Floats, Float
 
 
 def exchange_s(
-    share: Share, tokens: Floats, engine: Engine, fabric: Fabric, summed_s: Floats
+    share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric, summed_s: Floats
 ) -> Floats:
     """Return the time in which a layer's wide part receives tokens and returns results, (n,).
 

@@ -12,7 +12,7 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.collectives import (
     Collective,
-    Constants,
+    CollectiveConstants,
     constants_of,
     has_measurement,
     seconds,
@@ -36,7 +36,7 @@ _BORROWED: Mapping[str, str] = dict.fromkeys(("b200-sxm", "gb200", "b300-sxm", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fabric:
+class ServingFabric:
     """Links within a node, ``rate`` times as fast as when they were measured."""
 
     name: str
@@ -92,13 +92,13 @@ class Fabric:
         """The time of one message."""
         return seconds("send_recv", size_bytes, 2, self._constants("send_recv", 2))
 
-    def _exchange(self, ranks: int) -> Constants:
+    def _exchange(self, ranks: int) -> CollectiveConstants:
         if self.exchanges:
             return self._constants("all_to_all", ranks)
         one = self._constants("send_recv", 2)
         return replace(one, latency_s=(ranks - 1) * one.latency_s)
 
-    def _constants(self, collective: Collective, ranks: int) -> Constants:
+    def _constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
         known = constants_of(self.name, collective, ranks)
         return replace(known, bytes_per_s=known.bytes_per_s * self.rate)
 
@@ -107,7 +107,7 @@ JOINED = (*_MEASURED, *_BORROWED)
 """Devices that a fabric is known for."""
 
 
-def fabric_of(device: str) -> Fabric:
+def fabric_of(device: str) -> ServingFabric:
     """The fabric of a device.
 
     Raises:
@@ -118,4 +118,4 @@ def fabric_of(device: str) -> Fabric:
         raise SpecError(f"nobody measured what joins {device}", hint=nearest(device, JOINED))
     own, measured = device_of(device).link_bytes_per_s, device_of(like).link_bytes_per_s
     rate = own / measured if own is not None and measured is not None else 1.0
-    return Fabric(name=_MEASURED[like], rate=rate)
+    return ServingFabric(name=_MEASURED[like], rate=rate)

@@ -17,14 +17,14 @@ from dse_evaluators.clusters.serving.engine import PLAIN
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.plan import SPELLINGS, Plans
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
-from dse_evaluators.clusters.serving.run import Formats, Service
+from dse_evaluators.clusters.serving.run import Formats, ServingScenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """The services by their device."""
 
-    services: Mapping[str, Service]
+    services: Mapping[str, ServingScenario]
 
     def run(self, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
         """Return the metrics of n plans; ``device`` of the batch selects the service.
@@ -46,7 +46,7 @@ class Fleet:
         return gather_parts(len(batch), told, parts)
 
 
-def run_plans(service: Service, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
+def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
     """Return the metrics of plans that all use one service."""
     formats, faults = _formats(batch, service.device)
     faults = impossible(plan, service.model) | faults

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.serving.experts import count_chosen_experts
-from dse_evaluators.clusters.serving.share import WORD, Share
+from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 CACHE_BYTES = {
@@ -26,7 +26,7 @@ _SCORE = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class ServingMemory:
     """Bytes on one device; every field is (n,)."""
 
     weights: Floats
@@ -40,7 +40,7 @@ class Memory:
         return self.weights + self.cache + self.draft + self.workspace
 
 
-def weight_bytes(share: Share, operand_bytes: Floats) -> Floats:
+def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
     """The weights of one device: layers in their format, embedding, head and routers in 16 bits.
 
     Of a pipeline's stages the first has the embedding, the last the head.
@@ -55,7 +55,7 @@ def weight_bytes(share: Share, operand_bytes: Floats) -> Floats:
     return (layers + vocabulary) / share.devices + routers
 
 
-def text_bytes(share: Share, tokens: float) -> Floats:
+def text_bytes(share: ModelSharding, tokens: float) -> Floats:
     """The keys and values of a text of so many tokens, on one device.
 
     Source:
@@ -65,7 +65,7 @@ def text_bytes(share: Share, tokens: float) -> Floats:
     return share.model.layers * tokens * share.token_bytes / share.stages
 
 
-def workspace_bytes(share: Share, most_tokens: Floats, scored: Floats) -> Floats:
+def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -> Floats:
     """Return the bytes of the widest layer and the vocabulary scores in the largest step."""
     model = share.model
     rows = share.groups * count_chosen_experts(model) / share.expert_groups

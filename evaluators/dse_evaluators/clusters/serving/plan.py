@@ -11,10 +11,10 @@ from dse.core.batch import Batch
 from dse.core.values import Array, Floats, Value
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
-from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 
-_COUNT = Number(1, 1e9, whole=True)
-_OPTIONAL_COUNT = Number(0, 1e9, default=0.0, whole=True)
+_COUNT = NumberInput(1, 1e9, whole=True)
+_OPTIONAL_COUNT = NumberInput(0, 1e9, default=0.0, whole=True)
 
 SPELLINGS: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3": "fp8"}
 """Formats of products by their names: those of devices, and those of number formats."""
@@ -23,11 +23,11 @@ READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "batch"), _COUNT),
     **dict.fromkeys(("replicas", "ep", "attention_dp", "pp"), _COUNT._replace(default=1.0)),
     **dict.fromkeys(("prefill_replicas", "prefill_tp", "chunk"), _OPTIONAL_COUNT),
-    "draft_tokens": Number(0, 64, default=0.0, whole=True),
+    "draft_tokens": NumberInput(0, 64, default=0.0, whole=True),
     "weight_format": one_of(map(str, SPELLINGS), "bf16"),
-    "kv_format": Word(dict(CACHE_BYTES.items()), "bf16"),
-    "weight_bits": Number(0, 64, default=0.0),
-    "kv_bits": Number(0, 64, default=0.0),
+    "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
+    "weight_bits": NumberInput(0, 64, default=0.0),
+    "kv_bits": NumberInput(0, 64, default=0.0),
 }
 
 

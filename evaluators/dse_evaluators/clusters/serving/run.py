@@ -11,19 +11,19 @@ import numpy as np
 from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.clusters.serving.bill import bill
-from dse_evaluators.clusters.serving.cycle import Cycle, Traffic, cycle
+from dse_evaluators.clusters.serving.cycle import Cycle, ServingTraffic, cycle
 from dse_evaluators.clusters.serving.energy import draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
-from dse_evaluators.clusters.serving.fabric import NODE_DEVICES, Fabric
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES, ServingFabric
 from dse_evaluators.clusters.serving.memory import (
-    Memory,
+    ServingMemory,
     roomy,
     text_bytes,
     weight_bytes,
     workspace_bytes,
 )
 from dse_evaluators.clusters.serving.plan import Plans
-from dse_evaluators.clusters.serving.share import Share
+from dse_evaluators.clusters.serving.share import ModelSharding
 from dse_evaluators.clusters.serving.speculation import count_tokens
 from dse_evaluators.clusters.serving.step import PARTS, step
 from dse_evaluators.clusters.upkeep import Upkeep
@@ -45,14 +45,14 @@ class Formats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class ServingScenario:
     """Served model, with its devices, its requests and its upkeep."""
 
     model: Transformer
     draft: Transformer | None
     acceptance: float
     device: Device
-    fabric: Fabric
+    fabric: ServingFabric
     prompt: float
     answer: float
     memory_share: float
@@ -73,7 +73,7 @@ class Service:
         """
         kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
         shares = share, small, reader = [
-            Share(
+            ModelSharding(
                 model=model,
                 devices=devices,
                 cache_bytes=formats.cache_bytes,
@@ -110,15 +110,15 @@ class Service:
         )
         return columns, np.maximum(kept.total, reads)
 
-    def _read_bytes(self, reader: Share, each: Floats) -> Floats:
+    def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
         """Return the bytes of a device that reads prompts in turn, at ``each`` per weight."""
         one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
         kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
         return kept + workspace_bytes(reader, prompt, one)
 
     def _kept(
-        self, plan: Plans, share: Share, small: Share, weight: Floats
-    ) -> tuple[Memory, Floats]:
+        self, plan: Plans, share: ModelSharding, small: ModelSharding, weight: Floats
+    ) -> tuple[ServingMemory, Floats]:
         """Return the memory of all sequences that run at once, and the number of these."""
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
@@ -132,7 +132,7 @@ class Service:
         left = self.room - weights - small_weights - workspace
         found = np.maximum(roomy(left, each + small_each), 1.0)
         places = np.minimum(plan.batch, found) if self.waiting else plan.batch
-        kept = Memory(
+        kept = ServingMemory(
             weights=weights,
             cache=places * each,
             draft=small_weights + places * small_each,
@@ -140,10 +140,10 @@ class Service:
         )
         return kept, places
 
-    def _traffic(self, plan: Plans, share: Share, places: Floats) -> Traffic:
+    def _traffic(self, plan: Plans, share: ModelSharding, places: Floats) -> ServingTraffic:
         prompt, answer = (np.full_like(places, each) for each in (self.prompt, self.answer))
         prompt_bytes = text_bytes(share, self.prompt)
-        return Traffic(
+        return ServingTraffic(
             prompt=prompt,
             answer=answer,
             places=places,
@@ -156,7 +156,7 @@ class Service:
             stages=plan.pp,
         )
 
-    def _flag_extrapolation(self, plan: Plans, traffic: Traffic, kernels: Engine) -> Floats:
+    def _flag_extrapolation(self, plan: Plans, traffic: ServingTraffic, kernels: Engine) -> Floats:
         """Return 1 where constants are of another device, kernel, network or smaller steps."""
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
@@ -168,7 +168,7 @@ class Service:
         return (foreign | (rows > kernels.seen_rows)).astype(np.float64)
 
 
-def _times(traffic: Traffic, told: Cycle) -> dict[str, Floats]:
+def _times(traffic: ServingTraffic, told: Cycle) -> dict[str, Floats]:
     """Return the times between two tokens of a sequence, in parts, and the longest wait."""
     draft_s = traffic.guesses * told.draft.total_s
     parts = {
@@ -186,7 +186,7 @@ def _times(traffic: Traffic, told: Cycle) -> dict[str, Floats]:
     }
 
 
-def _rates(traffic: Traffic, told: Cycle, plan: Plans) -> dict[str, Floats]:
+def _rates(traffic: ServingTraffic, told: Cycle, plan: Plans) -> dict[str, Floats]:
     tokens_per_s = told.per_s * traffic.answer
     return {
         "throughput": tokens_per_s,

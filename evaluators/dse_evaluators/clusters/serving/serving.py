@@ -18,7 +18,7 @@ from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import JOINED, fabric_of
 from dse_evaluators.clusters.serving.fleet import Fleet
 from dse_evaluators.clusters.serving.plan import READINGS, SPELLINGS, plans
-from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, Service
+from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Readings, one_of
@@ -155,10 +155,10 @@ class Serving:
         found = self._fleet.run(batch, plan, compute_emissions(batch, self.grid, self.pue))
         return replace(found, columns={name: found.columns[name] for name in self.provides})
 
-    def _service(self, device: str) -> Service:
+    def _service(self, device: str) -> ServingScenario:
         prices = self.price_per_hour
         own = prices.get(device) if isinstance(prices, Mapping) else prices
-        return Service(
+        return ServingScenario(
             model=look_up_row("model", self.model, TRANSFORMERS),
             draft=None
             if self.draft_model is None

@@ -14,7 +14,7 @@ WORD = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ModelSharding:
     """Over how many devices a copy of the model goes, and the bytes of a cached number; (n,).
 
     ``devices`` share the attention of the same texts. ``groups`` of them have texts of their own

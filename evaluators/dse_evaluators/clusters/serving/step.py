@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.devices.roofline import Work
+from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving import experts
 from dse_evaluators.clusters.serving.engine import Engine
-from dse_evaluators.clusters.serving.fabric import Fabric
-from dse_evaluators.clusters.serving.share import WORD, Share
+from dse_evaluators.clusters.serving.fabric import ServingFabric
+from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 
 _KERNELS = 4.0
 """Of a layer, those that only move: two norms with residuals, rotation, activation."""
@@ -19,13 +19,13 @@ _KERNELS = 4.0
 _SAMPLING = 18.0
 """Bytes that pass for each score of a word: bf16 to fp32 (6), softmax (8), the choice (4)."""
 
-__all__ = ["PARTS", "Share", "Step", "Tokens", "step"]
+__all__ = ["PARTS", "ModelSharding", "ServingStep", "StepTokens", "step"]
 
 PARTS = ("products", "attention", "elementwise", "collectives", "head")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class StepTokens:
     """Work of one step: sequences, queries and prompt tokens; every field is (n,)."""
 
     sequences: Floats
@@ -50,7 +50,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ServingStep:
     """The seconds of a step, and what one device multiplies and moves in it; all (n,)."""
 
     products_s: Floats
@@ -67,7 +67,9 @@ class Step:
         return layers + self.collectives_s + self.head_s
 
 
-def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
+def step(
+    share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
+) -> ServingStep:
     """The parts of a step on one of the devices that share a copy, through all stages.
 
     In a full pipeline each stage takes as long as the last, which also chooses the words: so that
@@ -85,7 +87,7 @@ def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
     routed_s, routed = experts.routing(share, tokens.all, engine)
     work = (*products, written, prompt)
     layers = float(model.layers)
-    return Step(
+    return ServingStep(
         products_s=layers * np.sum([engine.product_s(one) for one in products], axis=0),
         attention_s=layers
         * (
@@ -102,7 +104,7 @@ def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
     )
 
 
-def _products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, ...]:
+def _products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
     model, devices = share.model, share.devices
     hidden = np.full_like(tokens, model.hidden)
     heads = model.heads * model.head / devices
@@ -114,7 +116,9 @@ def _products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, ...]:
     )
 
 
-def _collectives_s(share: Share, tokens: Floats, engine: Engine, fabric: Fabric) -> Floats:
+def _collectives_s(
+    share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric
+) -> Floats:
     """Sums after attention and the wide part of each layer, and what passes between stages."""
     size_bytes = WORD * tokens * share.model.hidden
     summed_s = fabric.sum_s(size_bytes, share.devices)
@@ -123,7 +127,7 @@ def _collectives_s(share: Share, tokens: Floats, engine: Engine, fabric: Fabric)
     return share.model.layers * (summed_s + wide_s) + passed_s
 
 
-def _compute_decode_work(share: Share, tokens: Tokens) -> Work:
+def _compute_decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
     """Return the attention work of new tokens, each over the full context of its sequence."""
     heads = share.model.heads * share.model.head / share.devices
     return _attention(
@@ -133,7 +137,7 @@ def _compute_decode_work(share: Share, tokens: Tokens) -> Work:
     )
 
 
-def _prompt(share: Share, tokens: Tokens) -> Work:
+def _prompt(share: ModelSharding, tokens: StepTokens) -> KernelWork:
     """Tokens of a piece look at half of their prompt on the mean, and read what came before."""
     heads = share.model.heads * share.model.head / share.devices
     before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)
@@ -143,12 +147,12 @@ def _prompt(share: Share, tokens: Tokens) -> Work:
     )
 
 
-def _attention(flops: Floats, moved_bytes: Floats) -> Work:
+def _attention(flops: Floats, moved_bytes: Floats) -> KernelWork:
     nothing = np.zeros_like(flops)
-    return Work(flops=flops, moved_bytes=moved_bytes, chain=nothing, converted=nothing)
+    return KernelWork(flops=flops, moved_bytes=moved_bytes, chain=nothing, converted=nothing)
 
 
-def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
+def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> Floats:
     """Return the bytes that a layer's kernels without matrix products move."""
     model = share.model
     norms = 2.0 * (3.0 * WORD + engine.operand_bytes) * model.hidden
@@ -157,15 +161,15 @@ def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
     return tokens * (norms + activation + 2.0 * WORD * together)
 
 
-def _count_samples(tokens: Tokens) -> Floats:
+def _count_samples(tokens: StepTokens) -> Floats:
     """Return the number of sampling positions: new tokens, and the last of each prompt."""
     return tokens.written + np.where(tokens.prompt > 0, tokens.prompt / tokens.length, 0.0)
 
 
-def _head(share: Share, tokens: Tokens) -> Work:
+def _head(share: ModelSharding, tokens: StepTokens) -> KernelWork:
     rows, hidden = _count_samples(tokens), float(share.model.hidden)
     words = share.model.vocabulary / share.devices
-    return Work(
+    return KernelWork(
         flops=2.0 * rows * hidden * words,
         moved_bytes=WORD * (rows * hidden + hidden * words + rows * words),
         chain=np.full_like(rows, hidden),
@@ -173,7 +177,13 @@ def _head(share: Share, tokens: Tokens) -> Work:
     )
 
 
-def _head_s(share: Share, tokens: Tokens, head: Work, engine: Engine, fabric: Fabric) -> Floats:
+def _head_s(
+    share: ModelSharding,
+    tokens: StepTokens,
+    head: KernelWork,
+    engine: Engine,
+    fabric: ServingFabric,
+) -> Floats:
     """The product, the gathering of all scores (half of a sum) and the choice among them."""
     scores = _count_samples(tokens) * share.model.vocabulary
     gathered_s = fabric.sum_s(WORD * scores, share.devices) / 2.0

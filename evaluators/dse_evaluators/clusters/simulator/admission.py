@@ -8,11 +8,11 @@ import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.clusters.simulator.cache import count_blocks
-from dse_evaluators.clusters.simulator.state import State
+from dse_evaluators.clusters.simulator.state import ServerState
 
 
 @dataclass(slots=True, kw_only=True)
-class Reading:
+class PrefillBatch:
     """The prompts of an iteration; fields are (n,), but for those that end in it."""
 
     prompt: Ints
@@ -28,7 +28,7 @@ class Reading:
     """Those whose prompts are read to their ends, pair by pair."""
 
 
-def admit(state: State, barred: Mask) -> Reading:
+def admit(state: ServerState, barred: Mask) -> PrefillBatch:
     """Return the prompt tokens that the next iteration processes.
 
     Rows in ``barred``, which have just evicted a request's cache, admit no request.
@@ -39,7 +39,7 @@ def admit(state: State, barred: Mask) -> Reading:
     """
     texts = np.where(state.plan.chunked, state.running, 0)
     nothing = np.zeros_like(texts)
-    reading = Reading(
+    reading = PrefillBatch(
         prompt=nothing,
         square=nothing.copy(),
         repeats=nothing.copy(),
@@ -52,7 +52,7 @@ def admit(state: State, barred: Mask) -> Reading:
     return reading
 
 
-def _go_on(state: State, reading: Reading) -> None:
+def _go_on(state: ServerState, reading: PrefillBatch) -> None:
     """The prompt that is read in pieces: one more, or its last."""
     rows = np.flatnonzero(state.head >= 0)
     if not len(rows):
@@ -71,7 +71,7 @@ def _go_on(state: State, reading: Reading) -> None:
     state.done[rows] += np.where(last, -done, 0)
 
 
-def _let_in(state: State, reading: Reading, barred: Mask) -> None:
+def _let_in(state: ServerState, reading: PrefillBatch, barred: Mask) -> None:
     """Requests that wait, one of each row at a time, while all limits have room."""
     rows = np.flatnonzero(_may(state, reading) & ~barred)
     if not len(rows):
@@ -97,7 +97,7 @@ def _let_in(state: State, reading: Reading, barred: Mask) -> None:
         rows = rows[_may(state, reading)[rows]]
 
 
-def _enter(state: State, reading: Reading, rows: Ints, who: Ints) -> None:
+def _enter(state: ServerState, reading: PrefillBatch, rows: Ints, who: Ints) -> None:
     need = state.need[rows, who]
     piece = np.minimum(need, reading.room[rows])
     reading.prompt[rows] += piece
@@ -115,18 +115,18 @@ def _enter(state: State, reading: Reading, rows: Ints, who: Ints) -> None:
     reading.requests.append(who[whole])
 
 
-def _may(state: State, reading: Reading) -> Mask:
+def _may(state: ServerState, reading: PrefillBatch) -> Mask:
     """Return whether a request waits, no prompt is in chunks, and the budget has room."""
     here = waits(state)
     return here & (state.head < 0) & (reading.room > 0)
 
 
-def waits(state: State) -> Mask:
+def waits(state: ServerState) -> Mask:
     """Return whether a request has arrived that is neither in prefill nor in decode, (n,)."""
     return (state.depth > 0) | (next_arrival(state) <= state.now)
 
 
-def next_arrival(state: State) -> Floats:
+def next_arrival(state: ServerState) -> Floats:
     """Return the arrival time of the first request never admitted, (n,); infinite if none.
 
     The time may be in the past.
@@ -136,6 +136,6 @@ def next_arrival(state: State) -> Floats:
     return np.asarray(np.where(state.next < state.count, at, np.inf), dtype=np.float64)
 
 
-def _first(state: State, rows: Ints) -> Ints:
+def _first(state: ServerState, rows: Ints) -> Ints:
     top = state.stack[rows, np.maximum(state.depth[rows] - 1, 0)]
     return np.where(state.depth[rows] > 0, top, state.next[rows])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.values import Ints, Mask
-from dse_evaluators.clusters.simulator.state import NEVER, State
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 
-def count_blocks(state: State, rows: Ints, steps: Ints) -> Ints:
+def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
     """Return the blocks in some rows after ``steps`` more tokens per running sequence, (r,).
 
     The last token of a text is not kept before the next one is written. A prompt that is read in
@@ -21,14 +21,14 @@ def count_blocks(state: State, rows: Ints, steps: Ints) -> Ints:
     return np.asarray(blocks + count_prompt_blocks(state, rows), dtype=np.int64)
 
 
-def count_prompt_blocks(state: State, rows: Ints) -> Ints:
+def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:
     """Return the blocks of the prompt that is read in chunks, (r,)."""
     head = state.head[rows]
     need = state.need[rows, np.maximum(head, 0)]
     return np.where(head >= 0, -(-need // state.plan.block[rows]), 0)
 
 
-def steps_in_room(state: State, most: Ints) -> Ints:
+def steps_in_room(state: ServerState, most: Ints) -> Ints:
     """For how many more tokens of each text, up to so many, there is room; (n,)."""
     every = np.arange(len(most))
     found = most.copy()
@@ -40,7 +40,7 @@ def steps_in_room(state: State, most: Ints) -> Ints:
     return found
 
 
-def evict(state: State) -> Mask:
+def evict(state: ServerState) -> Mask:
     """Takes the cache of the newest requests where texts have no room for one more token; (n,).
 
     Source:
@@ -59,7 +59,7 @@ def evict(state: State) -> Mask:
         _evict_text(state, rows[~reads])
 
 
-def _bisect_steps(state: State, rows: Ints, most: Ints) -> Ints:
+def _bisect_steps(state: ServerState, rows: Ints, most: Ints) -> Ints:
     low, high = np.zeros_like(most), most + 1  # low has room or is 0, high has none
     if (fits := count_blocks(state, rows, most) <= state.plan.blocks[rows]).any():
         low = np.where(fits, most, low)
@@ -70,13 +70,13 @@ def _bisect_steps(state: State, rows: Ints, most: Ints) -> Ints:
     return low
 
 
-def _evict_head(state: State, rows: Ints) -> None:
+def _evict_head(state: ServerState, rows: Ints) -> None:
     _push(state, rows, state.head[rows])
     state.head[rows] = -1
     state.done[rows] = 0
 
 
-def _evict_text(state: State, rows: Ints) -> None:
+def _evict_text(state: ServerState, rows: Ints) -> None:
     width = state.ends.shape[1]
     newest = width - 1 - np.argmax(state.ends[rows, ::-1] < NEVER, axis=1)
     left = state.ends[rows, newest] - state.step[rows]
@@ -89,6 +89,6 @@ def _evict_text(state: State, rows: Ints) -> None:
     _push(state, rows, newest)
 
 
-def _push(state: State, rows: Ints, requests: Ints) -> None:
+def _push(state: ServerState, rows: Ints, requests: Ints) -> None:
     state.stack[rows, state.depth[rows]] = requests
     state.depth[rows] += 1

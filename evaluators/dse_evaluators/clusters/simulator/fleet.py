@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.core.values import Floats, Ints
-from dse_evaluators.clusters.simulator.outcome import Played
-from dse_evaluators.clusters.simulator.plan import Plan
+from dse_evaluators.clusters.simulator.outcome import SimulationResult
+from dse_evaluators.clusters.simulator.plan import SimulatorPlan
 from dse_evaluators.clusters.simulator.play import Queue, play
-from dse_evaluators.clusters.simulator.server import Server
-from dse_evaluators.clusters.simulator.traffic import Traffic
+from dse_evaluators.clusters.simulator.server import ModelServer
+from dse_evaluators.clusters.simulator.traffic import RequestTrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class RequestLoad:
     """Request load of n designs; both fields are (n,)."""
 
     rate: Floats
@@ -25,8 +25,14 @@ class Load:
 
 
 def run(
-    plan: Plan, server: Server, load: Load, traffic: Traffic, *, copies: Ints, weight: float
-) -> Played:
+    plan: SimulatorPlan,
+    server: ModelServer,
+    load: RequestLoad,
+    traffic: RequestTrace,
+    *,
+    copies: Ints,
+    weight: float,
+) -> SimulationResult:
     """Simulate the traffic on n designs with ``copies`` copies each, (n,).
 
     Requests and clients go to the copies in turn, so that a copy has as many clients as another,
@@ -55,7 +61,7 @@ def run(
     def summed(values: Floats | Ints) -> Floats:
         return np.bincount(owner, weights=values, minlength=n).astype(np.float64)
 
-    return Played(
+    return SimulationResult(
         arrival=each(state.arrival),
         started=each(state.started),
         first=each(state.first),

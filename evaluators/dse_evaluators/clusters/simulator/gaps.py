@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
-from dse_evaluators.clusters.simulator.state import NEVER, State
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 _LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
 """A gap is told to half a percent; the widest is 1e5 s."""
@@ -40,7 +40,9 @@ class Gaps:
             slowest=np.zeros((rows, kept)),
         )
 
-    def note(self, state: State, writes: Mask, steps: Ints, spent: Floats, first: Floats) -> None:
+    def note(
+        self, state: ServerState, writes: Mask, steps: Ints, spent: Floats, first: Floats
+    ) -> None:
         """Counts the tokens of some alike iterations, of which the first takes ``first``.
 
         Those after the first have one gap: their mean.
@@ -66,7 +68,9 @@ class Gaps:
         bins = np.minimum(place.astype(np.int64), _BINS - 1)
         np.add.at(self.tokens, (rows, bins), tokens)
 
-    def _follow(self, state: State, rows: Ints, steps: Ints, spent: Floats, first: Floats) -> None:
+    def _follow(
+        self, state: ServerState, rows: Ints, steps: Ints, spent: Floats, first: Floats
+    ) -> None:
         """Takes the pace of every text through the iterations."""
         own = state.row[rows]
         on = state.ends[rows] < NEVER

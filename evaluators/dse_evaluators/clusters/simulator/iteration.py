@@ -8,15 +8,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
-from dse_evaluators.clusters.simulator.admission import Reading, admit, next_arrival
+from dse_evaluators.clusters.simulator.admission import PrefillBatch, admit, next_arrival
 from dse_evaluators.clusters.simulator.cache import evict, steps_in_room
 from dse_evaluators.clusters.simulator.gaps import Gaps
-from dse_evaluators.clusters.simulator.plan import Work
-from dse_evaluators.clusters.simulator.state import NEVER, State
+from dse_evaluators.clusters.simulator.plan import IterationWork
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class IterationCost:
     """Time and energy of iterations; every field is (n,)."""
 
     seconds: Floats
@@ -25,14 +25,14 @@ class Cost:
     memory_j: Floats
 
 
-Tariff = Callable[[Work], Cost]
+Tariff = Callable[[IterationWork], IterationCost]
 """The cost of one iteration of each row."""
 
 Prices = Callable[[Ints], Tariff]
 """The tariff of the rows that are named, in this order; some twice."""
 
 
-def advance(state: State, gaps: Gaps, twice: Tariff) -> None:
+def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
     """Plays every row to its next change: an arrival, an end, a prompt read, a full cache.
 
     ``twice`` is the tariff of all rows and then of all rows again.
@@ -75,14 +75,14 @@ class _Run:
         return (self.end - self.start) / np.maximum(self.most - 1, 1)
 
 
-def _wake(state: State) -> None:
+def _wake(state: ServerState) -> None:
     """Advance the clock of idle rows to their next arrival."""
     coming = next_arrival(state)
     idle = (state.running == 0) & (state.head < 0) & (state.depth == 0) & np.isfinite(coming)
     state.now = np.where(idle, np.maximum(coming, state.now), state.now)
 
 
-def _most(state: State, reading: Reading, writes: Mask) -> Ints:
+def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
     """Iterations that are alike: none ends, none is read to its end, all have room; 0: no work."""
     soonest = np.where(writes, state.ends.min(axis=1) - state.step, NEVER)
     pieces = np.where(reading.repeats > 0, reading.repeats, 1)
@@ -92,17 +92,19 @@ def _most(state: State, reading: Reading, writes: Mask) -> Ints:
     return np.where(growing > 0, np.maximum(steps_in_room(state, growing), 1), most)
 
 
-def _patience(state: State, reading: Reading) -> Floats:
+def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
     """Seconds until a request comes that could be let in at once."""
     seat = (state.running < state.plan.seats) & (reading.prompt == 0) & (state.depth == 0)
     coming = next_arrival(state)
     return np.where(seat & (coming > state.now), coming - state.now, np.inf)
 
 
-def _work(state: State, reading: Reading, writes: Mask, ahead: Ints | int) -> Work:
+def _work(
+    state: ServerState, reading: PrefillBatch, writes: Mask, ahead: Ints | int
+) -> IterationWork:
     """An iteration, so many after the next one."""
     later = 2 * reading.prompt * reading.prompt * ahead
-    return Work(
+    return IterationWork(
         sequences=np.where(writes, state.running, 0).astype(np.float64),
         context=np.where(writes, state.context + state.running * ahead, 0).astype(np.float64),
         prompt=reading.prompt.astype(np.float64),
@@ -110,31 +112,37 @@ def _work(state: State, reading: Reading, writes: Mask, ahead: Ints | int) -> Wo
     )
 
 
-def _both(twice: Tariff, first: Work, last: Work) -> tuple[Cost, Cost]:
+def _both(
+    twice: Tariff, first: IterationWork, last: IterationWork
+) -> tuple[IterationCost, IterationCost]:
     """Return the costs of two iterations from a single call of the tariff."""
-    both = Work(
+    both = IterationWork(
         **{
             each.name: np.concatenate([getattr(first, each.name), getattr(last, each.name)])
-            for each in fields(Work)
+            for each in fields(IterationWork)
         }
     )
     cost = twice(both)
     half = len(first.prompt)
     parts = [
-        Cost(**{each.name: getattr(cost, each.name)[some] for each in fields(Cost)})
+        IterationCost(
+            **{each.name: getattr(cost, each.name)[some] for each in fields(IterationCost)}
+        )
         for some in (slice(half), slice(half, None))
     ]
     return parts[0], parts[1]
 
 
-def _spend(state: State, costs: tuple[Cost, Cost], most: Ints, steps: Ints) -> None:
+def _spend(
+    state: ServerState, costs: tuple[IterationCost, IterationCost], most: Ints, steps: Ints
+) -> None:
     for name in ("compute_j", "memory_j"):
         line = _Run(start=getattr(costs[0], name), end=getattr(costs[1], name), most=most)
         setattr(state, name, getattr(state, name) + line.total(steps))
 
 
 def _pass(
-    state: State, reading: Reading, writes: Mask, steps: Ints, times: _Run, gaps: Gaps
+    state: ServerState, reading: PrefillBatch, writes: Mask, steps: Ints, times: _Run, gaps: Gaps
 ) -> None:
     """Lets the time pass, and notes what came to an end."""
     spent = times.total(steps)
@@ -151,7 +159,7 @@ def _pass(
     _end(state)
 
 
-def _begin(state: State, rows: Ints, requests: Ints) -> None:
+def _begin(state: ServerState, rows: Ints, requests: Ints) -> None:
     """A prompt that was read yields its first token."""
     before = state.first[rows, requests]
     state.first[rows, requests] = np.where(np.isnan(before), state.now[rows], before)
@@ -160,7 +168,7 @@ def _begin(state: State, rows: Ints, requests: Ints) -> None:
     state.context[rows] += state.need[rows, requests] + 1
 
 
-def _end(state: State) -> None:
+def _end(state: ServerState) -> None:
     """Texts with their last token leave, and their clients ask again."""
     rows = np.flatnonzero(state.ends.min(axis=1) <= state.step)
     if not len(rows):

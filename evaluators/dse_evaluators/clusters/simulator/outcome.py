@@ -41,7 +41,7 @@ METRICS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LatencyLimits:
     """Latency limits of a request; infinite where none is given."""
 
     first_token_s: float
@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class SimulationResult:
     """The requests of n designs, (n, r), and what their devices did, (n,)."""
 
     arrival: Floats
@@ -79,7 +79,9 @@ class Played:
         return self.finish.max(axis=1)
 
 
-def metrics(played: Played, prompt: Ints, answer: Ints, limits: Limits) -> Mapping[str, Floats]:
+def metrics(
+    played: SimulationResult, prompt: Ints, answer: Ints, limits: LatencyLimits
+) -> Mapping[str, Floats]:
     """The metrics of n designs, each (n,), for requests of these lengths, (r,)."""
     span_s, tokens = played.span_s, float(answer.sum())
     first_s = played.first - played.arrival
@@ -119,7 +121,7 @@ def _spread(name: str, values: Floats, among: Mask) -> dict[str, Floats]:
     return {name: some.mean(axis=1), **found}
 
 
-def _parts(played: Played) -> dict[str, Floats]:
+def _parts(played: SimulationResult) -> dict[str, Floats]:
     ends = (played.arrival, played.started, played.first, played.finish)
     parts = [(b - a).mean(axis=1) for a, b in pairwise(ends)]
     return {
@@ -128,7 +130,7 @@ def _parts(played: Played) -> dict[str, Floats]:
     }
 
 
-def _energies(played: Played, tokens: float) -> dict[str, Floats]:
+def _energies(played: SimulationResult, tokens: float) -> dict[str, Floats]:
     parts = {
         "base": played.base_w * played.devices * played.span_s,
         "compute": played.compute_j,

@@ -11,7 +11,7 @@ POLICIES = ("prefill_first", "mixed", "chunked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SimulatorPlan:
     """n copies of a model, one of a design's each; every field is (n,)."""
 
     policy: Ints
@@ -27,9 +27,11 @@ class Plan:
     clients: Ints
     """That ask again when they are answered; 0: requests come by themselves."""
 
-    def take(self, rows: Array) -> Plan:
+    def take(self, rows: Array) -> SimulatorPlan:
         """The plans of some rows."""
-        return Plan(**{each.name: getattr(self, each.name)[rows] for each in fields(Plan)})
+        return SimulatorPlan(
+            **{each.name: getattr(self, each.name)[rows] for each in fields(SimulatorPlan)}
+        )
 
     @property
     def chunked(self) -> Mask:
@@ -42,7 +44,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class IterationWork:
     """Work of one iteration of each row; every field is (n,)."""
 
     sequences: Floats

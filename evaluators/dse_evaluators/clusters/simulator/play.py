@@ -9,8 +9,8 @@ import numpy as np
 from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.simulator.gaps import Gaps
 from dse_evaluators.clusters.simulator.iteration import Prices, advance
-from dse_evaluators.clusters.simulator.plan import Plan
-from dse_evaluators.clusters.simulator.state import State, fresh, join_states
+from dse_evaluators.clusters.simulator.plan import SimulatorPlan
+from dse_evaluators.clusters.simulator.state import ServerState, fresh, join_states
 
 _SETTLED = 0.2
 """Rows that are through are put aside when they are this share of all."""
@@ -25,7 +25,9 @@ class Queue:
     answer: Ints
 
 
-def play(plan: Plan, queue: Queue, prices: Prices, *, weight: float = 0.0) -> tuple[State, Gaps]:
+def play(
+    plan: SimulatorPlan, queue: Queue, prices: Prices, *, weight: float = 0.0
+) -> tuple[ServerState, Gaps]:
     """Every row when its last request is answered, and the gaps between tokens.
 
     Between two changes an iteration differs from the one before by one token of each text, so its
@@ -40,7 +42,7 @@ def play(plan: Plan, queue: Queue, prices: Prices, *, weight: float = 0.0) -> tu
     """
     state = fresh(plan, queue.arrival, queue.prompt, queue.answer)
     gaps = Gaps.none(queue.arrival.shape, weight)
-    through, twice = list[State](), prices(np.tile(state.row, 2))
+    through, twice = list[ServerState](), prices(np.tile(state.row, 2))
     while len(state.row):
         advance(state, gaps, twice)
         over = state.ended >= state.count

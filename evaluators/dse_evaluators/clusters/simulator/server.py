@@ -12,24 +12,24 @@ from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.clusters.serving.energy import Draw, draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
-from dse_evaluators.clusters.serving.fabric import Fabric
+from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.memory import text_bytes, weight_bytes, workspace_bytes
-from dse_evaluators.clusters.serving.share import Share
-from dse_evaluators.clusters.serving.step import Tokens, step
-from dse_evaluators.clusters.simulator.iteration import Cost, Tariff
-from dse_evaluators.clusters.simulator.plan import Work
+from dse_evaluators.clusters.serving.share import ModelSharding
+from dse_evaluators.clusters.serving.step import StepTokens, step
+from dse_evaluators.clusters.simulator.iteration import IterationCost, Tariff
+from dse_evaluators.clusters.simulator.plan import IterationWork
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ModelServer:
     """Servers of n copies of a model, each on the number of devices of its row."""
 
-    share: Share
+    share: ModelSharding
     engine: Engine
-    fabric: Fabric
+    fabric: ServingFabric
     draw: Draw
     device: Device
 
@@ -37,27 +37,27 @@ class Server:
     def of(
         model: Transformer,
         device: Device,
-        fabric: Fabric,
+        fabric: ServingFabric,
         *,
         devices: Floats,
         formats: Sequence[str],
         place: Ints,
         cache_bytes: Floats,
-    ) -> Server:
+    ) -> ModelServer:
         """Servers whose weights are in the formats of these places.
 
         Raises:
             SpecError: nobody measured the device in one of the formats.
         """
-        return Server(
-            share=Share(model=model, devices=devices, cache_bytes=cache_bytes),
+        return ModelServer(
+            share=ModelSharding(model=model, devices=devices, cache_bytes=cache_bytes),
             engine=engine(device, formats, place),
             fabric=fabric,
             draw=draw(device, formats, place),
             device=device,
         )
 
-    def take(self, rows: Ints) -> Server:
+    def take(self, rows: Ints) -> ModelServer:
         """The servers of some rows."""
         return replace(
             self,
@@ -82,12 +82,12 @@ class Server:
         """Return the function that computes the cost of one iteration in some rows."""
         return self.take(rows).cost
 
-    def cost(self, work: Work) -> Cost:
+    def cost(self, work: IterationWork) -> IterationCost:
         """The cost of one iteration of each row.
 
         Above its base a device draws for arithmetic and traffic, up to its limit.
         """
-        tokens = Tokens(
+        tokens = StepTokens(
             sequences=work.sequences,
             queries=np.ones_like(work.sequences),
             context=work.context / np.maximum(work.sequences, 1.0),
@@ -99,7 +99,9 @@ class Server:
         compute_j, memory_j = self.draw.flop_j * told.flops, self.draw.byte_j * told.moved_bytes
         most_j = (self.draw.limit_w - self.draw.base_w) * seconds
         scale = self.share.devices * most_j / np.maximum(compute_j + memory_j, most_j)
-        return Cost(seconds=seconds, compute_j=scale * compute_j, memory_j=scale * memory_j)
+        return IterationCost(
+            seconds=seconds, compute_j=scale * compute_j, memory_j=scale * memory_j
+        )
 
 
 def _taken(value: _T, rows: Ints) -> _T:

@@ -16,12 +16,12 @@ from dse_evaluators.alike import gather_parts, groups, told_once
 from dse_evaluators.clusters.serving.bill import CARBON, COST
 from dse_evaluators.clusters.serving.fabric import JOINED
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
-from dse_evaluators.clusters.simulator.outcome import METRICS, Limits
+from dse_evaluators.clusters.simulator.outcome import METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.plan import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
-from dse_evaluators.clusters.simulator.traffic import Lengths, Traffic, draw_traffic, trace
+from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import look_up_row, number, word
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -38,21 +38,21 @@ _METRICS = (
 )
 
 _READINGS: Mapping[str, Reading] = {
-    "tp": Number(1, 1e6, whole=True),
-    "max_num_seqs": Number(1, 1e6, whole=True),
-    "budget": Number(1, 1e7, default=8192.0, whole=True),
-    "replicas": Number(1, 1e4, default=1.0, whole=True),
-    "memory_share": Number(0.01, 1, default=0.9),
-    "block_size": Number(1, 4096, default=16.0, whole=True),
+    "tp": NumberInput(1, 1e6, whole=True),
+    "max_num_seqs": NumberInput(1, 1e6, whole=True),
+    "budget": NumberInput(1, 1e7, default=8192.0, whole=True),
+    "replicas": NumberInput(1, 1e4, default=1.0, whole=True),
+    "memory_share": NumberInput(0.01, 1, default=0.9),
+    "block_size": NumberInput(1, 4096, default=16.0, whole=True),
     "policy": one_of(POLICIES, "chunked"),
     "weight_format": one_of(RECIPES, "bf16"),
-    "kv_format": Word(dict(CACHE_BYTES.items()), "bf16"),
+    "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
 }
 
 _LOADS: Mapping[str, dict[str, Reading]] = {
-    "poisson": {"rate": Number(1e-9, 1e9, "1/s")},
-    "closed": {"concurrency": Number(1, 1e6, whole=True)},
-    "trace": {"speedup": Number(1e-6, 1e6, default=1.0)},
+    "poisson": {"rate": NumberInput(1e-9, 1e9, "1/s")},
+    "closed": {"concurrency": NumberInput(1, 1e6, whole=True)},
+    "trace": {"speedup": NumberInput(1e-6, 1e6, default=1.0)},
 }
 
 
@@ -177,7 +177,7 @@ class ServingSimulator:
         )
         return gather_parts(len(batch), self.provides, parts)
 
-    def _requests(self) -> Traffic:
+    def _requests(self) -> RequestTrace:
         if self.arrivals == "trace":
             if self.file is None:
                 raise SpecError("arrivals are a trace, but no file is told", hint="file: ...")
@@ -187,7 +187,7 @@ class ServingSimulator:
         return draw_traffic(self.requests, prompt, answer, seed=self.seed)
 
     def _site(self, device: str) -> Site:
-        limits = Limits(
+        limits = LatencyLimits(
             first_token_s=_limit("first_token_limit", self.first_token_limit),
             first_token_s_per_token=amount(
                 "first_token_limit_per_token", self.first_token_limit_per_token, "s"

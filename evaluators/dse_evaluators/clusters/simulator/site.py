@@ -14,14 +14,14 @@ from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
-from dse_evaluators.clusters.serving.fabric import Fabric, fabric_of
+from dse_evaluators.clusters.serving.fabric import ServingFabric, fabric_of
 from dse_evaluators.clusters.serving.plan import READINGS, plans
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
-from dse_evaluators.clusters.simulator.fleet import Load, run
-from dse_evaluators.clusters.simulator.outcome import Limits, Played, metrics
-from dse_evaluators.clusters.simulator.plan import POLICIES, Plan
-from dse_evaluators.clusters.simulator.server import Server
-from dse_evaluators.clusters.simulator.traffic import Traffic
+from dse_evaluators.clusters.simulator.fleet import RequestLoad, run
+from dse_evaluators.clusters.simulator.outcome import LatencyLimits, SimulationResult, metrics
+from dse_evaluators.clusters.simulator.plan import POLICIES, SimulatorPlan
+from dse_evaluators.clusters.simulator.server import ModelServer
+from dse_evaluators.clusters.simulator.traffic import RequestTrace
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.workloads.transformer_configs import Transformer
@@ -39,8 +39,8 @@ class Site:
 
     model: Transformer
     device: Device
-    fabric: Fabric
-    limits: Limits
+    fabric: ServingFabric
+    limits: LatencyLimits
     weight: float
     """Of a gap in the pace of a text; 0: none is kept."""
     overhead_s: float
@@ -51,7 +51,7 @@ class Site:
         model: Transformer,
         device: str,
         *,
-        limits: Limits,
+        limits: LatencyLimits,
         weight: float,
         overhead_s: float,
         price_per_hour: float | None,
@@ -82,7 +82,7 @@ class Site:
         for text in formats:
             rate_of(self.device, text)
 
-    def run(self, batch: Batch, read: Mapping[str, Floats], traffic: Traffic) -> Metrics:
+    def run(self, batch: Batch, read: Mapping[str, Floats], traffic: RequestTrace) -> Metrics:
         """The metrics of n designs whose numbers were read."""
         server = self._server(batch, read)
         plan, kept = self._plan(read, server)
@@ -104,10 +104,10 @@ class Site:
             columns=columns | self._simulate_rows(plan, server, read, traffic, fine), faults=faults
         )
 
-    def _server(self, batch: Batch, read: Mapping[str, Floats]) -> Server:
+    def _server(self, batch: Batch, read: Mapping[str, Floats]) -> ModelServer:
         names = tuple(dict.fromkeys(batch.get("weight_format", "bf16").tolist()))
         places: dict[Value, float] = {name: float(place) for place, name in enumerate(names)}
-        return Server.of(
+        return ModelServer.of(
             self.model,
             self.device,
             self.fabric,
@@ -117,7 +117,9 @@ class Site:
             cache_bytes=read["kv_format"],
         )
 
-    def _plan(self, read: Mapping[str, Floats], server: Server) -> tuple[Plan, dict[str, Floats]]:
+    def _plan(
+        self, read: Mapping[str, Floats], server: ModelServer
+    ) -> tuple[SimulatorPlan, dict[str, Floats]]:
         """Return the plan of a copy, and the bytes of memory that it takes on each device."""
         seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
         texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
@@ -125,7 +127,7 @@ class Site:
         left = read["memory_share"] * self.device.dram_bytes - weights - workspace
         each = server.token_bytes() * read["block_size"]
         blocks = np.floor(np.maximum(left, 0.0) / each)
-        plan = Plan(
+        plan = SimulatorPlan(
             policy=policy.astype(np.int64),
             budget=budget.astype(np.int64),
             seats=seats.astype(np.int64),
@@ -135,12 +137,14 @@ class Site:
         )
         return plan, {"weights": weights, "cache": blocks * each, "workspace": workspace}
 
-    def _longest(self, plan: Plan, server: Server, traffic: Traffic) -> Floats:
+    def _longest(self, plan: SimulatorPlan, server: ModelServer, traffic: RequestTrace) -> Floats:
         """Bytes of the cache of the longest request."""
         blocks = -(-int(traffic.full.max()) // plan.block)
         return blocks * plan.block * server.token_bytes()
 
-    def _faults(self, plan: Plan, read: Mapping[str, Floats], traffic: Traffic) -> dict[int, Fault]:
+    def _faults(
+        self, plan: SimulatorPlan, read: Mapping[str, Floats], traffic: RequestTrace
+    ) -> dict[int, Fault]:
         named = {"tp": "tp", "batch": "max_num_seqs", "replicas": "replicas"}
         asked = {name: Column(read[other]) for name, other in named.items()}
         faults = impossible(plans(Batch(asked, len(plan.block)), _PLANS), self.model)
@@ -151,7 +155,12 @@ class Site:
         return faults
 
     def _simulate_rows(
-        self, plan: Plan, server: Server, read: Mapping[str, Floats], traffic: Traffic, fine: Mask
+        self,
+        plan: SimulatorPlan,
+        server: ModelServer,
+        read: Mapping[str, Floats],
+        traffic: RequestTrace,
+        fine: Mask,
     ) -> dict[str, Floats]:
         """Return the metrics of the feasible rows; those of the others have no meaning."""
         columns = dict[str, Floats]()
@@ -163,7 +172,7 @@ class Site:
             played = run(
                 plan.take(rows),
                 some,
-                Load(rate=speed[rows], clients=plan.clients[rows]),
+                RequestLoad(rate=speed[rows], clients=plan.clients[rows]),
                 traffic,
                 copies=read["replicas"][rows].astype(np.int64),
                 weight=self.weight,
@@ -172,7 +181,9 @@ class Site:
                 columns.setdefault(name, np.zeros(len(fine)))[rows] = values
         return columns
 
-    def _metrics(self, played: Played, server: Server, traffic: Traffic) -> dict[str, Floats]:
+    def _metrics(
+        self, played: SimulationResult, server: ModelServer, traffic: RequestTrace
+    ) -> dict[str, Floats]:
         late = replace(played, first=played.first + self.overhead_s)
         late = replace(late, finish=played.finish + self.overhead_s)
         found = metrics(late, traffic.prompt, traffic.answer, self.limits)
@@ -192,7 +203,9 @@ def _clients(read: Mapping[str, Floats], size: int) -> Ints:
     return read.get("concurrency", np.zeros(size)).astype(np.int64)
 
 
-def _rules(plan: Plan, read: Mapping[str, Floats], traffic: Traffic) -> Iterator[Rule]:
+def _rules(
+    plan: SimulatorPlan, read: Mapping[str, Floats], traffic: RequestTrace
+) -> Iterator[Rule]:
     """Yield the rules of the scheduler, which are checked before memory."""
     budget, seats, copies = plan.budget.astype(float), plan.seats.astype(float), read["replicas"]
     longest = np.full_like(budget, float(traffic.full.max()))

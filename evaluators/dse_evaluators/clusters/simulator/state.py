@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from dse.core.values import Array, Floats, Ints
-from dse_evaluators.clusters.simulator.plan import Plan
+from dse_evaluators.clusters.simulator.plan import SimulatorPlan
 
 NEVER = np.iinfo(np.int64).max // 4
 """A step that does not come."""
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class ServerState:
     """n servers with up to w requests each: (n,) or, of requests, (n, w).
 
     ``step`` counts the iterations in which texts got a token. A running text ends at the step
@@ -22,7 +22,7 @@ class State:
     order; those that lost their cache form a stack of which the oldest is on top.
     """
 
-    plan: Plan
+    plan: SimulatorPlan
     row: Ints
     count: Ints
     """Requests of a row."""
@@ -59,16 +59,16 @@ class State:
     """Seconds times running texts."""
     evictions: Ints
 
-    def take(self, rows: Array) -> State:
+    def take(self, rows: Array) -> ServerState:
         """The state of some rows."""
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        return State(plan=self.plan.take(rows), **columns)
+        return ServerState(plan=self.plan.take(rows), **columns)
 
 
-_COLUMNS = tuple(each.name for each in fields(State) if each.name != "plan")
+_COLUMNS = tuple(each.name for each in fields(ServerState) if each.name != "plan")
 
 
-def fresh(plan: Plan, arrival: Floats, prompt: Ints, answer: Ints) -> State:
+def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> ServerState:
     """Servers that wait for their first request.
 
     ``arrival`` is (n, w), infinite behind the last request of a row; where clients ask again, the
@@ -81,7 +81,7 @@ def fresh(plan: Plan, arrival: Floats, prompt: Ints, answer: Ints) -> State:
     at_once = np.where(np.arange(w) < issued[:, None], 0.0, np.inf)
     nothing, zero = np.zeros(n, dtype=np.int64), np.zeros(n)
     unknown = np.full((n, w), np.nan)
-    return State(
+    return ServerState(
         plan=plan,
         row=np.arange(n),
         count=count,
@@ -113,16 +113,16 @@ def fresh(plan: Plan, arrival: Floats, prompt: Ints, answer: Ints) -> State:
     )
 
 
-def join_states(states: list[State]) -> State:
+def join_states(states: list[ServerState]) -> ServerState:
     """Return all rows of the parts, in their first order."""
     order = np.argsort(np.concatenate([one.row for one in states]))
-    plan = Plan(
+    plan = SimulatorPlan(
         **{
             each.name: np.concatenate([getattr(one.plan, each.name) for one in states])[order]
-            for each in fields(Plan)
+            for each in fields(SimulatorPlan)
         }
     )
     columns = {
         name: np.concatenate([getattr(one, name) for one in states])[order] for name in _COLUMNS
     }
-    return State(plan=plan, **columns)
+    return ServerState(plan=plan, **columns)

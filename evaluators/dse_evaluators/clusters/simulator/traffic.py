@@ -18,7 +18,7 @@ _LONGEST = 2.0**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class RequestTrace:
     """r requests in the order in which they come; every field is (r,)."""
 
     arrival: Floats
@@ -49,7 +49,7 @@ class Lengths:
         return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
 
 
-def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> Traffic:
+def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> RequestTrace:
     """Draw ``count`` requests with random arrivals, one a second on the mean.
 
     The same seed gives the same gaps and the same quantiles of lengths, whatever their laws are:
@@ -58,12 +58,12 @@ def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> 
     rng = np.random.default_rng([20_220_711, seed])
     gaps = rng.exponential(size=count)
     normal = rng.standard_normal((count, 2))
-    return Traffic(
+    return RequestTrace(
         arrival=np.cumsum(gaps), prompt=prompt.of(normal[:, 0]), answer=answer.of(normal[:, 1])
     )
 
 
-def trace(path: Path, most: int) -> Traffic:
+def trace(path: Path, most: int) -> RequestTrace:
     """The first requests of a CSV file with columns arrival [s], prompt and answer [tokens].
 
     Raises:
@@ -80,7 +80,7 @@ def trace(path: Path, most: int) -> Traffic:
     arrival, prompt, answer = np.array(rows).T
     if (np.diff(arrival) < 0).any():
         raise SpecError(f"{path} goes back in time", hint="sort it by arrival")
-    return Traffic(
+    return RequestTrace(
         arrival=arrival - arrival[0],
         prompt=prompt.astype(np.int64),
         answer=answer.astype(np.int64),

@@ -11,10 +11,10 @@ from dse.core.metric import Metric
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.clusters.training.kernels import FORMATS, Chip, plain
-from dse_evaluators.clusters.training.memory import Memory
-from dse_evaluators.clusters.training.plan import Job, Plan
+from dse_evaluators.clusters.training.memory import TrainingMemoryUse
+from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 from dse_evaluators.clusters.training.state import common_weights, expert_weights
-from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Step
+from dse_evaluators.clusters.training.step import EXPOSED, PARTS, TrainingStep
 from dse_evaluators.clusters.upkeep import Upkeep
 
 _MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations")
@@ -45,10 +45,10 @@ _IDLE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class TrainingCostModel:
     """Inputs to the account of a step; ``tokens`` are of the complete training."""
 
-    job: Job
+    job: TrainingJob
     device: Device
     chips: Mapping[str, Chip]
     upkeep: Upkeep
@@ -68,7 +68,11 @@ class Account:
 
 
 def metrics(
-    account: Account, plan: Plan, took: Step, kept: Memory, traffic: Floats
+    account: TrainingCostModel,
+    plan: TrainingPlan,
+    took: TrainingStep,
+    kept: TrainingMemoryUse,
+    traffic: Floats,
 ) -> dict[str, Floats]:
     """The metrics of n plans, (n,) each."""
     parts = {part: getattr(took, f"{part}_s") for part in PARTS}
@@ -102,7 +106,7 @@ def metrics(
     }
 
 
-def model_flops(job: Job) -> float:
+def model_flops(job: TrainingJob) -> float:
     """The operations that one sequence asks of the model, forward and backward.
 
     Source:
@@ -116,7 +120,9 @@ def model_flops(job: Job) -> float:
     return 6.0 * sequence * (products + scores)
 
 
-def _upkeep(account: Account, plan: Plan, took: Step, total_s: Floats) -> dict[str, Floats]:
+def _upkeep(
+    account: TrainingCostModel, plan: TrainingPlan, took: TrainingStep, total_s: Floats
+) -> dict[str, Floats]:
     """Energy, money, carbon and the time of the whole training, as far as they are known."""
     upkeep, power_w = account.upkeep, account.device.power_limit_w
     tokens = plan.global_batch * account.job.sequence

@@ -9,11 +9,11 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.block_time import expert_tokens
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.plan import RECOMPUTED, SCHEDULES, Job, Plan
+from dse_evaluators.clusters.training.plan import RECOMPUTED, SCHEDULES, TrainingJob, TrainingPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ActivationMemory:
     """Bytes of activations of one microbatch; every field is (n,)."""
 
     layer: Floats
@@ -23,18 +23,20 @@ class Kept:
     """Of the head, with what it reads, in 32 bits."""
 
 
-def compute_kept_bytes(job: Job, plan: Plan) -> Kept:
+def compute_kept_bytes(job: TrainingJob, plan: TrainingPlan) -> ActivationMemory:
     """Return the bytes of activations kept for the backward pass."""
     model, tokens = job.model, plan.tokens(job.sequence)
     everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
-    return Kept(
+    return ActivationMemory(
         layer=_layer_bytes(job, plan),
         mask=tokens * model.hidden / everyone,
         logits=4.0 * tokens * (model.hidden / everyone + model.vocabulary / plan.tensor),
     )
 
 
-def activations(plan: Plan, kept: Kept, *, layers: Floats, spared: Floats) -> Floats:
+def activations(
+    plan: TrainingPlan, kept: ActivationMemory, *, layers: Floats, spared: Floats
+) -> Floats:
     """The activations of the fuller one of the two ends of the pipeline, (n,).
 
     The first stage holds most microbatches, and the mask of the embedding for each; the last holds
@@ -60,7 +62,7 @@ def activations(plan: Plan, kept: Kept, *, layers: Floats, spared: Floats) -> Fl
     return np.where(plan.pipeline == 1, first + kept.logits, np.maximum(first, last))
 
 
-def _layer_bytes(job: Job, plan: Plan) -> Floats:
+def _layer_bytes(job: TrainingJob, plan: TrainingPlan) -> Floats:
     """The activations of one layer and microbatch that wait for the backward pass, (n,).
 
     The paper's layer has four times the hidden width within and as many key as query heads; the

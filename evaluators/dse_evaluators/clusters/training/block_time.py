@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip, plain, select_chips
-from dse_evaluators.clusters.training.plan import Job, Plan
+from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 
 # Passes over an array, reads and writes together: of a norm 2; of bias, dropout and the residual
 # 3 and a mask of one byte; of an activation function 2; of scale, mask, softmax and dropout 5; of
@@ -18,7 +18,7 @@ _NORM, _RESIDUAL, _ACTIVATION, _SOFTMAX, _ROUTING = 2.0, 3.5, 2.0, 5.0, 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class BlockTime:
     """Seconds of kernels for one microbatch, those of a layer forward; every field is (n,)."""
 
     products_s: Floats
@@ -44,7 +44,7 @@ class Block:
         return self.products_s
 
 
-def block(job: Job, plan: Plan, chips: Mapping[str, Chip]) -> Block:
+def block(job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip]) -> BlockTime:
     """The kernels of a layer on one device.
 
     Products with weights are in the plan's format. Attention's core, the head, norms and all that
@@ -66,7 +66,7 @@ def block(job: Job, plan: Plan, chips: Mapping[str, Chip]) -> Block:
     )
     scores = plan.microbatch * (model.heads / share) * side * job.sequence
     softmax_s = wide.passes_s(_SOFTMAX * WORD_BYTES * scores)
-    return Block(
+    return BlockTime(
         products_s=_products_s(job, plan, select_chips(chips, plan.number_format)),
         head_s=3.0 * wide.product_s(tokens, float(model.hidden), model.vocabulary / share),
         core_s=plan.context * met_s,
@@ -75,13 +75,13 @@ def block(job: Job, plan: Plan, chips: Mapping[str, Chip]) -> Block:
     )
 
 
-def expert_tokens(job: Job, plan: Plan) -> Floats:
+def expert_tokens(job: TrainingJob, plan: TrainingPlan) -> Floats:
     """Of a microbatch, the tokens that the busiest device of a layer has for its experts, (n,)."""
     tokens, model = plan.tokens(job.sequence), job.model
     return tokens * model.active_experts * job.imbalance if model.experts > 1 else tokens
 
 
-def _products_s(job: Job, plan: Plan, chip: Chip) -> Floats:
+def _products_s(job: TrainingJob, plan: TrainingPlan, chip: Chip) -> Floats:
     """All products of a layer with its weights; those of several experts are one kernel."""
     model, share = job.model, plan.tensor
     tokens, hidden = plan.tokens(job.sequence), float(model.hidden)
@@ -97,7 +97,7 @@ def _products_s(job: Job, plan: Plan, chip: Chip) -> Floats:
     return dense_s + wide_s + chip.product_s(rows, inner, hidden, held) + chooser_s
 
 
-def _elementwise_s(job: Job, plan: Plan, chip: Chip) -> Floats:
+def _elementwise_s(job: TrainingJob, plan: TrainingPlan, chip: Chip) -> Floats:
     model = job.model
     shared = np.where(plan.sequence_parallel, plan.tensor, 1.0)
     stream = WORD_BYTES * plan.tokens(job.sequence) * model.hidden / shared

@@ -9,10 +9,10 @@ from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import neighbours_s, spread_s
 from dse_evaluators.clusters.training.block_time import expert_tokens
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
+from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, TrainingPlan
 
 
-def tensor_s(job: Job, plan: Plan, system: System) -> Floats:
+def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """Return the seconds of tensor-parallel communication in a layer.
 
     Two all-reduces forward and two backward, and two more where all is computed again; with
@@ -31,7 +31,9 @@ def tensor_s(job: Job, plan: Plan, system: System) -> Floats:
     return np.where(plan.sequence_parallel, (2.0 * sums + 2.0) * half_s, sums * whole_s)
 
 
-def context_s(job: Job, plan: Plan, system: System, core_s: Floats) -> tuple[Floats, Floats]:
+def context_s(
+    job: TrainingJob, plan: TrainingPlan, system: System, core_s: Floats
+) -> tuple[Floats, Floats]:
     """Return the exposed seconds of a ring of keys and values, forward and backward.
 
     Exposed is the part that attention does not hide.
@@ -70,14 +72,14 @@ SEEN_BY_STAGES = frozenset({"tp", "dp", "cp", "microbatch"})
 """The knobs of a plan that decide how long a message between stages takes."""
 
 
-def passed_s(job: Job, plan: Plan, system: System) -> Floats:
+def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """The message of a microbatch from one stage to the next, which is a stage of devices away."""
     size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden / plan.tensor
     apart = plan.tensor * plan.replicas
     return spread_s(system, "send_recv", size, np.full_like(size, 2.0), apart=apart)
 
 
-def expert_s(job: Job, plan: Plan, system: System) -> Floats:
+def expert_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """Four all-to-alls: tokens to their experts and back, forward and backward; nothing hides them.
 
     Each has a word for every number of every token that the device's experts get. Where a layer is

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices import roofline
-from dse_evaluators.accelerators.devices.roofline import Constants, Work
+from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants
 
 Size = Floats | float
 
@@ -25,7 +25,7 @@ OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
 class Chip:
     """Rates of a device on kernels; numbers, or arrays aligned with the work."""
 
-    constants: Constants
+    constants: RooflineConstants
     flops_per_s: Size
     bytes_per_s: float
     operand_bytes: Size = WORD_BYTES
@@ -35,7 +35,7 @@ class Chip:
         """The time of ``copies`` products of m x k by k x n in one kernel; results have a word."""
         m = np.asarray(m, dtype=np.float64)
         operands = self.operand_bytes * (m * k + k * n)
-        work = Work(
+        work = KernelWork(
             flops=2.0 * m * k * n * copies,
             moved_bytes=copies * (operands + WORD_BYTES * m * n),
             chain=np.asarray(k, dtype=np.float64),
@@ -63,10 +63,10 @@ def select_chips(chips: Mapping[str, Chip], place: Floats) -> Chip:
     each = [chips.get(name, usual) for name in FORMATS]
     constants = {
         one.name: np.array([getattr(chip.constants, one.name) for chip in each])[at]
-        for one in fields(Constants)
+        for one in fields(RooflineConstants)
     }
     return Chip(
-        constants=Constants(**constants),
+        constants=RooflineConstants(**constants),
         flops_per_s=np.array([chip.flops_per_s for chip in each])[at],
         bytes_per_s=usual.bytes_per_s,
         operand_bytes=OPERAND_BYTES[at],

@@ -7,16 +7,16 @@ from typing import Any
 
 from dse.core.batch import Batch
 from dse_evaluators.clusters.training.kernels import FORMATS
-from dse_evaluators.clusters.training.plan import OFFLOADED, RECOMPUTED, SCHEDULES, Plan
-from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
+from dse_evaluators.clusters.training.plan import OFFLOADED, RECOMPUTED, SCHEDULES, TrainingPlan
+from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 
-_COUNT = Number(1, 1e9, whole=True)
+_COUNT = NumberInput(1, 1e9, whole=True)
 
 READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "pp", "dp", "microbatch", "global_batch"), _COUNT),
     **dict.fromkeys(("cp", "ep", "interleave"), _COUNT._replace(default=1.0)),
     **dict.fromkeys(("sequence_parallel", "overlap"), Flag(default=False)),
-    "zero": Number(0, 3, default=0.0, whole=True),
+    "zero": NumberInput(0, 3, default=0.0, whole=True),
     "recompute": one_of(RECOMPUTED, RECOMPUTED[0]),
     "schedule": one_of(SCHEDULES, SCHEDULES[0]),
     "offload": one_of(OFFLOADED, OFFLOADED[0]),
@@ -27,11 +27,11 @@ _FIELDS = {"tp": "tensor", "pp": "pipeline", "dp": "data", "cp": "context", "ep"
 """Of a plan, where it is not the reading's name."""
 
 
-def plans(batch: Batch, readings: Readings) -> Plan:
+def plans(batch: Batch, readings: Readings) -> TrainingPlan:
     """The plans of n designs."""
     found: dict[str, Any] = {  # a number or a truth, as its field is
         _FIELDS.get(name, name): column for name, column in readings.columns(batch).items()
     }
     for truth in ("sequence_parallel", "overlap"):
         found[truth] = found[truth] > 0
-    return Plan(**found)
+    return TrainingPlan(**found)

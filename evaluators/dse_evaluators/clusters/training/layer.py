@@ -9,10 +9,10 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.systems import System
-from dse_evaluators.clusters.training.block_time import Block, block
+from dse_evaluators.clusters.training.block_time import BlockTime, block
 from dse_evaluators.clusters.training.exchange import context_s, expert_s, tensor_s
 from dse_evaluators.clusters.training.kernels import Chip
-from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
+from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, TrainingPlan
 
 SEEN_BY_LAYERS = frozenset(
     {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}
@@ -21,7 +21,7 @@ SEEN_BY_LAYERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class LayerTime:
     """Seconds of one layer and microbatch; every field is (n,)."""
 
     compute_s: Floats
@@ -37,13 +37,15 @@ class Layer:
     """Not of a layer: the model's head."""
 
 
-def layer(job: Job, plan: Plan, chips: Mapping[str, Chip], system: System) -> Layer:
+def layer(
+    job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip], system: System
+) -> LayerTime:
     """One layer of each plan."""
     one = block(job, plan, chips)
     again_s = _again_s(one, plan)
     told_s, back_s = context_s(job, plan, system, one.core_s)
     shared_s, sent_s = tensor_s(job, plan, system), expert_s(job, plan, system)
-    return Layer(
+    return LayerTime(
         compute_s=one.forward_s + one.backward_s,
         recompute_s=again_s,
         tensor_s=shared_s,
@@ -55,7 +57,7 @@ def layer(job: Job, plan: Plan, chips: Mapping[str, Chip], system: System) -> La
     )
 
 
-def _again_s(one: Block, plan: Plan) -> Floats:
+def _again_s(one: BlockTime, plan: TrainingPlan) -> Floats:
     """Return the seconds of a layer's recomputation."""
     kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
     choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]

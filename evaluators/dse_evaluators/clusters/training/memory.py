@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.training.activations import Kept, activations
-from dse_evaluators.clusters.training.plan import OFFLOADED, Plan
-from dse_evaluators.clusters.training.state import State, block_weights
+from dse_evaluators.clusters.training.activations import ActivationMemory, activations
+from dse_evaluators.clusters.training.plan import OFFLOADED, TrainingPlan
+from dse_evaluators.clusters.training.state import ModelState, block_weights
 
-__all__ = ["Memory", "block_weights", "memory"]
+__all__ = ["TrainingMemoryUse", "block_weights", "memory"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class TrainingMemoryUse:
     """Bytes of the fuller end of the pipeline; every field is (n,)."""
 
     weights: Floats
@@ -30,7 +30,7 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def memory(plan: Plan, state: State, kept: Kept) -> Memory:
+def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> TrainingMemoryUse:
     """The parts of the memory.
 
     Of weights that live elsewhere a device has two layers: the one that computes, and the one that
@@ -48,7 +48,7 @@ def memory(plan: Plan, state: State, kept: Kept) -> Memory:
     far = plan.offload >= OFFLOADED.index("optimizer")
     passing = np.where(away | (plan.zero >= 3), 2.0 / state.layers, 0.0)
     weights = np.where(away, 0.0, state.weights_bytes) + state.whole_bytes * passing
-    return Memory(
+    return TrainingMemoryUse(
         weights=np.minimum(weights, state.whole_bytes),
         gradients=state.gradients_bytes,
         optimizer=np.where(far, 0.0, state.optimizer_bytes),

@@ -31,7 +31,7 @@ _Record = TypeVar("_Record", bound=_Dataclass)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TrainingJob:
     """Training job: a model on sequences of a fixed number of tokens.
 
     With ``fused`` attention its scores are never written, and passes over none that a mask leaves
@@ -45,7 +45,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """The layout of n steps; every field is (n,), shares of a whole step's devices and samples."""
 
     tensor: Floats
@@ -74,11 +74,13 @@ class Plan:
     overlap: Mask
     """True where replicas tell one another while they compute."""
 
-    def take(self, among: Distinct) -> Plan:
+    def take(self, among: Distinct) -> TrainingPlan:
         """One plan of each that are alike."""
         if among.place is None:
             return self
-        return Plan(**{one.name: getattr(self, one.name)[among.rows] for one in fields(self)})
+        return TrainingPlan(
+            **{one.name: getattr(self, one.name)[among.rows] for one in fields(self)}
+        )
 
     @cached_property
     def replicas(self) -> Floats:

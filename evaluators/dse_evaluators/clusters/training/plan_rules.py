@@ -9,10 +9,10 @@ import numpy as np
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
-from dse_evaluators.clusters.training.plan import Job, Plan
+from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 
 
-def infeasible(plan: Plan, job: Job, *, node_devices: int) -> dict[int, Fault]:
+def infeasible(plan: TrainingPlan, job: TrainingJob, *, node_devices: int) -> dict[int, Fault]:
     """The first rule that each row breaks, if it breaks one.
 
     Source:
@@ -28,7 +28,7 @@ def infeasible(plan: Plan, job: Job, *, node_devices: int) -> dict[int, Fault]:
     return faults
 
 
-def _shapes(plan: Plan, job: Job, node_devices: int) -> Iterator[Rule]:
+def _shapes(plan: TrainingPlan, job: TrainingJob, node_devices: int) -> Iterator[Rule]:
     model = job.model
     yield Rule(
         plan.tensor > node_devices,
@@ -51,7 +51,7 @@ def _shapes(plan: Plan, job: Job, node_devices: int) -> Iterator[Rule]:
     yield _divides(plan.global_batch, plan.data * plan.microbatch, "sequences over microbatches")
 
 
-def _choices(plan: Plan) -> Iterator[Rule]:
+def _choices(plan: TrainingPlan) -> Iterator[Rule]:
     yield Rule(
         (plan.zero > 0) & (plan.replicas < 2),
         "ZeRO {has:g} shares among replicas, and there is {needs:g}",

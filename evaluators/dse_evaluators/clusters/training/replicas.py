@@ -11,12 +11,12 @@ from dse_evaluators.clusters.collectives import compute_link_share
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import spread_s
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.plan import Job, Plan
+from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 from dse_evaluators.clusters.training.state import GRADIENT_BYTES, count_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ReplicaCommunication:
     """Seconds and bytes of saying each thing once; every field is (n,)."""
 
     summed_s: Floats
@@ -28,20 +28,20 @@ class Told:
     scattered_bytes: Floats
     gathered_bytes: Floats
 
-    def step_s(self, plan: Plan) -> Floats:
+    def step_s(self, plan: TrainingPlan) -> Floats:
         """The seconds of a step, (n,)."""
         scatters, gathers = _times(plan)
         shared_s = scatters * self.scattered_s + gathers * self.gathered_s
         return np.where(plan.zero >= 1, shared_s, self.summed_s)
 
-    def step_bytes(self, plan: Plan) -> Floats:
+    def step_bytes(self, plan: TrainingPlan) -> Floats:
         """Return the bytes that one device sends in a step, (n,)."""
         scatters, gathers = _times(plan)
         shared = scatters * self.scattered_bytes + gathers * self.gathered_bytes
         return np.where(plan.zero >= 1, shared, 2.0 * self.scattered_bytes)
 
 
-def compute_exchange(job: Job, plan: Plan, system: System) -> Told:
+def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> ReplicaCommunication:
     """Return the traffic of replicas: gradients in 32 bits, and weights as stored.
 
     Experts are summed over fewer replicas, since those among which they are dealt out hold others.
@@ -54,7 +54,7 @@ def compute_exchange(job: Job, plan: Plan, system: System) -> Told:
         few, apart = plan.expert_replicas, plan.tensor * plan.expert
         more = _said(system, count.experts, plan.operand_bytes * count.experts, few, apart)
         found = [one + other for one, other in zip(found, more, strict=True)]
-    return Told(
+    return ReplicaCommunication(
         summed_s=found[0],
         scattered_s=found[1],
         gathered_s=found[2],
@@ -77,7 +77,7 @@ def _said(
     ]
 
 
-def _times(plan: Plan) -> tuple[Floats, Floats]:
+def _times(plan: TrainingPlan) -> tuple[Floats, Floats]:
     """Return the number of gradient scatters and of weight gathers in a step.
 
     Up to stage 1 a device sums its microbatches itself; from stage 2 it has no room to. Stage 3

@@ -6,13 +6,13 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.training.memory import Memory
+from dse_evaluators.clusters.training.memory import TrainingMemoryUse
 
 _GIB = 2.0**30
 
 
 def too_large(
-    kept: Memory, possible: Mask, *, device_bytes: float, host_bytes: float
+    kept: TrainingMemoryUse, possible: Mask, *, device_bytes: float, host_bytes: float
 ) -> dict[int, Fault]:
     """The possible rows that do not fit, with by how much.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.plan import Plan
+from dse_evaluators.clusters.training.plan import TrainingPlan
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 GRADIENT_BYTES, OPTIMIZER_BYTES = 4.0, 12.0
@@ -51,11 +51,11 @@ class Held:
     def total(self) -> Floats:
         return self.layers + self.experts + self.edge
 
-    def stored_bytes(self, plan: Plan) -> Floats:
+    def stored_bytes(self, plan: TrainingPlan) -> Floats:
         """Of layers in the format of their products, at the edge in 16 bits, (n,)."""
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
-    def shares(self, plan: Plan, stage: int) -> Held:
+    def shares(self, plan: TrainingPlan, stage: int) -> Held:
         """Return the weights left on each device where ZeRO has reached a stage, (n,)."""
         shared = plan.zero >= stage
         among = np.where(shared, plan.replicas, 1.0)
@@ -63,7 +63,7 @@ class Held:
         return Held(layers=self.layers / among, experts=self.experts / few, edge=self.edge / among)
 
 
-def count_weights(model: Transformer, plan: Plan) -> Held:
+def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
     """Return the weights of an end: its layers, and the embedding or the head.
 
     A single stage has both the embedding and the head.
@@ -83,14 +83,14 @@ def count_weights(model: Transformer, plan: Plan) -> Held:
     )
 
 
-def stage_layers(model: Transformer, plan: Plan) -> tuple[Floats, Floats]:
+def stage_layers(model: Transformer, plan: TrainingPlan) -> tuple[Floats, Floats]:
     """The layers of the fullest stage, and how many less each end of the pipeline has: 0 or 1."""
     most = np.ceil(model.layers / plan.pipeline)
     return most, np.minimum((most * plan.pipeline - model.layers) / 2.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ModelState:
     """Memory held between steps, on the device or its host; every field is (n,)."""
 
     layers: Floats
@@ -106,7 +106,7 @@ class State:
     """The weights whose optimizer it is."""
 
 
-def state(model: Transformer, plan: Plan) -> State:
+def state(model: Transformer, plan: TrainingPlan) -> ModelState:
     """The state of each plan.
 
     Source:
@@ -116,7 +116,7 @@ def state(model: Transformer, plan: Plan) -> State:
     count = count_weights(model, plan)
     updated = count.shares(plan, 1).total
     layers, spared = stage_layers(model, plan)
-    return State(
+    return ModelState(
         layers=layers,
         spared=spared,
         whole_bytes=count.stored_bytes(plan),

@@ -8,10 +8,10 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.kernels import Chip
-from dse_evaluators.clusters.training.layer import Layer
-from dse_evaluators.clusters.training.plan import OFFLOADED, Plan
-from dse_evaluators.clusters.training.replicas import Told
-from dse_evaluators.clusters.training.state import State
+from dse_evaluators.clusters.training.layer import LayerTime
+from dse_evaluators.clusters.training.plan import OFFLOADED, TrainingPlan
+from dse_evaluators.clusters.training.replicas import ReplicaCommunication
+from dse_evaluators.clusters.training.state import ModelState
 
 PARTS = (
     "compute",
@@ -51,13 +51,13 @@ class Habits:
 class Rest:
     """Costs outside the layers: state, replicas, and seconds of a message to the next stage."""
 
-    state: State
-    told: Told
+    state: ModelState
+    told: ReplicaCommunication
     passed_s: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TrainingStep:
     """Seconds of a step that sum to it, one for each of PARTS; every field is (n,)."""
 
     compute_s: Floats
@@ -72,7 +72,9 @@ class Step:
     optimizer_s: Floats
 
 
-def step(plan: Plan, one: Layer, rest: Rest, *, chip: Chip, habits: Habits) -> Step:
+def step(
+    plan: TrainingPlan, one: LayerTime, rest: Rest, *, chip: Chip, habits: Habits
+) -> TrainingStep:
     """The parts of a step, made of what one layer and microbatch takes.
 
     The last stage, which has the head, is the slowest, unless it has a layer less: all microbatches
@@ -96,7 +98,7 @@ def step(plan: Plan, one: Layer, rest: Rest, *, chip: Chip, habits: Habits) -> S
     # The host's link is another one than that of replicas: both may be busy at once.
     busy_s = every * pass_s + np.where(plan.overlap, data_s, 0.0)
     stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave, 0.0)
-    return Step(
+    return TrainingStep(
         compute_s=every * one.compute_s + count * late_s,
         recompute_s=every * one.recompute_s,
         tensor_s=every * one.tensor_s,
@@ -111,7 +113,13 @@ def step(plan: Plan, one: Layer, rest: Rest, *, chip: Chip, habits: Habits) -> S
 
 
 def _data_s(
-    plan: Plan, rest: Rest, habits: Habits, *, layers: Floats, pass_s: Floats, one: Layer
+    plan: TrainingPlan,
+    rest: Rest,
+    habits: Habits,
+    *,
+    layers: Floats,
+    pass_s: Floats,
+    one: LayerTime,
 ) -> Floats:
     """Return the exposed seconds of replica communication, with the cost of hiding the rest.
 
@@ -130,7 +138,7 @@ def _data_s(
 
 
 def _offload_s(
-    plan: Plan, state: State, optimizer_s: Floats, busy_s: Floats, habits: Habits
+    plan: TrainingPlan, state: ModelState, optimizer_s: Floats, busy_s: Floats, habits: Habits
 ) -> Floats:
     """Return the exposed seconds of transfers from the host and back.
 

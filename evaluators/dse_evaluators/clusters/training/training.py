@@ -14,14 +14,14 @@ from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import told_once
 from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
-from dse_evaluators.clusters.training.account import Account, metrics
+from dse_evaluators.clusters.training.account import TrainingCostModel, metrics
 from dse_evaluators.clusters.training.activations import compute_kept_bytes
 from dse_evaluators.clusters.training.exchange import SEEN_BY_STAGES, passed_s
 from dse_evaluators.clusters.training.kernels import FORMATS, plain
 from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, layer
-from dse_evaluators.clusters.training.memory import Memory, memory
-from dse_evaluators.clusters.training.plan import Job, Plan, spread
+from dse_evaluators.clusters.training.memory import TrainingMemoryUse, memory
+from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan, spread
 from dse_evaluators.clusters.training.plan_rules import infeasible
 from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.room import too_large
@@ -29,7 +29,7 @@ from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import Readings, Word
+from dse_evaluators.reading_table import ChoiceInput, Readings
 from dse_evaluators.readings import look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -106,7 +106,7 @@ class Training:
         for name in ("sequence", "global_batch"):
             if getattr(self, name) is not None:
                 number(1, 1e9, whole=True)(name, getattr(self, name))
-        self._job = Job(
+        self._job = TrainingJob(
             model=look_up_row("model", self.model, TRANSFORMERS),
             sequence=self.sequence,
             fused=self.fused,
@@ -144,7 +144,7 @@ class Training:
         columns = metrics(self._account, plan, took, stored, rest.told.step_bytes(plan))
         return Metrics(columns=columns, faults=self._faults(plan, stored))
 
-    def _rest(self, batch: Batch, plan: Plan) -> Rest:
+    def _rest(self, batch: Batch, plan: TrainingPlan) -> Rest:
         alike, stages = batch.distinct(SEEN_BY_STATE), batch.distinct(SEEN_BY_STAGES)
         few, passing = plan.take(alike), plan.take(stages)
         return Rest(
@@ -153,7 +153,7 @@ class Training:
             passed_s=stages.spread(passed_s(self._job, passing, self._system)),
         )
 
-    def _faults(self, plan: Plan, stored: Memory) -> dict[int, Fault]:
+    def _faults(self, plan: TrainingPlan, stored: TrainingMemoryUse) -> dict[int, Fault]:
         faults = infeasible(plan, self._job, node_devices=self._system.node_devices)
         possible = np.ones(plan.tensor.shape, dtype=bool)
         possible[list(faults)] = False
@@ -164,15 +164,15 @@ class Training:
             host_bytes=self._host_bytes / self._system.node_devices,
         )
 
-    def _formats(self) -> Word:
+    def _formats(self) -> ChoiceInput:
         """Return the formats that the device multiplies in, and the default of designs."""
         known = {name: float(place) for place, name in enumerate(FORMATS) if name in self._chips}
         usual = self.number_format or next(iter(known))
         chip_of(self._device.name, usual)
-        return Word(dict(known.items()), usual)
+        return ChoiceInput(dict(known.items()), usual)
 
-    def _accounts(self) -> Account:
-        return Account(
+    def _accounts(self) -> TrainingCostModel:
+        return TrainingCostModel(
             job=self._job,
             device=self._device,
             chips=self._chips,

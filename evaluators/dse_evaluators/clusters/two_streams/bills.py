@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.two_streams.machines import MACHINES, Machine
+from dse_evaluators.clusters.two_streams.machines import MACHINES, ClusterNode
 from dse_evaluators.clusters.upkeep import Upkeep
 
 _ONE = np.ones(1)
@@ -33,7 +33,7 @@ class Bills:
             SpecError: there is no such grid, or a number is out of range.
         """
 
-        def upkeep(machine: Machine) -> Upkeep:
+        def upkeep(machine: ClusterNode) -> Upkeep:
             own = machine.price_per_hour if price_per_hour is None else price_per_hour
             return Upkeep(device=machine.device, price_per_hour=own, grid=grid, pue=pue)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
-from dse_evaluators.clusters.two_streams.models import Model, Unit
+from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
 from dse_evaluators.fits import fits_in
 from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import Layer
@@ -17,13 +17,13 @@ _BATCH = 2_048
 _FITS = fits_in(Path(__file__).with_name("diffusion.fits.json"))
 
 
-def _unet(name: str, latent: int, fit: str) -> Model:
+def _unet(name: str, latent: int, fit: str) -> TwoStreamsModel:
     """A unit is one block of a level, with the attention that follows it.
 
     Its convolutions reach far less of the peak than the products that MAD-Max knows.
     """
     layers = layers_of(f"sd-unet:latent={latent}")
-    return Model(
+    return TwoStreamsModel(
         name=name,
         units=tuple(_unit(list(some)) for _, some in groupby(layers, key=_block)),
         weight_bytes=2,
@@ -48,7 +48,7 @@ def _unit(layers: list[Layer]) -> Unit:
     )
 
 
-def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> Model:
+def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> TwoStreamsModel:
     """Return the blocks of a DiT: attention and feed-forward, each modulated by the time.
 
     Each part has three time vectors of its own: a shift, a scale and a gate.
@@ -69,7 +69,7 @@ def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> Model:
         )
         for weights, beside in ((4.0 * width * width, scores), (8.0 * width * width, 0.0))
     )
-    return Model(
+    return TwoStreamsModel(
         name=name,
         units=pair * layers,
         weight_bytes=2,
@@ -78,7 +78,7 @@ def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> Model:
     )
 
 
-DIFFUSION: Mapping[str, Model] = {
+DIFFUSION: Mapping[str, TwoStreamsModel] = {
     "sd-unet-256": _unet("sd-unet-256", 32, "sd-unet-256"),
     "sd-unet-512": _unet("sd-unet-512", 64, "sd-unet-512"),
     "sd-unet-1024": _unet("sd-unet-1024", 128, "sd-unet-512"),

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.two_streams.order import Order, Task
+from dse_evaluators.clusters.two_streams.order import IterationTask, Order
 from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
 from dse_evaluators.clusters.two_streams.streams import play
-from dse_evaluators.clusters.two_streams.work_time import MOVES, Job
+from dse_evaluators.clusters.two_streams.work_time import MOVES, TwoStreamsJob
 
 PARTS = ("compute", "embedding", *(f"exposed_{name}" for name in COLLECTIVES))
 """Of an iteration's time."""
@@ -24,7 +24,7 @@ weight which learns nothing is kept once is ours.
 """
 
 
-def times(job: Job, steps: Order) -> Mapping[str, Floats]:
+def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
     """The times of an iteration in seconds, each (n,): whole, parts, and all communication."""
     seconds = [job.work_s(work) for work in steps.works]
     played = play(steps, seconds)
@@ -43,7 +43,7 @@ def times(job: Job, steps: Order) -> Mapping[str, Floats]:
     return {"iteration": played.total_s, **spent}
 
 
-def memory_bytes(job: Job, task: Task) -> Mapping[str, Floats]:
+def memory_bytes(job: TwoStreamsJob, task: IterationTask) -> Mapping[str, Floats]:
     """Return the bytes per device of layers and of tables, each (n,).
 
     The bytes are of weights, gradients and the optimizer.
@@ -59,5 +59,5 @@ def memory_bytes(job: Job, task: Task) -> Mapping[str, Floats]:
     }
 
 
-def _states(stack: str, task: Task) -> float:
+def _states(stack: str, task: IterationTask) -> float:
     return _LEARNT if task.learns and stack not in task.frozen else 1.0

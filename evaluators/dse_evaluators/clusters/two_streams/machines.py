@@ -9,7 +9,7 @@ from dse_evaluators.readings import look_up_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class ClusterNode:
     """Nodes of one kind: what a data sheet promises, and which share of it is reached.
 
     ``flops_per_s`` is by the bytes of a number. ``link_bytes_per_s`` are all of a device's links
@@ -51,8 +51,8 @@ _A100_S, _V100_S, _H100_S = 1555e9, 900e9, 2000e9
 # their tool (facebookresearch/ScaleExplorer@562db98): shares of ZionEX were measured on it, those
 # of the clouds are one set for all. Links are 25 GB/s each way on NVLink, adapters as rented.
 # Prices: lists of the vendors, on demand, in US dollars, recalled and not looked up again.
-MACHINES: Mapping[str, Machine] = {
-    name: Machine(
+MACHINES: Mapping[str, ClusterNode] = {
+    name: ClusterNode(
         name=name,
         device=device,
         node_devices=devices,
@@ -91,7 +91,7 @@ MACHINES: Mapping[str, Machine] = {
         ("gcp-a2-mega", "a100-sxm-40gb", 16, _A100, 40, _A100_S, 12 * 50, 0.45, 16 * 0.78125, 3.48),
     )
 } | {
-    "zionex": Machine(
+    "zionex": ClusterNode(
         name="zionex",
         device="a100-sxm-40gb",
         node_devices=8,
@@ -108,7 +108,7 @@ MACHINES: Mapping[str, Machine] = {
 }
 
 
-def machine_of(name: str) -> Machine:
+def machine_of(name: str) -> ClusterNode:
     """The machine of a name.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dse_evaluators.clusters.two_streams.diffusion import DIFFUSION
-from dse_evaluators.clusters.two_streams.models import Model, Unit
+from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
 from dse_evaluators.readings import look_up_row
 
 _SOURCE = "Hsia et al., ISCA 2024, configurations of their tool (ScaleExplorer@562db98)"
@@ -66,13 +66,13 @@ def _dlrm(
     *,
     experts: int = 1,
     attends: bool = False,
-) -> Model:
+) -> TwoStreamsModel:
     """Two stacks of as many layers, between which the tables join; or four blocks between them."""
     layers, width = dense
     count, rows, vector, pooled = tables
     bottom, top = _mlp("bottom", layers, width), _mlp("top", layers, width, experts)
     between = _blocks(*_BLOCK) if attends else ()
-    return Model(
+    return TwoStreamsModel(
         name=name,
         units=(*bottom, *between, *top),
         weight_bytes=4,
@@ -87,9 +87,9 @@ def _dlrm(
 
 def _language(
     name: str, sizes: tuple[int, int, int, int], *, experts: int = 1, entries: int = _WORDS
-) -> Model:
+) -> TwoStreamsModel:
     layers, width, inner, tokens = sizes
-    return Model(
+    return TwoStreamsModel(
         name=name,
         units=_blocks(layers, width, inner, tokens, experts),
         weight_bytes=2,
@@ -100,7 +100,7 @@ def _language(
     )
 
 
-def _vision(name: str, layers: int, width: int, inner: int, patch: int) -> Model:
+def _vision(name: str, layers: int, width: int, inner: int, patch: int) -> TwoStreamsModel:
     """On pictures of 224 x 224 in three colours."""
     tokens = (224 // patch) ** 2
     return _language(name, (layers, width, inner, tokens), entries=3 * patch * patch)
@@ -143,7 +143,7 @@ _VISION = {
     "dinov2-g": (40, 1536, 6144, 16),
 }
 
-MODELS: Mapping[str, Model] = {
+MODELS: Mapping[str, TwoStreamsModel] = {
     **{name: _dlrm(name, *sizes) for name, sizes in _RECOMMENDERS.items()},
     **{
         f"{name}-moe": _dlrm(f"{name}-moe", *_RECOMMENDERS[name], experts=_EXPERTS)
@@ -160,7 +160,7 @@ MODELS: Mapping[str, Model] = {
 }
 
 
-def model_of(name: str) -> Model:
+def model_of(name: str) -> TwoStreamsModel:
     """The model of a name.
 
     Raises:

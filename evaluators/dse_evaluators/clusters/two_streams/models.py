@@ -25,7 +25,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class TwoStreamsModel:
     """A network with its tables.
 
     ``joins`` is the place of the unit that first needs what the tables gave, ``lookup_bytes`` what

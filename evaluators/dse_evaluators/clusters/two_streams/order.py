@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from dse_evaluators.clusters.two_streams.models import Model, Unit
+from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
 from dse_evaluators.clusters.two_streams.strategies import Ways
 
 Role = Literal[
@@ -25,7 +25,7 @@ _COMPUTES = frozenset({"lookup", "forward", "backward"})
 _NOTHING = -1
 
 
-class Work(NamedTuple):
+class StreamWork(NamedTuple):
     """Role of a piece of work, and its unit; None: of the tables."""
 
     role: Role
@@ -37,7 +37,7 @@ class Work(NamedTuple):
         return self.role not in _COMPUTES
 
 
-class Step(NamedTuple):
+class StreamStep(NamedTuple):
     """A place in one of the streams: which work, and the step of the other that ends before it."""
 
     work: int
@@ -50,12 +50,12 @@ class Step(NamedTuple):
 class Order:
     """The works that differ, and the passes one after the other, each as its steps."""
 
-    works: tuple[Work, ...]
-    passes: tuple[tuple[Step, ...], ...]
+    works: tuple[StreamWork, ...]
+    passes: tuple[tuple[StreamStep, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class IterationTask:
     """Kind of an iteration: what it trains, and when it gathers weights.
 
     ``frozen`` stacks learn nothing; ``ahead`` gathers the weights of a unit for the backward pass
@@ -67,14 +67,14 @@ class Task:
     ahead: bool = False
 
 
-def order(model: Model, dense: Ways, embedding: Ways, task: Task) -> Order:
+def order(model: TwoStreamsModel, dense: Ways, embedding: Ways, task: IterationTask) -> Order:
     """The steps of an iteration of a model whose weights are laid out so.
 
     Source:
         Hsia et al., ISCA 2024, section 4; which step waits for which is that of the authors' tool.
     """
     ways = _Ways(dense, embedding)
-    works = list[Work]()
+    works = list[StreamWork]()
     passes = [_forward(model, ways, works)]
     if task.learns:
         passes.append(_backward(model, ways, works, task))
@@ -90,19 +90,19 @@ class _Ways(NamedTuple):
 class _Pass:
     """The steps of a pass as far as they are known."""
 
-    works: list[Work]
-    steps: list[Step] = field(default_factory=list)
+    works: list[StreamWork]
+    steps: list[StreamStep] = field(default_factory=list)
 
     def add(self, role: Role, unit: Unit | None = None, *, waits: int = _NOTHING) -> int:
         """The place of one more step."""
-        work = Work(role, unit)
+        work = StreamWork(role, unit)
         if work not in self.works:
             self.works.append(work)
-        self.steps.append(Step(self.works.index(work), work.talks, waits))
+        self.steps.append(StreamStep(self.works.index(work), work.talks, waits))
         return len(self.steps) - 1
 
 
-def _forward(model: Model, ways: _Ways, works: list[Work]) -> _Pass:
+def _forward(model: TwoStreamsModel, ways: _Ways, works: list[StreamWork]) -> _Pass:
     told = _Pass(works)
     shared, split = "fsdp" in ways.dense, "tp" in ways.dense
     exchanged = summed = _NOTHING
@@ -123,7 +123,9 @@ def _forward(model: Model, ways: _Ways, works: list[Work]) -> _Pass:
     return told
 
 
-def _backward(model: Model, ways: _Ways, works: list[Work], task: Task) -> _Pass:
+def _backward(
+    model: TwoStreamsModel, ways: _Ways, works: list[StreamWork], task: IterationTask
+) -> _Pass:
     told = _Pass(works)
     learns_tables = bool(model.lookup_bytes) and "embedding" not in task.frozen
     units = _run_back(model, task.frozen, learns_tables=learns_tables)
@@ -155,7 +157,7 @@ class _Gathers:
     told: _Pass
     units: Sequence[Unit]
     ways: _Ways
-    task: Task
+    task: IterationTask
     places: list[int] = field(default_factory=list)
 
     def before(self, turn: int, done: list[int]) -> int:
@@ -179,7 +181,7 @@ def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int
     return last
 
 
-def _run_back(model: Model, frozen: frozenset[str], *, learns_tables: bool) -> list[Unit]:
+def _run_back(model: TwoStreamsModel, frozen: frozenset[str], *, learns_tables: bool) -> list[Unit]:
     """The units that something at or before them asks for a gradient, the last one first."""
     found = list[Unit]()
     asked = False

@@ -11,26 +11,26 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault
 from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
-from dse_evaluators.clusters.two_streams.machines import MACHINES, Machine
-from dse_evaluators.clusters.two_streams.models import Model
-from dse_evaluators.clusters.two_streams.rates import Rates
-from dse_evaluators.clusters.two_streams.strategies import Layout, Ways
-from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.clusters.two_streams.machines import MACHINES, ClusterNode
+from dse_evaluators.clusters.two_streams.models import TwoStreamsModel
+from dse_evaluators.clusters.two_streams.rates import ClusterRates
+from dse_evaluators.clusters.two_streams.strategies import ParallelLayout, Ways
+from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _UNTOLD = float("nan")
 """Of a reading that the machine or the model settles."""
 
 KNOBS: Mapping[str, Reading] = {
-    "nodes": Number(1, 1e6, whole=True),
-    "devices_per_node": Number(1, 1e4, default=_UNTOLD, whole=True),
-    "inner_degree": Number(1, 1e4, default=_UNTOLD, whole=True),
-    "global_batch": Number(1, 1e12, default=_UNTOLD, whole=True),
-    "peak": Number(1e6, 1e20, "FLOP/s", default=_UNTOLD),
-    "flops_share": Number(1e-3, 1.0, default=_UNTOLD),
-    "memory_capacity": Number(1e6, 1e15, "B", default=_UNTOLD),
-    "memory_bandwidth": Number(1e3, 1e18, "B/s", default=_UNTOLD),
-    "link_bandwidth": Number(1e3, 1e18, "B/s", default=_UNTOLD),
-    "network_bandwidth": Number(1e3, 1e18, "B/s", default=_UNTOLD),
+    "nodes": NumberInput(1, 1e6, whole=True),
+    "devices_per_node": NumberInput(1, 1e4, default=_UNTOLD, whole=True),
+    "inner_degree": NumberInput(1, 1e4, default=_UNTOLD, whole=True),
+    "global_batch": NumberInput(1, 1e12, default=_UNTOLD, whole=True),
+    "peak": NumberInput(1e6, 1e20, "FLOP/s", default=_UNTOLD),
+    "flops_share": NumberInput(1e-3, 1.0, default=_UNTOLD),
+    "memory_capacity": NumberInput(1e6, 1e15, "B", default=_UNTOLD),
+    "memory_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
+    "link_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
+    "network_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
 }
 """``link_bandwidth`` is one device's within its node, ``network_bandwidth`` a whole node's.
 
@@ -41,7 +41,7 @@ _RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TwoStreamsPlan:
     """Clusters, and how many neighbours share the inner level; each array is (n,)."""
 
     nodes: Floats
@@ -51,29 +51,31 @@ class Plan:
     memory_bytes: Floats
     extrapolated: Floats
     """1 where a rate was told, or its share not measured on that device."""
-    rates: Rates
+    rates: ClusterRates
 
     @property
     def devices(self) -> Floats:
         """All of a cluster, (n,)."""
         return self.nodes * self.node_devices
 
-    def take(self, rows: Ints) -> Plan:
+    def take(self, rows: Ints) -> TwoStreamsPlan:
         """The plans of these rows."""
-        rates = {name: getattr(self.rates, name)[rows] for name in Rates.__slots__}
-        own = {name: getattr(self, name)[rows] for name in Plan.__slots__ if name != "rates"}
-        return Plan(rates=Rates(**rates), **own)
+        rates = {name: getattr(self.rates, name)[rows] for name in ClusterRates.__slots__}
+        own = {
+            name: getattr(self, name)[rows] for name in TwoStreamsPlan.__slots__ if name != "rates"
+        }
+        return TwoStreamsPlan(rates=ClusterRates(**rates), **own)
 
-    def layout(self, ways: Ways) -> Layout:
+    def layout(self, ways: Ways) -> ParallelLayout:
         """A strategy on these clusters."""
-        return Layout.of(ways, self.inner, self.devices)
+        return ParallelLayout.of(ways, self.inner, self.devices)
 
 
-def plan_of(batch: Batch, readings: Readings, model: Model) -> Plan:
+def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStreamsPlan:
     """Return the plans of the designs in a batch."""
     read = readings.columns(batch)
 
-    def machine(figure: Callable[[Machine], float]) -> Floats:
+    def machine(figure: Callable[[ClusterNode], float]) -> Floats:
         return batch.lookup("system", {name: float(figure(one)) for name, one in MACHINES.items()})
 
     def either(name: str, usual: Floats) -> Floats:
@@ -92,14 +94,14 @@ def plan_of(batch: Batch, readings: Readings, model: Model) -> Plan:
     memory = either("memory_bandwidth", machine(lambda one: one.memory_bytes_per_s))
     known = machine(lambda one: one.measured if model.flops_share is None else one.has_a100)
     told = np.any([~np.isnan(read[name]) for name in _RATES], axis=0)
-    return Plan(
+    return TwoStreamsPlan(
         nodes=nodes,
         node_devices=node_devices,
         inner=either("inner_degree", node_devices),
         global_batch=either("global_batch", np.full(len(batch), model.batch)),
         memory_bytes=either("memory_capacity", machine(lambda one: one.memory_bytes)),
         extrapolated=np.where(told | (known == 0), 1.0, 0.0),
-        rates=Rates(
+        rates=ClusterRates(
             flops_per_s=peak * share,
             lookup_bytes_per_s=memory * machine(lambda one: one.memory_share),
             near_bytes_per_s=near_bytes_per_s,
@@ -109,7 +111,9 @@ def plan_of(batch: Batch, readings: Readings, model: Model) -> Plan:
     )
 
 
-def infeasible(plan: Plan, found: Mapping[str, Floats], needed_bytes: Floats) -> dict[int, Fault]:
+def infeasible(
+    plan: TwoStreamsPlan, found: Mapping[str, Floats], needed_bytes: Floats
+) -> dict[int, Fault]:
     """Return the infeasible plans among n, each with the first rule that it breaks."""
     copies, table_copies = found["copies"], found["table_copies"]
     gib = 2.0**30

@@ -12,7 +12,7 @@ COLLECTIVES: tuple[Collective, ...] = ("all2all", "allreduce", "allgather", "red
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class ClusterRates:
     """Rates of one device on n clusters, in one direction; each (n,).
 
     ``near_share`` is the part of an all-reduce over all devices that stays within nodes.

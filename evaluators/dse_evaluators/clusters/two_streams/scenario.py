@@ -12,11 +12,11 @@ from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.alike import groups
 from dse_evaluators.clusters.two_streams.iteration import memory_bytes, times
-from dse_evaluators.clusters.two_streams.models import Model
-from dse_evaluators.clusters.two_streams.order import Order, Task, order
-from dse_evaluators.clusters.two_streams.plan import Plan
+from dse_evaluators.clusters.two_streams.models import TwoStreamsModel
+from dse_evaluators.clusters.two_streams.order import IterationTask, Order, order
+from dse_evaluators.clusters.two_streams.plan import TwoStreamsPlan
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
-from dse_evaluators.clusters.two_streams.work_time import Job
+from dse_evaluators.clusters.two_streams.work_time import TwoStreamsJob
 
 TASKS = ("pretrain", "finetune", "inference")
 
@@ -25,12 +25,12 @@ TASKS = ("pretrain", "finetune", "inference")
 class Scenario:
     """A model and a task, with the orders of the strategies that were asked for."""
 
-    model: Model
-    task: Task
+    model: TwoStreamsModel
+    task: IterationTask
     sharded_sums: bool = False
     orders: dict[tuple[str, str], Order] = field(default_factory=dict)
 
-    def spent(self, batch: Batch, plan: Plan) -> Mapping[str, Floats]:
+    def spent(self, batch: Batch, plan: TwoStreamsPlan) -> Mapping[str, Floats]:
         """Times [s], memory [B], copies and levels of n plans, each (n,), by their strategies."""
         found: dict[str, Floats] = {}
         usual = {"dense": "", "embedding": self.model.tables}
@@ -39,12 +39,12 @@ class Scenario:
                 found.setdefault(name, np.empty(len(batch)))[rows] = values
         return found
 
-    def _strategy(self, plan: Plan, dense: str, embedding: str) -> Mapping[str, Floats]:
+    def _strategy(self, plan: TwoStreamsPlan, dense: str, embedding: str) -> Mapping[str, Floats]:
         """The same of plans with one strategy."""
         ways = DENSE[dense], EMBEDDING[embedding]
         if (dense, embedding) not in self.orders:
             self.orders[dense, embedding] = order(self.model, *ways, self.task)
-        job = Job(
+        job = TwoStreamsJob(
             model=self.model,
             dense=plan.layout(ways[0]),
             embedding=plan.layout(ways[1]),
@@ -62,7 +62,9 @@ class Scenario:
         }
 
 
-def task_of(model: Model, name: str, frozen: Sequence[str] | None, *, ahead: bool) -> Task:
+def task_of(
+    model: TwoStreamsModel, name: str, frozen: Sequence[str] | None, *, ahead: bool
+) -> IterationTask:
     """Return the task of a name; fine-tuning without ``frozen`` freezes the tables.
 
     Raises:
@@ -71,11 +73,11 @@ def task_of(model: Model, name: str, frozen: Sequence[str] | None, *, ahead: boo
     if name != "finetune":
         if frozen:
             raise SpecError(f"frozen is {list(frozen)}, but the task is {name}", hint="finetune")
-        return Task(learns=name != "inference", ahead=ahead)
+        return IterationTask(learns=name != "inference", ahead=ahead)
     parts = (*model.stacks, *(("embedding",) if model.lookup_bytes else ()))
     told = {"embedding"} & set(parts) if frozen is None else set(frozen)
     for one in sorted(told - set(parts)):
         raise SpecError(f"frozen cannot be {one!r}", hint=nearest(one, parts))
     if told == set(parts):
         raise SpecError("all is frozen", hint=f"some, not all, of: {', '.join(parts)}")
-    return Task(frozen=frozenset(told), ahead=ahead)
+    return IterationTask(frozen=frozenset(told), ahead=ahead)

@@ -38,17 +38,17 @@ _SHARDS = frozenset({"tp", "fsdp", "mp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ParallelLayout:
     """A strategy on n clusters: what each level does, and among how many devices."""
 
     ways: Ways
     degrees: tuple[Floats, ...]  # each (n,)
 
     @staticmethod
-    def of(ways: Ways, inner: Floats, devices: Floats) -> Layout:
+    def of(ways: Ways, inner: Floats, devices: Floats) -> ParallelLayout:
         """One level over all devices, or one over ``inner`` neighbours and one over the rest."""
         degrees = (devices,) if len(ways) == 1 else (inner, devices / inner)
-        return Layout(ways, degrees)
+        return ParallelLayout(ways, degrees)
 
     @property
     def copies(self) -> Floats:
@@ -67,7 +67,7 @@ class Layout:
     def shards_beyond(self, way: str) -> Floats:
         """Among how many the weights are dealt out by the levels outside of that one, (n,)."""
         after = self.ways.index(way) + 1
-        return Layout(self.ways[after:], self.degrees[after:]).shards * np.ones_like(
+        return ParallelLayout(self.ways[after:], self.degrees[after:]).shards * np.ones_like(
             self.degrees[0]
         )
 

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.two_streams.order import Order, Step
+from dse_evaluators.clusters.two_streams.order import Order, StreamStep
 
 _AT_ONCE = 1024
 """Rows whose clocks stay in a core's cache through all steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class StreamSchedule:
     """Seconds of all passes, (n,), and exposed communication of each work, (n,)."""
 
     total_s: Floats
     exposed_s: Mapping[int, Floats]
 
 
-def play(order: Order, seconds: Sequence[Floats]) -> Played:
+def play(order: Order, seconds: Sequence[Floats]) -> StreamSchedule:
     """An iteration whose works take so long, each (n,); a pass starts when the last one is over.
 
     A step starts when its stream is free and what it waits for is over. Communication is exposed
@@ -38,11 +38,11 @@ def play(order: Order, seconds: Sequence[Floats]) -> Played:
         bare = {place: each[some] for place, each in exposed_s.items()}
         for steps in order.passes:
             total_s[some] += _pass_s(steps, own, bare)
-    return Played(total_s=total_s, exposed_s=exposed_s)
+    return StreamSchedule(total_s=total_s, exposed_s=exposed_s)
 
 
 def _pass_s(
-    steps: Sequence[Step], seconds: Sequence[Floats], exposed_s: Mapping[int, Floats]
+    steps: Sequence[StreamStep], seconds: Sequence[Floats], exposed_s: Mapping[int, Floats]
 ) -> Floats:
     """Return the seconds of one pass, (n,); add exposed communication to ``exposed_s``."""
     computed = talked = np.zeros_like(seconds[0])

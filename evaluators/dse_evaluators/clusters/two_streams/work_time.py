@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.two_streams.models import Model, Unit
-from dse_evaluators.clusters.two_streams.order import Role, Work
-from dse_evaluators.clusters.two_streams.rates import Collective, Rates
-from dse_evaluators.clusters.two_streams.strategies import Layout
+from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
+from dse_evaluators.clusters.two_streams.order import Role, StreamWork
+from dse_evaluators.clusters.two_streams.rates import ClusterRates, Collective
+from dse_evaluators.clusters.two_streams.strategies import ParallelLayout
 
 MOVES: Mapping[Role, Collective] = {
     "exchange": "all2all",
@@ -37,17 +37,17 @@ _WAY: Mapping[Role, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TwoStreamsJob:
     """A model on n clusters; every array is (n,).
 
     ``sharded_sums`` lets a device sum only the gradients of the weights that it has; without it
     whole layers are summed where sharding is the inner level, as the authors' tool does.
     """
 
-    model: Model
-    dense: Layout
-    embedding: Layout
-    rates: Rates
+    model: TwoStreamsModel
+    dense: ParallelLayout
+    embedding: ParallelLayout
+    rates: ClusterRates
     global_batch: Floats
     sharded_sums: bool = False
 
@@ -62,7 +62,7 @@ class Job:
         samples = self.global_batch / self.embedding.copies
         return self.model.lookup_bytes * samples / self.embedding.shards
 
-    def work_s(self, work: Work) -> Floats:
+    def work_s(self, work: StreamWork) -> Floats:
         """Return the seconds of one such work.
 
         Source:
@@ -95,7 +95,7 @@ class Job:
             return weights / kept
         return weights / (self.dense.shards / self.dense.degree("fsdp"))
 
-    def _moved_s(self, role: Role, layout: Layout, size_bytes: Floats) -> Floats:
+    def _moved_s(self, role: Role, layout: ParallelLayout, size_bytes: Floats) -> Floats:
         """Return the seconds of a collective; 0 where one device is alone."""
         way = _WAY[role]
         bytes_per_s = self.rates.of(MOVES[role], outermost=layout.outermost(way))

@@ -15,7 +15,7 @@ from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.encoded import Encoded
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.lattice import Lattice
-from dse_evaluators.formats.layout import Layout
+from dse_evaluators.formats.layout import BlockLayout
 from dse_evaluators.formats.names import format_of
 
 _AT_ONCE = 64
@@ -50,7 +50,7 @@ class Gptq:
         check_inputs(table, inputs)
         form = format_of(self.text)
         axis = dense.axis_of(table.shape)
-        layout = Layout.of(table.shape, axis, form.scaling.span, short=form.short)
+        layout = BlockLayout.of(table.shape, axis, form.scaling.span, short=form.short)
         sides, lattice = form.scaling.fitted(layout.table(table), form.grid)
         grid = _Columns(form=form, lattice=lattice, layout=layout, table=table)
         grid.choose(_spreading(moments(inputs), self.damping))
@@ -69,7 +69,9 @@ class Gptq:
 class _Columns:
     """The columns of a layer while their words are chosen."""
 
-    def __init__(self, *, form: Format, lattice: Lattice, layout: Layout, table: Single) -> None:
+    def __init__(
+        self, *, form: Format, lattice: Lattice, layout: BlockLayout, table: Single
+    ) -> None:
         self._lattice = lattice
         self._whole = form.scaling.span == "tensor"
         self._block = layout.block

@@ -22,7 +22,7 @@ from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record, Store, table_of
 from dse_evaluators.compression.operators.smooth import smooth_layer
-from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class OperatorContext:
     """Inputs of an operator at the end of a recipe."""
 
     weight: Single
@@ -54,7 +54,7 @@ class Task:
         """All weights, or those that stayed and their places."""
         if self.places is None:
             return values(self.weight)
-        return Sparse(values, self.places)(self.weight)
+        return SparseStore(values, self.places)(self.weight)
 
 
 def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
@@ -85,7 +85,7 @@ def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) ->
     name, argument = steps[-1]
     if places is not None and name in _WHOLE:
         raise SpecError(f"the operator {name!r} fills zeros up, so nothing is pruned before it")
-    task = Task(weight=weight, inputs=inputs, places=places, argument=argument)
+    task = OperatorContext(weight=weight, inputs=inputs, places=places, argument=argument)
     return _row(_STORING, name)(task)
 
 
@@ -114,46 +114,46 @@ def _low_rank_mask(weight: Single, argument: str) -> tuple[Single, masks.MaskCod
     return np.where(kept, weight, np.float32(0)), lambda _: told
 
 
-def _bloomier(task: Task) -> Record:
+def _bloomier(task: OperatorContext) -> Record:
     values, cells = (whole(side) for side in pair(task.argument, "4/8"))
     return Bloomier(value_bits=values, cell_bits=cells)(task.weight)
 
 
-def _xor(task: Task) -> Record:
+def _xor(task: OperatorContext) -> Record:
     seeds, spread = (whole(side) for side in pair(task.argument, "24/240"))
     places = task.places or masks.bitmap
     return Xor(seed_bits=seeds, spread=spread)(task.weight, places(table_of(task.weight) != 0))
 
 
-def _svd(task: Task) -> Record:
+def _svd(task: OperatorContext) -> Record:
     rank, text = pair(task.argument, "16/fp16")
     return svd.plain(task.weight, whole(rank), Dense(text))
 
 
-def _whiten_layer(task: Task) -> Record:
+def _whiten_layer(task: OperatorContext) -> Record:
     rank, text = pair(task.argument, "16/fp16")
     return svd.whiten_weights(task.weight, task.seen, whole(rank), Dense(text))
 
 
-def _tucker_2(task: Task) -> Record:
+def _tucker_2(task: OperatorContext) -> Record:
     ranks, text = pair(task.argument, "8x8/fp16")
     outputs, inputs = (whole(rank) for rank in pair(ranks, "8x8", mark="x"))
     return tucker_2(task.weight, outputs, inputs, Dense(text))
 
 
-def _cp(task: Task) -> Record:
+def _cp(task: OperatorContext) -> Record:
     rank, text = pair(task.argument, "8/fp16")
     return cp(task.weight, whole(rank), Dense(text))
 
 
-def _smooth(task: Task) -> Record:
+def _smooth(task: OperatorContext) -> Record:
     strength, text = pair(task.argument, "0.5/int8:channel")
     if task.weight.ndim > 2:
         raise SpecError("'smooth' is of layers that are fully connected")
     return smooth_layer(task.weight, task.seen, Dense(text), strength=share(strength))
 
 
-def _correct_weights(task: Task) -> Record:
+def _correct_weights(task: OperatorContext) -> Record:
     rank, text = pair(task.argument, "8/int2:group=32,asym")
     short = Dense(text)(task.weight)
     return correct_layer(task.weight, short, restore_tensor(short), whole(rank), inputs=task.seen)
@@ -166,7 +166,7 @@ _THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode | N
     "low-rank-mask": _low_rank_mask,
 }
 
-_STORING: Mapping[str, Callable[[Task], Record]] = {
+_STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "format": lambda task: task.stored(Dense(task.argument)),
     "huffman": lambda task: task.stored(Entropy(task.argument)),
     "bloomier": _bloomier,

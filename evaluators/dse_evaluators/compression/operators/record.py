@@ -18,7 +18,7 @@ _USES: tuple[Use, ...] = ("payload", "metadata", "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class StorageCost:
     """Bits by what they are for; together they are all bits of the bytes."""
 
     payload: int = 0  # codes of weights
@@ -37,8 +37,8 @@ class Cost:
         """The bits that papers count: no header and no padding."""
         return self.payload + self.metadata + self.fp32
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
+    def __add__(self, other: StorageCost) -> StorageCost:
+        return StorageCost(
             payload=self.payload + other.payload,
             metadata=self.metadata + other.metadata,
             fp32=self.fp32 + other.fp32,
@@ -92,13 +92,13 @@ class Record:
     parts: tuple[Record, ...] = ()
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> StorageCost:
         """The bits of it and of all its parts."""
         uses = dict.fromkeys(_USES, 0)
         for section in self.sections:
             uses[section.use] += section.bits
         padding = sum(-section.bits % 8 for section in self.sections)
-        own = Cost(header=8 * len(self._header()), padding=padding, **uses)
+        own = StorageCost(header=8 * len(self._header()), padding=padding, **uses)
         return sum((part.cost for part in self.parts), start=own)
 
     def to_bytes(self) -> bytes:

@@ -14,7 +14,7 @@ KIND = "sparse"
 
 
 @dataclass(frozen=True, slots=True)
-class Sparse:
+class SparseStore:
     """Stores the weights that are not zero by ``values``, in a row, and their places by ``mask``.
 
     Without a ``mask`` the places are told in whichever way is smallest. A mask for whole blocks or

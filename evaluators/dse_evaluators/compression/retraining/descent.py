@@ -25,7 +25,7 @@ class Lesson(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class LearningRateSchedule:
     """So many updates at rates that fall in a straight line."""
 
     updates: int
@@ -97,7 +97,7 @@ def updates_per_epoch(images: int) -> int:
 def descend(
     tensors: Sequence[Tensor],
     logits: Callable[[Tensor], Tensor],
-    course: Course,
+    course: LearningRateSchedule,
     *,
     taught: Iterator[Lesson],
     teaching: Teaching,

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.descent import MOMENTUM, Course, Steer
+from dse_evaluators.compression.retraining.descent import MOMENTUM, LearningRateSchedule, Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material, start
-from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widen_network
+from dse_evaluators.compression.retraining.narrowing import ChannelMasks, narrower, widen_network
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
@@ -38,7 +38,7 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
         6.5.1.
     """
     affines = leaves(start(material.layers, knobs.seed))
-    kept = Kept.everything(affines)
+    kept = ChannelMasks.everything(affines)
     strength = penalty_weight(knobs.penalty, _first_loss(material, affines), groups_sum(affines))
     whole = course_of(material, knobs)
     taught = lessons_of(material, knobs)
@@ -47,7 +47,7 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
     for number, size in enumerate(_spans(knobs.epochs, knobs.interval)):
         begin = number * knobs.interval
         lasso = begin + size <= _LASSO_SHARE * knobs.epochs
-        piece = Course(
+        piece = LearningRateSchedule(
             updates=size * epoch,
             start_rate=whole.rate(begin * epoch),
             end_rate=whole.rate((begin + size) * epoch),
@@ -120,7 +120,7 @@ def shrunk(
     return groups * factors.reshape(-1, *(1,) * (groups.ndim - 1))
 
 
-def shrinking(affines: Affines, strength: float, piece: Course) -> Steer:
+def shrinking(affines: Affines, strength: float, piece: LearningRateSchedule) -> Steer:
     """The proximal step after each update, filters first and then inputs.
 
     With momentum a constant gradient moves a weight by rate / (1 - momentum) in the long run, and

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dse_evaluators.compression.retraining.descent import Course, Steer
+from dse_evaluators.compression.retraining.descent import LearningRateSchedule, Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.magnitude import project_weights
 from dse_evaluators.compression.retraining.material import Material
@@ -21,7 +21,7 @@ from dse_evaluators.compression.retraining.trained import (
     loss_nat,
     train_leaves,
 )
-from dse_evaluators.workloads.network import Affine, Affines
+from dse_evaluators.workloads.network import Affines, LayerWeights
 
 MU_CAP = 1e4
 _LAST_RATE = 0.1  # of the steps', as a share of the first
@@ -65,7 +65,7 @@ def l_c(material: Material, knobs: Knobs) -> Trained:
             best, least = _cut(affines, pair.cut), loss
     final = leaves(best)
     masks = [(affine.weight != 0).float() for affine in final]
-    ending = Course(updates=finish, start_rate=knobs.rate)
+    ending = LearningRateSchedule(updates=finish, start_rate=knobs.rate)
     train_leaves(material, final, knobs, held_at_zero(final, masks), ending, taught)
     return Trained.dense(frozen(final), material, knobs.epochs)
 
@@ -103,15 +103,18 @@ class Pair:
 
 def _cut(affines: Affines, weights: Sequence[Tensor]) -> Affines:
     return frozen(
-        tuple(Affine(weight, affine.bias) for weight, affine in zip(weights, affines, strict=True))
+        tuple(
+            LayerWeights(weight, affine.bias)
+            for weight, affine in zip(weights, affines, strict=True)
+        )
     )
 
 
-def _pieces(updates: int, steps: int, rate: float) -> list[Course]:
+def _pieces(updates: int, steps: int, rate: float) -> list[LearningRateSchedule]:
     """The updates in equal pieces, the rate the same within and smaller from one to the next."""
     ends = [updates * step // steps for step in range(steps + 1)]
     rates = [rate * _LAST_RATE ** (step / max(1, steps - 1)) for step in range(steps)]
     return [
-        Course(updates=end - begin, start_rate=one, end_rate=one)
+        LearningRateSchedule(updates=end - begin, start_rate=one, end_rate=one)
         for begin, end, one in zip(ends[:-1], ends[1:], rates, strict=True)
     ]

@@ -29,7 +29,7 @@ from dse_evaluators.compression.retraining.trained import (
     train_leaves,
 )
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.network import Affine, Affines, forward
+from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 
 def factor_weights(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
@@ -85,7 +85,9 @@ def factors(material: Material, knobs: Knobs) -> Trained:
 
     def whole() -> Affines:
         return tuple(
-            affine if part is None else Affine(product(part, affine.weight.shape), affine.bias)
+            affine
+            if part is None
+            else LayerWeights(product(part, affine.weight.shape), affine.bias)
             for part, affine in zip(parts, own, strict=True)
         )
 
@@ -117,7 +119,7 @@ def _cut(affines: Affines, knobs: Knobs) -> Affines:
         if is_cut(place, len(affines)):
             record = factor_weights(weight.numpy(), knobs.density, knobs.factoring)
             weight = torch.tensor(restore_tensor(record))
-        low.append(Affine(weight, affine.bias.detach()))
+        low.append(LayerWeights(weight, affine.bias.detach()))
     return tuple(low)
 
 

@@ -17,7 +17,7 @@ from dse_evaluators.compression.retraining.trained import (
     leaves,
     train_leaves,
 )
-from dse_evaluators.workloads.network import Affine, Affines
+from dse_evaluators.workloads.network import Affines, LayerWeights
 
 _CUTTING_SHARE = 0.6  # of the training; the rest is on what is left
 
@@ -31,7 +31,9 @@ def project_weights(weights: list[Tensor], density: float) -> list[Tensor]:
 def cut(affines: Affines, density: float) -> Affines:
     """The network with only the largest weights; biases stay."""
     thin = project_weights([affine.weight for affine in affines], density)
-    return tuple(Affine(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True))
+    return tuple(
+        LayerWeights(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True)
+    )
 
 
 def magnitude(material: Material, knobs: Knobs) -> Trained:

@@ -13,13 +13,20 @@ import torch
 from torch import Tensor
 
 from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.descent import Augmented, Course
+from dse_evaluators.compression.retraining.descent import Augmented, LearningRateSchedule
 from dse_evaluators.compression.retraining.models import MODELS
 from dse_evaluators.compression.retraining.pictures import pictures_of
 from dse_evaluators.compression.retraining.teaching import Teaching
-from dse_evaluators.workloads.images import Examples
+from dse_evaluators.workloads.images import ImageDataset
 from dse_evaluators.workloads.layers import Layer
-from dse_evaluators.workloads.network import Affine, Affines, Stage, forward, shape, stages
+from dse_evaluators.workloads.network import (
+    Affines,
+    LayerWeights,
+    NetworkStage,
+    forward,
+    shape,
+    stages,
+)
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, Shapes, load_or_make
 
@@ -48,7 +55,7 @@ class Material:
 
     name: str
     layers: tuple[Layer, ...]
-    network: tuple[Stage, ...]
+    network: tuple[NetworkStage, ...]
     whole: Affines
     images: Tensor  # (n, 1, height, width), to learn from
     labels: Tensor  # (n,)
@@ -111,7 +118,7 @@ def start(layers: Sequence[Layer], seed: int) -> Affines:
     for layer in layers:
         weight = torch.randn(shape(layer), generator=chance)
         affines.append(
-            Affine(weight * math.sqrt(2 / weight[0].numel()), torch.zeros(layer.filters))
+            LayerWeights(weight * math.sqrt(2 / weight[0].numel()), torch.zeros(layer.filters))
         )
     return tuple(affines)
 
@@ -128,7 +135,9 @@ def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
 def as_affines(layers: Sequence[Layer], arrays: Arrays) -> Affines:
     """Return the affines that :func:`as_arrays` was given."""
     return tuple(
-        Affine(torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"]))
+        LayerWeights(
+            torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"])
+        )
         for x in layers
     )
 
@@ -143,7 +152,7 @@ def shapes_of(layers: Sequence[Layer]) -> Shapes:
 
 
 def _whole(
-    name: str, layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: int
+    name: str, layers: tuple[Layer, ...], train: ImageDataset, seen: Augmented, seed: int
 ) -> Affines:
     """The network trained from a random start, from the cache where it is there."""
 
@@ -155,7 +164,7 @@ def _whole(
 
 
 def _train_network(
-    layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: int
+    layers: tuple[Layer, ...], train: ImageDataset, seen: Augmented, seed: int
 ) -> Affines:
     affines = start(layers, seed)
     tensors = [
@@ -166,14 +175,16 @@ def _train_network(
     descent.descend(
         tensors,
         lambda shown: forward(network, affines, shown),
-        Course(updates=_EPOCHS * descent.updates_per_epoch(len(labels)), start_rate=_RATE),
+        LearningRateSchedule(
+            updates=_EPOCHS * descent.updates_per_epoch(len(labels)), start_rate=_RATE
+        ),
         taught=descent.lessons(images, labels, seen, None, seed),
         teaching=Teaching(),
     )
-    return tuple(Affine(affine.weight.detach(), affine.bias.detach()) for affine in affines)
+    return tuple(LayerWeights(affine.weight.detach(), affine.bias.detach()) for affine in affines)
 
 
-def _thin_tail(train: Examples, keep: float, seed: int) -> Examples:
+def _thin_tail(train: ImageDataset, keep: float, seed: int) -> ImageDataset:
     """Return the examples with only that share of each class of the tail."""
     if keep == 1:
         return train
@@ -185,7 +196,7 @@ def _thin_tail(train: Examples, keep: float, seed: int) -> Examples:
     return train.at(np.sort(np.concatenate(rows)))
 
 
-def _lot(examples: Examples, noise: float, *, seed: int) -> Lot:
+def _lot(examples: ImageDataset, noise: float, *, seed: int) -> Lot:
     images, labels = torch.tensor(examples.images), torch.tensor(examples.labels)
     if not noise:
         return Lot(images=images, labels=labels)
@@ -195,7 +206,7 @@ def _lot(examples: Examples, noise: float, *, seed: int) -> Lot:
     return Lot(images=noisy, labels=labels.repeat(_COPIES))
 
 
-def _name(circumstances: Circumstances, train: Examples, seed: int) -> str:
+def _name(circumstances: Circumstances, train: ImageDataset, seed: int) -> str:
     told = f"{circumstances} {MODELS[circumstances.model]} {seed} {_EPOCHS} {_RATE}"
     recipe = hashlib.sha256(f"{told} {torch.__version__}".encode())
     recipe.update(train.images.tobytes())

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dse_evaluators.workloads.network import Affine, Affines
+from dse_evaluators.workloads.network import Affines, LayerWeights
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ChannelMasks:
     """Outputs of each layer that remain, of those that it began with.
 
     ``inputs`` is how many inputs the first layer has.
@@ -21,13 +21,15 @@ class Kept:
     inputs: int
 
     @staticmethod
-    def everything(affines: Affines) -> Kept:
+    def everything(affines: Affines) -> ChannelMasks:
         """All outputs of a network that was not narrowed yet."""
         every = tuple(torch.ones(len(affine.weight), dtype=torch.bool) for affine in affines)
-        return Kept(every, affines[0].weight.shape[1])
+        return ChannelMasks(every, affines[0].weight.shape[1])
 
 
-def narrower(affines: Affines, kept: Kept, threshold: float) -> tuple[Affines, Kept]:
+def narrower(
+    affines: Affines, kept: ChannelMasks, threshold: float
+) -> tuple[Affines, ChannelMasks]:
     """The network without the channels whose filter or whose readers are below the threshold.
 
     No weight above the threshold goes. A filter of zeros still passes on its bias, rectified, and
@@ -49,11 +51,11 @@ def narrower(affines: Affines, kept: Kept, threshold: float) -> tuple[Affines, K
             taps = weight.reshape(*weight.shape[:2], -1).sum(2)
             bias = bias + taps[:, ~inputs] @ constant
             weight = weight[:, inputs]
-        narrow.append(Affine(weight[stays[place]], bias[stays[place]]))
+        narrow.append(LayerWeights(weight[stays[place]], bias[stays[place]]))
     return tuple(narrow), _further(kept, stays)
 
 
-def widen_network(affines: Affines, kept: Kept) -> Affines:
+def widen_network(affines: Affines, kept: ChannelMasks) -> Affines:
     """Return the network in its first shape, zero where channels were taken away."""
     wide = []
     inputs = torch.ones(kept.inputs, dtype=torch.bool)
@@ -65,7 +67,7 @@ def widen_network(affines: Affines, kept: Kept) -> Affines:
         weight[rows, torch.nonzero(columns).T] = affine.weight
         bias = torch.zeros(len(outputs))
         bias[outputs] = affine.bias
-        wide.append(Affine(weight, bias))
+        wide.append(LayerWeights(weight, bias))
         inputs = outputs
     return tuple(wide)
 
@@ -83,10 +85,10 @@ def _stays(affines: Affines, place: int, threshold: float) -> Tensor:
     return stays
 
 
-def _further(kept: Kept, stays: list[Tensor]) -> Kept:
+def _further(kept: ChannelMasks, stays: list[Tensor]) -> ChannelMasks:
     outputs = []
     for before, now in zip(kept.outputs, stays, strict=True):
         left = before.clone()
         left[before] = now
         outputs.append(left)
-    return Kept(tuple(outputs), kept.inputs)
+    return ChannelMasks(tuple(outputs), kept.inputs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dse_evaluators.workloads import digits_cnn, mnist_cnn
 from dse_evaluators.workloads.digits import digits
-from dse_evaluators.workloads.images import Examples, halve_examples
+from dse_evaluators.workloads.images import ImageDataset, halve_examples
 from dse_evaluators.workloads.mnist import mnist
 from dse_evaluators.workloads.network import Affines
 
@@ -19,9 +19,9 @@ class Pictures:
     A model without shared weights is trained for itself.
     """
 
-    train: Examples
-    search: Examples
-    test: Examples
+    train: ImageDataset
+    search: ImageDataset
+    test: ImageDataset
     shared: Callable[[], Affines] | None
 
 

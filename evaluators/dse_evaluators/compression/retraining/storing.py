@@ -11,7 +11,7 @@ from dse_evaluators.compression.operators import structured
 from dse_evaluators.compression.operators.bundle import bundle_layers, unbundle_layers
 from dse_evaluators.compression.operators.dense import FP32, Dense
 from dse_evaluators.compression.operators.record import Layers, Record, Store
-from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.low_rank import factor_weights, is_cut
 from dse_evaluators.compression.retraining.material import as_affines, as_arrays
@@ -65,7 +65,7 @@ def _count(record: Record) -> int:
 
 
 def _sparse(weight: Single, store: Store) -> Record:
-    return store(weight) if (weight != 0).all() else Sparse(store)(weight)
+    return store(weight) if (weight != 0).all() else SparseStore(store)(weight)
 
 
 def _factor_layers(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Record]:

@@ -12,11 +12,11 @@ from torch import Tensor
 from dse.core.values import Floats
 from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.cost import whole_weights
-from dse_evaluators.compression.retraining.descent import Course, Lesson, Steer
+from dse_evaluators.compression.retraining.descent import LearningRateSchedule, Lesson, Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material
 from dse_evaluators.compression.retraining.teaching import Teaching
-from dse_evaluators.workloads.network import Affine, Affines, forward
+from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,10 @@ class Trained:
 Method = Callable[[Material, Knobs], Trained]
 
 
-def course_of(material: Material, knobs: Knobs) -> Course:
+def course_of(material: Material, knobs: Knobs) -> LearningRateSchedule:
     """All updates of the knobs' epochs, down to no rate."""
     updates = knobs.epochs * descent.updates_per_epoch(len(material.labels))
-    return Course(updates=updates, start_rate=knobs.rate)
+    return LearningRateSchedule(updates=updates, start_rate=knobs.rate)
 
 
 def teaching_of(knobs: Knobs) -> Teaching:
@@ -59,7 +59,7 @@ def lessons_of(material: Material, knobs: Knobs) -> Iterator[Lesson]:
 def leaves(affines: Affines) -> Affines:
     """A copy to be trained."""
     return tuple(
-        Affine(
+        LayerWeights(
             affine.weight.detach().clone().requires_grad_(),
             affine.bias.detach().clone().requires_grad_(),
         )
@@ -70,7 +70,8 @@ def leaves(affines: Affines) -> Affines:
 def frozen(affines: Affines) -> Affines:
     """A copy that is done."""
     return tuple(
-        Affine(affine.weight.detach().clone(), affine.bias.detach().clone()) for affine in affines
+        LayerWeights(affine.weight.detach().clone(), affine.bias.detach().clone())
+        for affine in affines
     )
 
 
@@ -84,7 +85,7 @@ def train_leaves(
     affines: Affines,
     knobs: Knobs,
     steer: Steer,
-    course: Course | None = None,
+    course: LearningRateSchedule | None = None,
     taught: Iterator[Lesson] | None = None,
 ) -> None:
     """Train these leaves in place."""

@@ -13,25 +13,25 @@ from dse.core.batch import Batch
 from dse_evaluators.clusters.apex.apex import Apex
 from dse_evaluators.clusters.apex.batching import Costs, play
 from dse_evaluators.clusters.apex.constants import Efficiency
-from dse_evaluators.clusters.apex.fabric import Fabric
-from dse_evaluators.clusters.apex.lane import Lane, Limits
-from dse_evaluators.clusters.apex.plan import GIB, Cluster, Plan
-from dse_evaluators.clusters.apex.stage import Rates, Stage
-from dse_evaluators.clusters.apex.traces import Request, at_rate, trace, workloads
-from dse_evaluators.clusters.collectives import Constants
+from dse_evaluators.clusters.apex.fabric import ApexFabric
+from dse_evaluators.clusters.apex.lane import Lane, LaneLimits
+from dse_evaluators.clusters.apex.plan import GIB, ApexPlan, Cluster
+from dse_evaluators.clusters.apex.stage import DeviceRates, PipelineStage
+from dse_evaluators.clusters.apex.traces import TraceRequest, at_rate, trace, workloads
+from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
-FAR = Constants(latency_s=3e-5, bytes_per_s=45e9, pipelining=0.0)
+FAR = CollectiveConstants(latency_s=3e-5, bytes_per_s=45e9, pipelining=0.0)
 REQUESTS = st.lists(
     st.tuples(st.floats(0, 4), st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=12
 )
 
 
-def stage(**told) -> Stage:
+def stage(**told) -> PipelineStage:
     """A stage of Llama-3-8B on four H100."""
     sides = {"dp": 1, "pp": 1, "attn_replicas": 1, "ffn_replicas": 1, **told}
-    return Stage(
-        plan=Plan(
+    return PipelineStage(
+        plan=ApexPlan(
             model=TRANSFORMERS["llama3-8b"],
             cluster=Cluster(4, 8, 80 * GIB),
             by_experts=False,
@@ -39,15 +39,15 @@ def stage(**told) -> Stage:
             cache_bytes=2.0,
             **sides,
         ),
-        rates=Rates(989e12, 3.35e12),
+        rates=DeviceRates(989e12, 3.35e12),
         efficiency=Efficiency(memory=0.8, step_s=0.005, sequence_s=0.0003),
-        fabric=Fabric(within="h100-nccl", between=FAR, told=None, node_devices=8),
+        fabric=ApexFabric(within="h100-nccl", between=FAR, told=None, node_devices=8),
     )
 
 
-def lanes(requests: list[tuple], shape: tuple[int, int], limits: Limits) -> list[list[Lane]]:
+def lanes(requests: list[tuple], shape: tuple[int, int], limits: LaneLimits) -> list[list[Lane]]:
     """The lanes of so many micro-batches with so many replicas, requests dealt in turn."""
-    told = [Request(*one) for one in sorted(requests)]
+    told = [TraceRequest(*one) for one in sorted(requests)]
     pp, replicas = shape
     return [
         [Lane(told[batch::pp][replica::replicas], limits) for replica in range(replicas)]
@@ -72,7 +72,7 @@ def test_steps_that_are_summed_at_once_come_to_what_single_ones_do(
     requests: list, shape: tuple, room: int, texts: int
 ):
     costs = Costs(stage(pp=shape[0], attn_replicas=shape[1]))
-    limits = Limits(room, texts, 4096)
+    limits = LaneLimits(room, texts, 4096)
     quick, single = lanes(requests, shape, limits), lanes(requests, shape, limits)
     for lane in chain(*single):
         lane.__class__ = Slow
@@ -87,7 +87,7 @@ def test_steps_that_are_summed_at_once_come_to_what_single_ones_do(
 
 @given(requests=REQUESTS, shape=SHAPES, room=st.integers(80, 300))
 def test_every_answer_is_written_and_leaves_nothing_behind(requests: list, shape: tuple, room: int):
-    done = list(chain(*lanes(requests, shape, Limits(room, 8, 4096))))
+    done = list(chain(*lanes(requests, shape, LaneLimits(room, 8, 4096))))
     batches = [done[at : at + shape[1]] for at in range(0, len(done), shape[1])]
     clock_s, spent = play(Costs(stage(pp=shape[0], attn_replicas=shape[1])), batches)
     assert [(lane.cached, lane.texts, lane.next_s) for lane in done] == [
@@ -100,7 +100,9 @@ def test_every_answer_is_written_and_leaves_nothing_behind(requests: list, shape
 
 @given(requests=REQUESTS)
 def test_nobody_gives_way_where_there_is_room_for_all(requests: list):
-    batches = lanes(requests, (1, 1), Limits(sum(one[1] + one[2] for one in requests), 99, 4096))
+    batches = lanes(
+        requests, (1, 1), LaneLimits(sum(one[1] + one[2] for one in requests), 99, 4096)
+    )
     play(Costs(stage()), batches)
     assert batches[0][0].evictions == 0
 
@@ -108,14 +110,14 @@ def test_nobody_gives_way_where_there_is_room_for_all(requests: list):
 def test_more_room_may_make_more_texts_give_way():
     # It lets in two whose answers do not fit together, where less room keeps one waiting.
     requests = [(0.0, 45, 30), (0.0, 45, 30)]
-    few, many = (lanes(requests, (1, 1), Limits(room, 9, 4096)) for room in (80, 95))
+    few, many = (lanes(requests, (1, 1), LaneLimits(room, 9, 4096)) for room in (80, 95))
     play(Costs(stage()), few)
     play(Costs(stage()), many)
     assert (few[0][0].evictions, many[0][0].evictions) == (0, 1)
 
 
 def test_the_newest_gives_way_and_ends_last():
-    (lane,) = lanes([(0.0, 10, 20), (0.0, 10, 20)], (1, 1), Limits(40, 9, 4096))[0]
+    (lane,) = lanes([(0.0, 10, 20), (0.0, 10, 20)], (1, 1), LaneLimits(40, 9, 4096))[0]
     play(Costs(stage()), [[lane]])
     assert lane.evictions == 1
     assert lane.first_s[0] == lane.first_s[1]
@@ -124,7 +126,7 @@ def test_the_newest_gives_way_and_ends_last():
 
 def test_a_lone_text_takes_a_step_for_every_token():
     one = stage()
-    (lane,) = lanes([(3.0, 100, 3)], (1, 1), Limits(999, 9, 4096))[0]
+    (lane,) = lanes([(3.0, 100, 3)], (1, 1), LaneLimits(999, 9, 4096))[0]
     clock_s, spent = play(Costs(one), [[lane]])
     reading_s = one.fixed(100, 100).total_s + 0.0003 + 100**2 * one.squared_s
     writing_s = [one.fixed(1, 1).total_s + 0.0003 + cached * one.cached_s for cached in (101, 102)]
@@ -134,13 +136,13 @@ def test_a_lone_text_takes_a_step_for_every_token():
 
 
 def test_a_request_that_comes_a_hair_later_is_answered_too():
-    done = lanes([(0.0, 9, 9), (5e-324, 9, 9)], (2, 1), Limits(99, 9, 4096))
+    done = lanes([(0.0, 9, 9), (5e-324, 9, 9)], (2, 1), LaneLimits(99, 9, 4096))
     clock_s, _ = play(Costs(stage(pp=2)), done)
     assert max(lane.last_s[0] for lane in chain(*done)) == clock_s
 
 
 def test_prompts_of_more_than_65536_tokens_do_not_share_a_step():
-    (lane,) = lanes([(0.0, 40_000, 2), (0.0, 40_000, 2)], (1, 1), Limits(10**6, 9, 65_536))[0]
+    (lane,) = lanes([(0.0, 40_000, 2), (0.0, 40_000, 2)], (1, 1), LaneLimits(10**6, 9, 65_536))[0]
     play(Costs(stage()), [[lane]])
     assert lane.first_s[0] < lane.first_s[1]
 

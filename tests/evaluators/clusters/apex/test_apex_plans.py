@@ -15,7 +15,7 @@ from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse.schema.space.space import space_from
 from dse_evaluators.clusters.apex.apex import Apex
-from dse_evaluators.clusters.apex.plan import GIB, Cluster, Plan, unmet
+from dse_evaluators.clusters.apex.plan import GIB, ApexPlan, Cluster, unmet
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 SPACES = Path(__file__).parents[4] / "spaces" / "clusters"
@@ -29,10 +29,10 @@ with Path(__file__).with_name("apex_counts.csv").open(encoding="utf-8", newline=
 MIXTRAL = {"layers": 32, "hidden": 4096, "heads": 32, "ffn": 14_336, "experts": 8}
 
 
-def plan(devices: int = 8, model: str = "llama3-70b", **told) -> Plan:
+def plan(devices: int = 8, model: str = "llama3-70b", **told) -> ApexPlan:
     """A plan on H100 of 80 GiB, in 16 bits."""
     usual = {**dict.fromkeys(SIDES, 1), "by_experts": False}
-    return Plan(
+    return ApexPlan(
         model=TRANSFORMERS[model],
         cluster=Cluster(devices, 8, 80 * GIB),
         **{"weight_bytes": 2.0, "cache_bytes": 2.0, **usual, **told},

@@ -13,11 +13,11 @@ from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.clusters.length_aware.batching import Batching, Rules
 from dse_evaluators.clusters.length_aware.length_aware_batching import LengthAwareBatching
-from dse_evaluators.clusters.length_aware.pace import Home, Pace
+from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel, Home
 from dse_evaluators.clusters.length_aware.requests import Stream, edges, guess_lengths, texts_of
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
-PACE = Pace(weights_s=5e-3, token_read_s=1e-6, text_s=2e-4, launch_s=1e-3)
+PACE = DecodingTimeModel(weights_s=5e-3, token_read_s=1e-6, text_s=2e-4, launch_s=1e-3)
 RULES = Rules(
     pace=PACE, room=700, most_running=50, prompt=5, longest=200, look_ahead=12, moved_s=1e-5
 )

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.clusters.power import load as load_module
-from dse_evaluators.clusters.power.governor import Course, Governor, Policy
-from dse_evaluators.clusters.power.load import Load, Wave, load_of
+from dse_evaluators.clusters.power.governor import Governor, GovernorTrace, Policy
+from dse_evaluators.clusters.power.load import LoadTrace, Wave, load_of
 from dse_evaluators.clusters.power.power_row import PowerRow
-from dse_evaluators.clusters.power.server import CLOCK_HZ, Class, Row, Server
+from dse_evaluators.clusters.power.server import CLOCK_HZ, Class, ServerPower, ServerRow
 from dse_evaluators.fits import fits_in
 
 DAY = Wave(days=1, step_s=5, peak=0.568, trough=0.284, noise=0.039, noise_time_s=60, seed=3)
@@ -42,7 +42,7 @@ def brakes(extra, limit=1.0):
 
 
 def row(servers, low_hz, high_hz, low_share=0.5):
-    server = Server(idle=0.3, prompt_share=0.1)
+    server = ServerPower(idle=0.3, prompt_share=0.1)
     low, high = (
         Class(
             share=share,
@@ -52,7 +52,7 @@ def row(servers, low_hz, high_hz, low_share=0.5):
         )
         for share, clock_hz in ((low_share, low_hz), (1 - low_share, high_hz))
     )
-    return Row(servers=servers, low=low, high=high)
+    return ServerRow(servers=servers, low=low, high=high)
 
 
 def rows(servers):
@@ -100,7 +100,7 @@ def aimed(rules, ladder, level, busy):
     return min(level, 1) - (level == 1) if power < falls else level
 
 
-def spread(course: Course):
+def spread(course: GovernorTrace):
     return np.repeat(course.levels, np.diff(course.ends, prepend=0)).tolist()
 
 
@@ -122,7 +122,7 @@ def test_events_are_those_of_a_policy_that_is_played_step_by_step(servers, rules
 def test_the_next_step_outside_of_a_band_is_the_first_one(values, ends):
     least, most = sorted(ends)
     outside = [step for step, one in enumerate(values) if not least <= one <= most]
-    found = Load(np.array(values), 1.0).next_outside(least, most)
+    found = LoadTrace(np.array(values), 1.0).next_outside(least, most)
     expected = [
         min([x for x in outside if x >= step], default=len(values)) for step in range(len(values))
     ]
@@ -154,7 +154,7 @@ def test_more_servers_that_need_no_brake_never_draw_less_at_their_peak(extra, mo
 @settings(deadline=None, max_examples=30)
 @given(clock_hz=st.floats(288e6, CLOCK_HZ), faster=st.floats(1.0, 2.0))
 def test_a_higher_clock_draws_more_and_is_faster(clock_hz, faster):
-    server = Server(idle=0.3, prompt_share=0.1)
+    server = ServerPower(idle=0.3, prompt_share=0.1)
     higher = min(clock_hz * faster, CLOCK_HZ)
     assert server.busy_power(higher) >= server.busy_power(clock_hz)
     assert server.slowness(higher) <= server.slowness(clock_hz)
@@ -198,7 +198,7 @@ def test_the_published_policy_spares_thirty_percent_more_servers_the_brake(seed)
 def test_slowness_is_that_of_the_strongest_cap_where_it_always_holds():
     design = {**GOVERNED, "first_threshold": 0.1, "second_threshold": 0.11, "hysteresis": 0.0}
     got = told({**design, "lower_clock": 1110e6, "high_clock": 1305e6})
-    server = Server(idle=0.3, prompt_share=0.1)
+    server = ServerPower(idle=0.3, prompt_share=0.1)
     # The first commands are under way for 80 s of the day.
     assert got["low_slowdown"] == pytest.approx(server.slowness(1110e6) - 1.0, rel=0.01)
     assert got["high_slowdown"] == pytest.approx(server.slowness(1305e6) - 1.0, rel=0.01)

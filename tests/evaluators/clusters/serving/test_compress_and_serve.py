@@ -10,7 +10,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.schema.study.plan import plan_of
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 from dse_evaluators.compression.recipe_size import Size
 from dse_evaluators.workloads.shapes import shapes_of
 
@@ -63,7 +63,7 @@ def test_what_is_measured_hangs_on_the_compression_alone():
 
 @pytest.mark.proof
 def test_few_measurements_yield_servers_for_each_compression(short):
-    study = Study.open(short, storage="memory://")
+    study = StudyEngine.open(short, storage="memory://")
     study.run()
     fronts = study.front.trials
     measured = {compressed(trial.design) for trial in study.finished}

@@ -16,8 +16,8 @@ from dse_evaluators.clusters.serving.engine import engine
 from dse_evaluators.clusters.serving.fabric import fabric_of
 from dse_evaluators.clusters.serving.memory import weight_bytes
 from dse_evaluators.clusters.serving.serving import Serving
-from dse_evaluators.clusters.serving.share import Share
-from dse_evaluators.clusters.serving.step import Tokens, step
+from dse_evaluators.clusters.serving.share import ModelSharding
+from dse_evaluators.clusters.serving.step import StepTokens, step
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 DENSE = TRANSFORMERS["llama3-8b"]
@@ -33,7 +33,7 @@ def one(value):
 
 
 def share(model, devices=8, ep=1, groups=1):
-    return Share(
+    return ModelSharding(
         model=model,
         devices=one(devices),
         cache_bytes=one(1),
@@ -43,7 +43,7 @@ def share(model, devices=8, ep=1, groups=1):
 
 
 def taken(shared, sequences=16, kernels=KERNELS, fabric=FABRIC):
-    tokens = Tokens(
+    tokens = StepTokens(
         sequences=one(sequences),
         queries=one(1),
         context=one(1000),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving.engine import engine
 from dse_evaluators.clusters.serving.fabric import fabric_of
-from dse_evaluators.clusters.serving.step import Share, Tokens, step
+from dse_evaluators.clusters.serving.step import ModelSharding, StepTokens, step
 from dse_evaluators.clusters.training.memory import block_weights
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -29,8 +29,8 @@ def kernels(number_format="fp8"):
 
 
 def taken(kernels, devices=1, sequences=16, prompt=0):
-    share = Share(model=MODEL, devices=one(devices), cache_bytes=one(2))
-    tokens = Tokens(
+    share = ModelSharding(model=MODEL, devices=one(devices), cache_bytes=one(2))
+    tokens = StepTokens(
         sequences=one(sequences),
         queries=one(1),
         context=one(1000),
@@ -77,8 +77,8 @@ def test_narrow_weights_move_fewer_bytes():
 
 def test_a_token_multiplies_by_every_weight_once():
     """Two operations for each weight of layers and head, and four for each seen place and head."""
-    share = Share(model=MODEL, devices=one(1), cache_bytes=one(2))
-    tokens = Tokens(
+    share = ModelSharding(model=MODEL, devices=one(1), cache_bytes=one(2))
+    tokens = StepTokens(
         sequences=one(1), queries=one(1), context=one(100), prompt=one(0), length=one(1)
     )
     found = step(share, tokens, kernels(), FABRIC)

@@ -7,15 +7,15 @@ import pytest
 
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving.fabric import fabric_of
-from dse_evaluators.clusters.simulator.plan import Work
-from dse_evaluators.clusters.simulator.server import Server
+from dse_evaluators.clusters.simulator.plan import IterationWork
+from dse_evaluators.clusters.simulator.server import ModelServer
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 STEPS = 501
 
 
 def server(model, device, tp, count=STEPS):
-    return Server.of(
+    return ModelServer.of(
         TRANSFORMERS[model],
         device_of(device),
         fabric_of(device),
@@ -29,7 +29,7 @@ def server(model, device, tp, count=STEPS):
 def run_of(texts, prompt, most):
     """The work of iterations from the first to the last of a run of so many."""
     ahead = np.linspace(0.0, most, STEPS)
-    return Work(
+    return IterationWork(
         sequences=np.full(STEPS, texts),
         context=texts * (100.0 + ahead),
         prompt=np.full(STEPS, prompt),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse_evaluators.clusters.simulator.iteration import Cost
-from dse_evaluators.clusters.simulator.plan import Plan
+from dse_evaluators.clusters.simulator.iteration import IterationCost
+from dse_evaluators.clusters.simulator.plan import SimulatorPlan
 from dse_evaluators.clusters.simulator.play import Queue, play
 
 SERVICE_S = 0.25
@@ -18,7 +18,7 @@ def prices(_rows):
 
 def cost(work):
     seconds = np.full(len(work.prompt), SERVICE_S)
-    return Cost(seconds=seconds, compute_j=seconds, memory_j=seconds)
+    return IterationCost(seconds=seconds, compute_j=seconds, memory_j=seconds)
 
 
 LOADS = np.array([0.3, 0.5, 0.7])
@@ -30,7 +30,7 @@ def waits_s(*, rows, requests):
     gaps = np.random.default_rng(1).exponential(SERVICE_S, size=(len(load), requests))
     gaps = gaps / load[:, None]
     whole = {"policy": 0, "budget": 8, "seats": 1, "blocks": 8, "block": 16, "clients": 0}
-    plan = Plan(**{name: np.full(len(load), value) for name, value in whole.items()})
+    plan = SimulatorPlan(**{name: np.full(len(load), value) for name, value in whole.items()})
     ones = np.ones(gaps.shape, dtype=np.int64)
     queue = Queue(arrival=np.cumsum(gaps, axis=1), prompt=ones, answer=ones)
     state, _ = play(plan, queue, prices)

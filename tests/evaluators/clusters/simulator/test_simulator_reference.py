@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse_evaluators.clusters.simulator.iteration import Cost
-from dse_evaluators.clusters.simulator.plan import POLICIES, Plan
+from dse_evaluators.clusters.simulator.iteration import IterationCost
+from dse_evaluators.clusters.simulator.plan import POLICIES, SimulatorPlan
 from dse_evaluators.clusters.simulator.play import Queue, play
 
 BASE_S, TOKEN_S, CONTEXT_S, SQUARE_S = 5e-3, 1e-5, 2e-7, 3e-10
@@ -24,7 +24,7 @@ def prices(_rows):
 def cost(work):
     tokens = work.sequences + work.prompt
     seconds = BASE_S + TOKEN_S * tokens + CONTEXT_S * work.context + SQUARE_S * work.square
-    return Cost(seconds=seconds, compute_j=2.0 * seconds, memory_j=seconds)
+    return IterationCost(seconds=seconds, compute_j=2.0 * seconds, memory_j=seconds)
 
 
 class Text:
@@ -142,7 +142,7 @@ def simulated(designs, requests):
     """The states of designs, one row each, that meet the same requests."""
     n = len(designs)
     arrival, prompt, answer = (np.tile(column, (n, 1)) for column in zip(*requests, strict=True))
-    plan = Plan(
+    plan = SimulatorPlan(
         policy=np.array([POLICIES.index(one["policy"]) for one in designs]),
         **{
             name: np.array([one[name] for one in designs])

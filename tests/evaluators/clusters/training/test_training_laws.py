@@ -23,7 +23,7 @@ from dse_evaluators.clusters.training.exchange import passed_s
 from dse_evaluators.clusters.training.kernels import plain
 from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import layer
-from dse_evaluators.clusters.training.plan import Job
+from dse_evaluators.clusters.training.plan import TrainingJob
 from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.state import state
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Habits, Rest, step
@@ -63,7 +63,7 @@ def metrics(*some, **options):
 
 def step_s(design, system=SYSTEM, habits=HABITS, *, compute=1.0, memory=1.0):
     """A step of Mixtral on any system, whether the plan fits or not."""
-    job = Job(model=MIXTRAL, sequence=4096, fused=True)
+    job = TrainingJob(model=MIXTRAL, sequence=4096, fused=True)
     plan = plans(Batch.of([design]), Readings(READINGS).fixed({"global_batch": 512.0}))
     chips = {
         form: replace(
@@ -165,7 +165,7 @@ def test_one_device_waits_for_nobody():
 def test_one_device_takes_no_less_than_its_operations_and_its_optimizer():
     got = metrics(ALONE, model="gpt2", sequence=1024, global_batch=8).columns
     chip = plain(chips_of("h100-sxm"))
-    job = Job(model=TRANSFORMERS["gpt2"], sequence=1024, fused=True)
+    job = TrainingJob(model=TRANSFORMERS["gpt2"], sequence=1024, fused=True)
     least_s = 8 * model_flops(job) / (chip.flops_per_s * chip.constants.compute_share)
     # Attention sees half of its scores; the model's own operations count all.
     assert got["compute_time"][0] > 0.8 * least_s

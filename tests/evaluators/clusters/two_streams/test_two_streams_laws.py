@@ -13,7 +13,7 @@ from dse.core.batch import Batch, Column
 from dse.errors import SpecError
 from dse_evaluators.clusters.two_streams.iteration import PARTS
 from dse_evaluators.clusters.two_streams.models import Unit
-from dse_evaluators.clusters.two_streams.order import Order, Step, Work
+from dse_evaluators.clusters.two_streams.order import Order, StreamStep, StreamWork
 from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
 from dse_evaluators.clusters.two_streams.streams import play
@@ -221,16 +221,16 @@ def test_a_model_without_tables_has_no_layout_of_them():
 def test_what_is_exposed_is_what_runs_while_nothing_is_computed():
     unit = Unit(stack="all", weights=1.0, operations=1.0, outputs=1.0)
     works = (
-        Work("forward", unit),
-        Work("backward", unit),
-        Work("gather", unit),
-        Work("scatter", unit),
+        StreamWork("forward", unit),
+        StreamWork("backward", unit),
+        StreamWork("gather", unit),
+        StreamWork("scatter", unit),
     )
     steps = (
-        Step(work=2, talks=True, waits=-1),  # 0 to 2 s
-        Step(work=0, talks=False, waits=0),  # 2 to 5 s
-        Step(work=3, talks=True, waits=1),  # 5 to 9 s
-        Step(work=1, talks=False, waits=-1),  # 5 to 6 s
+        StreamStep(work=2, talks=True, waits=-1),  # 0 to 2 s
+        StreamStep(work=0, talks=False, waits=0),  # 2 to 5 s
+        StreamStep(work=3, talks=True, waits=1),  # 5 to 9 s
+        StreamStep(work=1, talks=False, waits=-1),  # 5 to 6 s
     )
     seconds = [np.array([each]) for each in (3.0, 1.0, 2.0, 4.0)]
     played = play(Order(works=works, passes=(steps, steps)), seconds)

@@ -11,7 +11,7 @@ from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier, false_positives
 from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.reading import restore_tensor
-from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.operators.xor import Xor, patched_share
 
 
@@ -129,7 +129,7 @@ def test_a_filter_is_smaller_than_a_huffman_coded_index_where_false_weights_are_
     # Weightless against Deep Compression before retraining, at four clusters' bits each.
     thin = _thin(0.05)
     filtered = Bloomier(value_bits=4, cell_bits=6)(thin).cost.stored
-    deep = Sparse(Entropy("kmeans:4"), masks.gaps)(thin).cost.stored
+    deep = SparseStore(Entropy("kmeans:4"), masks.gaps)(thin).cost.stored
     assert filtered < deep
 
 

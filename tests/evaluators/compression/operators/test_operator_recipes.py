@@ -14,7 +14,7 @@ from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Record
-from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.sparse import SparseStore
 
 RECIPES = [
     "format int4:group=32,asym",
@@ -49,8 +49,8 @@ def test_a_recipes_record_comes_back_from_as_many_bytes_as_it_counts(layer, inpu
     ("recipe", "same"),
     [
         ("format nf4", lambda w, _: Dense("nf4")(w)),
-        ("prune 0.1 > huffman kmeans:4", lambda w, _: Sparse(Entropy("kmeans:4"))(prune.by_layer(w, 0.1))),
-        ("n-of-m 2/4 > format fp16", lambda w, _: Sparse(FP16, masks.of_m(2, 4))(prune.n_of_m(w, 2, 4))),
+        ("prune 0.1 > huffman kmeans:4", lambda w, _: SparseStore(Entropy("kmeans:4"))(prune.by_layer(w, 0.1))),
+        ("n-of-m 2/4 > format fp16", lambda w, _: SparseStore(FP16, masks.of_m(2, 4))(prune.n_of_m(w, 2, 4))),
         ("prune 0.1 > bloomier 4/8", lambda w, _: Bloomier(value_bits=4, cell_bits=8)(prune.by_layer(w, 0.1))),
         ("gptq int4", Gptq("int4")),
         ("whitened 8/fp16", lambda w, x: svd.whiten_weights(w, x, 8, FP16)),

@@ -27,7 +27,7 @@ from dse_evaluators.compression.operators.dense import FP16, FP32, Dense
 from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.reading import READERS, restore_tensor
 from dse_evaluators.compression.operators.record import Record
-from dse_evaluators.compression.operators.sparse import Sparse, mask_weights
+from dse_evaluators.compression.operators.sparse import SparseStore, mask_weights
 
 INT4 = Dense("int4:tensor")
 INT2 = Dense("int2:group=4,asym")
@@ -57,12 +57,12 @@ def _of_table(table):
     return {
         "dense": INT4(table),
         "entropy": Entropy("kmeans:3")(table),
-        "bitmap": Sparse(FP16, masks.bitmap)(_thin(table)),
-        "rows": Sparse(FP32, masks.rows)(_thin(table)),
-        "gaps": Sparse(Entropy("kmeans:2"), masks.gaps)(_thin(table)),
-        "smallest": Sparse(Dense("kmeans:2"))(_thin(table)),
-        "two-of-four": Sparse(INT4, masks.of_m(2, 4))(prune.n_of_m(table, 2, 4)),
-        "blocks": Sparse(FP16, masks.of_blocks((1, 4)))(prune.blocks(table, 0.5, (1, 4))),
+        "bitmap": SparseStore(FP16, masks.bitmap)(_thin(table)),
+        "rows": SparseStore(FP32, masks.rows)(_thin(table)),
+        "gaps": SparseStore(Entropy("kmeans:2"), masks.gaps)(_thin(table)),
+        "smallest": SparseStore(Dense("kmeans:2"))(_thin(table)),
+        "two-of-four": SparseStore(INT4, masks.of_m(2, 4))(prune.n_of_m(table, 2, 4)),
+        "blocks": SparseStore(FP16, masks.of_blocks((1, 4)))(prune.blocks(table, 0.5, (1, 4))),
         "binary-index": mask_weights(table, index(table), FP16),
         "narrowed": structured.narrow_layer(table, _half(table), every, FP16),
         "svd": svd.plain(table, 1, FP16),
@@ -84,7 +84,7 @@ def _of_filters(filters):
     return {
         "dense": INT4(filters),
         "entropy": Entropy("kmeans:3")(filters),
-        "smallest": Sparse(FP16)(_thin(filters)),
+        "smallest": SparseStore(FP16)(_thin(filters)),
         "narrowed": structured.narrow_layer(filters, _half(filters), every, FP16),
         "svd": svd.plain(filters, 2),
         "tucker": tucker.tucker_2(filters, 2, 2, FP16),
@@ -165,7 +165,7 @@ def test_a_kind_that_nobody_reads_is_refused():
 def test_weights_that_are_no_numbers_are_refused(store):
     weight = np.array([[np.nan, 1.0]], dtype=np.float32)
     with pytest.raises(EvaluationError, match="not a number"):
-        Sparse(store)(weight)
+        SparseStore(store)(weight)
 
 
 def test_a_table_without_weights_is_refused():
@@ -175,7 +175,7 @@ def test_a_table_without_weights_is_refused():
 
 def test_a_network_read_back_from_bytes_says_what_the_compressed_one_says(network):
     thin = prune.globally(network.layers, 0.4)
-    deep = Sparse(Entropy("kmeans:5"))
+    deep = SparseStore(Entropy("kmeans:5"))
     record = bundle_layers(
         network.layers | network.biases_by_name, {n: deep(w) for n, w in thin.items()}
     )

@@ -13,7 +13,7 @@ from dse_evaluators.compression.operators.binary_index import BinaryIndex, index
 from dse_evaluators.compression.operators.dense import FP16, FP32, Dense
 from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.reading import restore_tensor
-from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.sparse import SparseStore
 
 ROW = np.array([[0.1, -4.0, 0.3, 2.0, -0.2, 0.5, 1.0, -0.6]], dtype=np.float32)
 
@@ -67,7 +67,7 @@ def test_blocks_that_do_not_divide_the_table_are_refused():
 
 def test_a_mask_of_too_many_is_not_told_as_n_of_m():
     with pytest.raises(EvaluationError, match="more than 2 of some 4"):
-        Sparse(FP16, masks.of_m(2, 4))(ROW)
+        SparseStore(FP16, masks.of_m(2, 4))(ROW)
 
 
 @given(
@@ -95,15 +95,15 @@ def test_the_smallest_code_of_a_mask_is_taken(share, kind):
 def test_sparse_weights_cost_what_the_formulas_say():
     weight = np.zeros((4, 100), dtype=np.float32)
     weight[1, 3] = weight[1, 99] = weight[3, 0] = 1.0
-    bitmap = Sparse(FP16, masks.bitmap)(weight).cost
-    rows = Sparse(FP16, masks.rows)(weight).cost
+    bitmap = SparseStore(FP16, masks.bitmap)(weight).cost
+    rows = SparseStore(FP16, masks.rows)(weight).cost
     assert (bitmap.payload, bitmap.metadata) == (3 * 16, 400)
     assert (rows.payload, rows.metadata) == (3 * 16, 4 * 7 + 3 * 7)
 
 
 def test_two_of_four_costs_nine_bits_a_weight_of_sixteen():
     weight = prune.n_of_m(np.tile(ROW, (4, 2)), 2, 4)
-    assert Sparse(FP16, masks.of_m(2, 4))(weight).cost.stored == 9 * weight.size
+    assert SparseStore(FP16, masks.of_m(2, 4))(weight).cost.stored == 9 * weight.size
 
 
 def test_gaps_cost_less_than_a_bitmap_and_more_than_their_entropy():
@@ -138,7 +138,7 @@ def test_huffmans_codes_may_be_long():
 def test_deep_compression_without_retraining_makes_the_network_thirteen_times_smaller(network):
     # The paper's LeNet-300-100 became 40 times smaller: with retraining, 8 % of weights suffice.
     thin = prune.globally(network.layers, 0.4)
-    records = {n: Sparse(Entropy("kmeans:3"), masks.gaps)(w) for n, w in thin.items()}
+    records = {n: SparseStore(Entropy("kmeans:3"), masks.gaps)(w) for n, w in thin.items()}
     bits = sum(record.cost.total for record in records.values())
     whole = sum(32 * weight.size for weight in network.layers.values())
     weights = {name: restore_tensor(record) for name, record in records.items()}
@@ -148,7 +148,7 @@ def test_deep_compression_without_retraining_makes_the_network_thirteen_times_sm
 
 def test_huffmans_bits_make_clusters_smaller_and_change_nothing(layer):
     thin = prune.by_layer(layer, 0.2)
-    plain, coded = (Sparse(store)(thin) for store in (Dense("kmeans:5"), Entropy("kmeans:5")))
+    plain, coded = (SparseStore(store)(thin) for store in (Dense("kmeans:5"), Entropy("kmeans:5")))
     assert coded.cost.total < plain.cost.total
     assert np.array_equal(restore_tensor(coded), restore_tensor(plain))
 

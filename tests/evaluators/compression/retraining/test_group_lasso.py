@@ -14,9 +14,9 @@ from dse_evaluators.compression.retraining.group_lasso import (
     shrunk,
 )
 from dse_evaluators.compression.retraining.material import start
-from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widen_network
+from dse_evaluators.compression.retraining.narrowing import ChannelMasks, narrower, widen_network
 from dse_evaluators.workloads.layers import DIGITS_CNN
-from dse_evaluators.workloads.network import Affine, forward, stages
+from dse_evaluators.workloads.network import LayerWeights, forward, stages
 
 
 def tensors(affines):
@@ -32,7 +32,7 @@ def affines():
 def silenced(affines):
     """Every third filter of every layer but the last has no weights and no bias."""
     return tuple(
-        Affine(
+        LayerWeights(
             affine.weight * (torch.arange(len(affine.weight)) % 3 > 0).reshape(-1, *shape),
             affine.bias,
         )
@@ -65,8 +65,8 @@ def test_the_penalty_is_its_share_of_the_first_loss_and_penalty():
 
 def test_the_first_inputs_and_the_last_outputs_are_not_penalised():
     one = (
-        Affine(torch.full((2, 1), 3.0), torch.zeros(2)),
-        Affine(torch.ones(1, 2), torch.zeros(1)),
+        LayerWeights(torch.full((2, 1), 3.0), torch.zeros(2)),
+        LayerWeights(torch.ones(1, 2), torch.zeros(1)),
     )
     # Two filters of length 3, two inputs of length 1.
     assert groups_sum(one) == pytest.approx(8)
@@ -79,22 +79,22 @@ def test_a_layer_after_flattening_has_several_inputs_of_a_channel():
 
 def test_channels_that_do_nothing_can_go_without_a_change(silenced):
     images = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(5))
-    small, _ = narrower(silenced, Kept.everything(silenced), 1e-4)
+    small, _ = narrower(silenced, ChannelMasks.everything(silenced), 1e-4)
     whole = forward(stages(DIGITS_CNN), silenced, images)
     assert [len(affine.weight) for affine in small] == [21, 42, 42, 85, 10]
     assert torch.allclose(forward(stages(DIGITS_CNN), small, images), whole, atol=1e-5)
 
 
 def test_what_a_dead_filters_bias_still_says_is_taken_into_the_next_layer():
-    first = Affine(torch.tensor([[1.0], [0.0]]), torch.tensor([0.0, 2.0]))
-    last = Affine(torch.tensor([[5.0, 7.0]]), torch.tensor([1.0]))
-    (narrow, end), _ = narrower((first, last), Kept.everything((first, last)), 1e-4)
+    first = LayerWeights(torch.tensor([[1.0], [0.0]]), torch.tensor([0.0, 2.0]))
+    last = LayerWeights(torch.tensor([[5.0, 7.0]]), torch.tensor([1.0]))
+    (narrow, end), _ = narrower((first, last), ChannelMasks.everything((first, last)), 1e-4)
     assert narrow.weight.tolist() == [[1.0]]
     assert end.bias.tolist() == [1.0 + 7.0 * 2.0]
 
 
 def test_a_network_made_smaller_twice_has_its_first_shape_back(silenced):
-    kept = Kept.everything(silenced)
+    kept = ChannelMasks.everything(silenced)
     small, kept = narrower(silenced, kept, 1e-4)
     small[1].weight[:5] = 0
     smaller, kept = narrower(small, kept, 1e-4)
@@ -106,5 +106,5 @@ def test_a_network_made_smaller_twice_has_its_first_shape_back(silenced):
 
 
 def test_the_strongest_channel_stays_whatever_the_threshold(affines):
-    small, _ = narrower(affines, Kept.everything(affines), 1e6)
+    small, _ = narrower(affines, ChannelMasks.everything(affines), 1e6)
     assert [len(affine.weight) for affine in small] == [1, 1, 1, 1, 10]
