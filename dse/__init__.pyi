@@ -23,7 +23,8 @@ from dse.errors import DseError as DseError
 from dse.errors import InfeasibleError as InfeasibleError
 from dse.evaluation.checkpoints import current_trial as current_trial
 from dse.evaluation.reporting import report as report
-from dse.services import resources as supplies  # noqa: F401 - public
+from dse.services import resources as _resources
 from dse.services.init.write import init as init
 
 __version__: str
+supplies = _resources

@@ -253,7 +253,7 @@ def test_a_shell_is_offered_no_such_name(folder, monkeypatch):
 def test_texts_reach_a_terminal_by_the_walls_alone():
     """Whoever adds an output is told here to take ``show``, ``say`` or a SafeConsole."""
     room = Path(dse.__file__).parent
-    walls = {"options.py", "app.py", "completing.py", "console.py"}
+    walls = {"options.py", "app.py", "completion.py", "console.py"}
     found = [
         f"{path.relative_to(room)}:{number}"
         for path in sorted(room.rglob("*.py"))

@@ -90,11 +90,11 @@ budget: {trials: 50}
 """
 
 RUN = """
-from dse.study.study import Study
+from dse.study.study import StudyEngine
 if __name__ == "__main__":
-    study = Study.open("study.yaml", storage="onefile://studies.json")
+    study = StudyEngine.open("study.yaml", storage="onefile://studies.json")
     reason = study.run()
-    again = Study.load("strangers", "onefile://studies.json")
+    again = StudyEngine.load("strangers", "onefile://studies.json")
     print(reason, len(again.trials), again.front.trials[0].metrics["kernel.attained"], sep="; ")
 """
 

@@ -145,7 +145,7 @@ def test_hostile_designs_faults_events_and_versions_are_not_run(made_up) -> None
 def test_of_a_front_of_thousands_the_table_has_the_designs_that_the_figures_draw(
     made_up, monkeypatch
 ):
-    for room in ("html", "page_table", "figures.scene"):
+    for room in ("html.study_page", "html.front_table", "figures.scene"):
         monkeypatch.setattr(f"dse.report.{room}.MOST_SHOWN", 6)
     assert len(made_up.front.trials) > 8
     text = own(page(made_up))

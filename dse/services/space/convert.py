@@ -55,8 +55,11 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
         SpecError: the text is none of that tool's, or says something that cannot be.
     """
     listed = '"hyperparameters"' in text  # only ConfigSpace has that key
-    told = origin or ("configspace" if listed else "optuna")
-    return (configspace if told == "configspace" else optuna).read(text, file)
+    match origin or ("configspace" if listed else "optuna"):
+        case "configspace":
+            return configspace.read_configspace(text, file)
+        case "optuna":
+            return optuna.read_distributions(text, file)
 
 
 def differing(old: Space, new: Space) -> Differing:

@@ -17,12 +17,12 @@ TWOS = {"weight": np.full((2, 3), 2.0, dtype=np.float32)}
 WRITER = """
 import sys
 import numpy as np
-from dse_evaluators.workloads.weight_cache import _read, _write, folder
+from dse_evaluators.workloads.weight_cache import _read_arrays, _write, folder
 shapes = {"weight": (300, 300)}
 path = folder() / "raced.npz"
 for turn in range(40):
     _write(path, {"weight": np.full((300, 300), float(sys.argv[1]), dtype=np.float32)})
-    found = _read(path, shapes)
+    found = _read_arrays(path, shapes)
     assert found is not None and len(np.unique(found["weight"])) == 1
 """
 
