@@ -19,7 +19,8 @@ from dse.study.liveness import here
 MOST = 8
 """How many studies are run at once at most."""
 
-_GRACE_S = 10.0
+_GRACE_S = 60.0
+"""A driver gives its workers seconds to end, and they their programs; more on a busy machine."""
 _TAIL_BYTES = 4_000
 
 
