@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -22,8 +21,11 @@ MOVED = {
 """What documentation named, before and now."""
 
 
-class MovedModules(MetaPathFinder, Loader):
-    """Find a module under the name that it had before, with a warning that names the new one."""
+class MovedModules:
+    """Find a module under the name that it had before, with a warning that names the new one.
+
+    A finder and loader without their base classes: ``importlib.abc`` imports twenty modules more.
+    """
 
     def find_spec(
         self,
@@ -34,7 +36,10 @@ class MovedModules(MetaPathFinder, Loader):
         """Return how to load a module that has moved; ``None`` for any other."""
         if fullname not in MOVED:
             return None
-        return ModuleSpec(fullname, self, is_package=True)
+        return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let Python make an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Let the module answer with what the moved one has."""
