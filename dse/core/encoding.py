@@ -73,7 +73,7 @@ def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Flo
 
 
 def decode_points(space: Space, points: Floats) -> Batch:
-    """Invert :func:`encode_batch`; a point between designs becomes the nearest legal one.
+    """Invert :func:`encoded`; a point between designs becomes the nearest legal one.
 
     A point whose real parameters break a rule gives no design.
     """

@@ -64,7 +64,7 @@ def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Float
 
 
 def judge_with_metrics(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses, violations and which designs have values, as :func:`judge_designs` does.
+    """Return losses, violations and which designs have values, as :func:`judged` does.
 
     The metrics are columns of the batch, next to the parameters.
     """

@@ -81,7 +81,7 @@ def packed(trials: Trials) -> bytes:
 
 
 def unpack_trials(content: bytes) -> Trials:
-    """Return the trials of an archive, the inverse of :func:`pack_trials`.
+    """Return the trials of an archive, the inverse of :func:`packed`.
 
     Content that is no such archive raises an error of many kinds.
     """

@@ -38,7 +38,7 @@ class InterNodeNetwork:
     message_bytes_per_s: float
     """The same in a message to one other, which no adapter carries as fast as a collective."""
     pipelining: float
-    """As in :class:`collectives.Constants`."""
+    """As in :class:`collectives.CollectiveConstants`."""
     checked: str
     source: str
 
