@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.trial import Trial
 from dse.schema.study.plan import plan_of
 
@@ -103,7 +103,7 @@ def test_the_true_front_is_what_comparing_all_designs_leaves(small, module):
     trials = [Trial(number=0, design=d).finished(o) for d, o in zip(batch, outcomes, strict=True)]
     losses = problem.trial_losses(trials)[problem.feasible(trials)]
     exact = module("codesign_truth").truth(small)
-    expected = losses[find_nondominated(losses)]
+    expected = losses[nondominated(losses)]
     np.testing.assert_array_equal(np.sort(exact.losses, axis=0), np.sort(expected, axis=0))
     assert (exact.designs, exact.feasible) == (len(batch), len(losses))
 

@@ -9,7 +9,7 @@ import numpy as np
 from codesign_readings import Reading, Study, digest
 
 from dse.core.batch import Batch, Column
-from dse.core.pareto import find_nondominated, hypervolume, reference
+from dse.core.pareto import hypervolume, nondominated, reference
 from dse.core.values import Floats, Ints, Mask
 
 _ANSWER = ("space", "evaluators", "objectives", "constraints", "reference")
@@ -58,7 +58,7 @@ def _compared(study: Study) -> Truth:
             losses.append(stairs)
             parts.append(np.full(len(stairs), row))
     every = np.concatenate(losses)
-    best = find_nondominated(every)
+    best = nondominated(every)
     return Truth(
         losses=every[best],
         parts=np.concatenate(parts)[best],
@@ -89,7 +89,7 @@ def _staircases(study: Study, rows: Ints, batch: Batch) -> Iterator[tuple[int, F
         if place == 0:
             within = modelled.take(np.flatnonzero(_within(study, modelled, reading)))
             losses = problem.losses(_with(within, reading).columns, len(within))
-            stairs, kept = within.take(np.flatnonzero(find_nondominated(losses))), len(within)
+            stairs, kept = within.take(np.flatnonzero(nondominated(losses))), len(within)
         told = _with(stairs, reading)
         good = (problem.slacks(told.columns, len(told)) >= 0).all(axis=1)
         yield row, problem.losses(told.columns, len(told))[good], kept * bool(good.any())

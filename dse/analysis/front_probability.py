@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
@@ -42,7 +42,7 @@ def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]
     hits = np.zeros(len(done))
     for losses, inside in _draw_samples(problem, done, draws):
         kept = np.flatnonzero(inside)
-        hits[kept[find_nondominated(losses[kept])]] += 1
+        hits[kept[nondominated(losses[kept])]] += 1
     return dict(zip(done.number.tolist(), (hits / draws).tolist(), strict=True))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.analysis.indicators import epsilon, igd_plus, r2
 from dse.analysis.runs import FrontHistory
-from dse.core.pareto import find_nondominated, hypervolume
+from dse.core.pareto import hypervolume, nondominated
 from dse.core.values import Floats, Ints
 
 Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
@@ -41,7 +41,7 @@ class ReferenceSet:
     ) -> ReferenceSet:
         """The yardstick for runs that ended with these fronts."""
         every = np.vstack(fronts)
-        joint = every[find_nondominated(every)]
+        joint = every[nondominated(every)]
         return ReferenceSet(joint=joint[np.lexsort(joint.T[::-1])], point=point)
 
     def value(self, indicator: Indicator, front: Floats) -> float:

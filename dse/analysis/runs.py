@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from dse.core.pareto import find_nondominated, newcomers
+from dse.core.pareto import newcomers, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
@@ -114,7 +114,7 @@ class FrontHistory:
     def front(self, arrived: int) -> Floats:
         """The front of the first so many newcomers, (f, m)."""
         known = self.losses[:arrived]
-        return np.asarray(known[find_nondominated(known)])
+        return np.asarray(known[nondominated(known)])
 
     def arrived(
         self,

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dse.core.pareto import ParetoSet, find_nondominated
+from dse.core.pareto import ParetoSet, nondominated
 from dse.core.ties import is_tie
 from dse.core.trial import Trial
 from dse.core.values import Floats, Ints
@@ -50,7 +50,7 @@ def rates(front: ParetoSet) -> list[Rate]:
 
 def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
     losses = front.losses[:, [first, second]]
-    places = np.flatnonzero(find_nondominated(losses))
+    places = np.flatnonzero(nondominated(losses))
     places = places[np.argsort(-losses[places, 0], kind="stable")]  # the first gets better
     places = _without_ties(losses, places)
     steps = len(places) - 1

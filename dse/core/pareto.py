@@ -31,7 +31,7 @@ class ParetoSet:
         """The front of the trials that are done and within every limit."""
         losses, answers = problem.judged(trials)
         kept = np.flatnonzero(answers)
-        best = kept[find_nondominated(losses[kept])]
+        best = kept[nondominated(losses[kept])]
         best = best[np.lexsort(losses[best].T[::-1])]
         return ParetoSet(
             problem=problem,
@@ -71,7 +71,7 @@ class ParetoSet:
         return tuple(float(s * r) for s, r in zip(signs, self.reference, strict=True))
 
 
-def find_nondominated(
+def nondominated(
     losses: Floats,  # (n, m), minimised
 ) -> Mask:
     """Return the rows that no other row dominates, (n,); of equal rows only the first."""
@@ -178,7 +178,7 @@ def newcomers(
     if losses.shape[1] == 0:
         return np.arange(min(len(losses), 1))
     places = np.arange(len(losses), dtype=np.float64)
-    return np.flatnonzero(find_nondominated(np.column_stack([losses, places])))
+    return np.flatnonzero(nondominated(np.column_stack([losses, places])))
 
 
 MOST_EACH = 1_400
@@ -218,7 +218,7 @@ def volumes_of(
     front, done = losses[:0], 0
     for place in _choose_places(*losses.shape):
         rows = np.vstack([front, losses[done : place + 1]])
-        front, done = rows[find_nondominated(rows)], place + 1
+        front, done = rows[nondominated(rows)], place + 1
         volumes[place] = hypervolume(front, point)
     return np.asarray(np.maximum.accumulate(volumes))
 

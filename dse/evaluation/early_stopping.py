@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dse.core.design import Design
-from dse.core.pareto import ParetoSet, find_nondominated
+from dse.core.pareto import ParetoSet, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Report, State, Trial
 from dse.core.values import Floats, Ints, Mask
@@ -170,7 +170,7 @@ def rank_rows(
 def _unbeaten(losses: Floats) -> Ints:
     """The rows that no other dominates; of equal rows all."""
     distinct, place = np.unique(losses, axis=0, return_inverse=True)
-    return np.flatnonzero(find_nondominated(distinct)[place.reshape(-1)])
+    return np.flatnonzero(nondominated(distinct)[place.reshape(-1)])
 
 
 def _crowding(losses: Floats) -> Floats:

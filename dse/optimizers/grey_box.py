@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import find_nondominated, hypervolume
+from dse.core.pareto import hypervolume, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
@@ -312,4 +312,4 @@ def _front(losses: Floats, feasible: np.ndarray) -> list[int]:
     rows = np.flatnonzero(feasible)
     if not len(rows):
         return list(range(len(losses)))[-16:]
-    return [int(row) for row in rows[find_nondominated(losses[rows])]]
+    return [int(row) for row in rows[nondominated(losses[rows])]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dse.core.pareto import find_nondominated, hypervolume, newcomers, volumes_of
+from dse.core.pareto import hypervolume, newcomers, nondominated, volumes_of
 
 few = st.integers(0, 4).map(float)
 
@@ -29,7 +29,7 @@ def test_a_newcomer_is_as_good_as_no_earlier_row(losses) -> None:
 @given(arrays(float, st.tuples(st.integers(1, 25), st.just(3)), elements=few))
 def test_the_front_of_the_newcomers_is_the_front_of_all(losses) -> None:
     came = losses[newcomers(losses)]
-    of_all, of_came = losses[find_nondominated(losses)], came[find_nondominated(came)]
+    of_all, of_came = losses[nondominated(losses)], came[nondominated(came)]
     assert sorted(map(tuple, of_all)) == sorted(map(tuple, of_came))
 
 

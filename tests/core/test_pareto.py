@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dse.core.pareto import MOST_EXACT, find_nondominated, hypervolume, most_exact
+from dse.core.pareto import MOST_EXACT, hypervolume, most_exact, nondominated
 from dse.testing.strategies import losses
 
 
 @given(losses())
 def test_the_front_beats_the_rest_and_only_the_rest(table):
-    best = find_nondominated(table)
+    best = nondominated(table)
     front = table[best]
     for row in table[~best]:
         assert ((front <= row).all(axis=1)).any()
@@ -20,7 +20,7 @@ def test_the_front_beats_the_rest_and_only_the_rest(table):
 
 @given(losses(columns=1))
 def test_one_objective_has_one_best(table):
-    assert find_nondominated(table).sum() == 1
+    assert nondominated(table).sum() == 1
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_of_many_rows_and_objectives_the_volume_is_estimated_within_a_thousandth
 
 def test_a_thousand_designs_of_twelve_objectives_have_a_volume():
     rows = np.random.default_rng(0).random((1_000, 12))
-    assert 0 < hypervolume(rows[find_nondominated(rows)], np.ones(12)) < 1
+    assert 0 < hypervolume(rows[nondominated(rows)], np.ones(12)) < 1
 
 
 def test_the_more_objectives_the_fewer_rows_are_measured_exactly():
@@ -67,4 +67,4 @@ def test_the_more_objectives_the_fewer_rows_are_measured_exactly():
 @pytest.mark.parametrize("columns", [2, 3, 4])
 def test_an_infinity_is_the_worst_or_the_best_of_numbers(columns):
     rows = [[-np.inf] + [np.inf] * (columns - 1), [0.0] * columns, [0.0] * (columns - 1) + [np.inf]]
-    assert find_nondominated(np.array(rows * 20)).tolist() == [True, True, False] + [False] * 57
+    assert nondominated(np.array(rows * 20)).tolist() == [True, True, False] + [False] * 57

@@ -8,7 +8,7 @@ import pytest
 from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.space import Space
 from dse.optimizers.bayesian.front_completion import Completion, complete_front, worthwhile
 from dse.testing.known import enumerated
@@ -80,7 +80,7 @@ def test_from_two_measurements_it_finds_the_front_of_all_designs_that_share_them
         if design["format"] == "bf16" or design.get("group") == 32
     ]
     losses = case.problem.trial_losses(case.finished(shared))
-    best = np.unique(losses[find_nondominated(losses)], axis=0)
+    best = np.unique(losses[nondominated(losses)], axis=0)
     got = np.unique(case.problem.trial_losses(case.finished(found)), axis=0)
     assert len(best) > 10
     assert got.tolist() == best.tolist()

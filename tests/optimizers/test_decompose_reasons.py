@@ -11,7 +11,7 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
@@ -172,5 +172,5 @@ def test_nineteen_trillion_designs_have_a_front_in_seconds():
     losses, violations, _ = judged(problem, drawn)
     feasible = losses[violations == 0]
     assert len(feasible) > 1_000
-    assert find_nondominated(front).all()
-    assert not find_nondominated(np.concatenate([front, feasible]))[len(front) :].any()
+    assert nondominated(front).all()
+    assert not nondominated(np.concatenate([front, feasible]))[len(front) :].any()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dse.core.pareto import find_nondominated, reference
+from dse.core.pareto import nondominated, reference
 from dse.optimizers.bayesian.training_sample import MOST, select_trials
 from dse.testing.problems import tiny_codesign
 
@@ -18,7 +18,7 @@ def test_few_trials_are_all_studied() -> None:
 def test_of_many_the_front_and_the_first_are_studied_in_their_order() -> None:
     found = select_trials(KNOWN.problem, TRIALS)
     feasible = [t for t, ok in zip(TRIALS, KNOWN.problem.feasible(TRIALS), strict=True) if ok]
-    best = find_nondominated(KNOWN.problem.trial_losses(feasible))
+    best = nondominated(KNOWN.problem.trial_losses(feasible))
     front = [trial for trial, ok in zip(feasible, best, strict=True) if ok]
     assert len(found) == MOST
     assert {trial.number for trial in front} <= {trial.number for trial in found}

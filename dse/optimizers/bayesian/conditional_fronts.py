@@ -14,7 +14,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.values import Floats, Ints, Mask
@@ -285,7 +285,7 @@ class ConditionalFronts:
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
             rows = run[fine[run]]
-            rows = rows[find_nondominated(losses[rows])] if len(rows) else rows
+            rows = rows[nondominated(losses[rows])] if len(rows) else rows
             gone = run[lost[run]]
             found.append(
                 ConditionalFront(
@@ -377,7 +377,7 @@ def _best(parts: Sequence[ConditionalFront]) -> ConditionalFront:
     found = (full or parts)[0]
     if len(full) > 1:
         losses = np.vstack([part.losses for part in full])
-        rows = np.flatnonzero(find_nondominated(losses))
+        rows = np.flatnonzero(nondominated(losses))
         designs = concatenate_batches([part.designs for part in full]).take(rows)
         found = ConditionalFront(designs=designs, losses=losses[rows])
     example = next((part.example for part in parts if part.example is not None), None)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import qmc
 
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.box_decomposition import open_boxes
 from dse.optimizers.bayesian.metric_model import Prediction
@@ -43,7 +43,7 @@ class Archive:
     def best(self) -> Archive:
         """The members that no other beats."""
         every = np.hstack([self.learnt, self.known])
-        rows = np.flatnonzero(find_nondominated(every)) if len(every) else np.zeros(0, dtype=int)
+        rows = np.flatnonzero(nondominated(every)) if len(every) else np.zeros(0, dtype=int)
         return Archive(
             learnt=self.learnt[rows],
             known=self.known[rows],

@@ -16,7 +16,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design, key_of
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.proof import COMPLETED, design_failure_text
 from dse.core.trial import Event, State, Trial
@@ -158,7 +158,7 @@ def completed_front(
         return batch.take(np.arange(0)), losses
     losses[:, list(roles.learnt)] = learnt[np.repeat(rows, [len(own.losses) for own in found])]
     losses[:, list(roles.known)] = np.vstack([own.losses for own in found])
-    best = np.flatnonzero(find_nondominated(losses))
+    best = np.flatnonzero(nondominated(losses))
     return concatenate_batches([own.designs for own in found]).take(best), losses[best]
 
 
@@ -213,7 +213,7 @@ class _Search:
         batch, losses = batch.take(fine), losses[fine]
         every = np.vstack([self._losses, losses])
         open_ = np.concatenate([self._open, np.ones(len(losses), dtype=bool)])
-        best = find_nondominated(every)
+        best = nondominated(every)
         parts = [part for part in (self._batch, batch) if len(part)]
         if parts:
             self._batch = concatenate_batches(parts).take(best)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
@@ -54,11 +54,11 @@ class Beliefs:
         likely = self.chances(batch) > _LIKELY
         predictions = self.predictions(batch)
         means = np.column_stack([one.at(0.0) for one in predictions])[likely]
-        every = np.vstack([means[find_nondominated(means)], archive.learnt])
-        reference = beyond(every[find_nondominated(every)], every)
+        every = np.vstack([means[nondominated(means)], archive.learnt])
+        reference = beyond(every[nondominated(every)], every)
         if hope and len(means):
             hoped = np.column_stack([one.at(-hope) for one in predictions])[likely]
-            far = means[find_nondominated(hoped)]
+            far = means[nondominated(hoped)]
             reference = np.maximum(reference, beyond(far, np.vstack([far, archive.learnt])))
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
@@ -225,7 +225,7 @@ def _reference(given: _Given, every: Floats) -> Floats | None:
         return given.reference
     if not len(every):
         return None
-    return beyond(every[find_nondominated(every)], every)
+    return beyond(every[nondominated(every)], every)
 
 
 def beyond(front: Floats, every: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.encoding import encoded_designs
 from dse.core.expressions.expression import Binary, Name, Node, Number
 from dse.core.objective import Objective
-from dse.core.pareto import find_nondominated, reference
+from dse.core.pareto import nondominated, reference
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints, Mask
@@ -124,7 +124,7 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
     limits = [*_limit_targets(problem, trials, done), *_success(done | outside)]
     if done.sum() < 2 or not (feasible.any() or limits):
         return None
-    front = np.flatnonzero(feasible)[find_nondominated(losses[feasible])]
+    front = np.flatnonzero(feasible)[nondominated(losses[feasible])]
     point = _reference(problem, trials, losses[front] if len(front) else losses[done])
     scales = [Scale.of(losses[done, place], float(point[place])) for place in range(len(point))]
     objectives = [

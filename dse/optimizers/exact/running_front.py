@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.values import Floats, Ints, Mask
 
 _SAMPLE = 128
@@ -48,7 +48,7 @@ class RunningFront:
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")
         losses = np.concatenate([self.losses, other.losses])[order]
-        best = find_nondominated(losses)
+        best = nondominated(losses)
         near = min(self, other, key=lambda one: (one.violation, one.least))
         return RunningFront(
             losses=losses[best],
@@ -89,7 +89,7 @@ def found_in(
         near = int(np.argmin(np.where(possible, violations, np.inf)))
         least, violation = first + near, float(violations[near])
     left = kept[_unbeaten(losses[kept], beaters)]
-    left = left[find_nondominated(losses[left])]
+    left = left[nondominated(losses[left])]
     none = np.zeros(len(losses), dtype=bool) if impossible is None else impossible
     lost = np.flatnonzero(~possible & ~none)
     return RunningFront(

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from dse.analysis.attainment import slices
 from dse.analysis.runs import Run
 from dse.analysis.stages import Stage, stages
-from dse.core.pareto import ParetoSet, find_nondominated
+from dse.core.pareto import ParetoSet, nondominated
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.report.axes import axis_of
@@ -152,7 +152,7 @@ def _find_corners(losses: Floats, cut: float | None) -> Floats:
     These are the first two objectives. Of too many rows, evenly spaced ones are kept.
     """
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
-    rows = rows[find_nondominated(rows)]
+    rows = rows[nondominated(rows)]
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
     if len(rows) > _MOST_CORNERS:
         rows = rows[np.linspace(0, len(rows) - 1, _MOST_CORNERS).round().astype(np.int64)]

@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from dse.core.pareto import REFERENCE_TRIALS, find_nondominated, hypervolume, is_exact, reference
+from dse.core.pareto import REFERENCE_TRIALS, hypervolume, is_exact, nondominated, reference
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, are
@@ -114,7 +114,7 @@ class ProgressTracker:
         if not len(losses):
             return
         joined = np.vstack([self.front, losses])
-        kept = find_nondominated(joined)
+        kept = nondominated(joined)
         if kept[len(self.front) :].any():
             self.front = joined[kept]
             self._stale = True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dse.core.design import Design
-from dse.core.pareto import find_nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 
@@ -64,7 +64,7 @@ class Climb:
         known = np.flatnonzero(~np.isnan(losses).any(axis=1))
         if not len(known):
             return []
-        front = known[find_nondominated(losses[known])]
+        front = known[nondominated(losses[known])]
         best = self._told[int(rng.choice(front))].design
         near = self._problem.space.neighbours(best)
         return near.take(rng.permutation(len(near))).designs()

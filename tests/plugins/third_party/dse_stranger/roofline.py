@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.units.units import converted
+from dse.units import converted
 
 
 class Roofline:
