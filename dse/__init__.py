@@ -1,8 +1,8 @@
-"""A design-space-exploration engine for ML systems.
+"""A design-space-exploration engine for ML systems: the public Python API.
 
-``from dse import Space, Study, Metric, evaluator`` is Python's way in. Each name is imported when
-it is first used, so that ``dse --help`` starts at once; ``__init__.pyi`` tells type checkers what
-it is.
+A program starts with ``from dse import Space, Study, Metric, evaluator``. Each name is imported
+on first use, so that ``dse --help`` starts fast; ``__init__.pyi`` declares the names for type
+checkers.
 """
 
 from importlib import import_module
@@ -37,15 +37,15 @@ _WHERE = {
     "sweep": "dse.api.sweep",
 }
 _MODULES = {"report": "dse.report", "supplies": "dse.services.resources"}
-"""``dse.report`` is a package that can be called."""
+"""Modules offered under a public name; ``dse.report`` is also callable."""
 
-__all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604 - they are texts
+__all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604 - the unpacked keys are strings
 
 find_moved_modules()
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first used."""
+    """Import a public name on first use."""
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name not in _WHERE:
@@ -54,5 +54,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, without the packages that make up ``dse``."""
+    """Return the public names, without the subpackages of ``dse``."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,4 +1,4 @@
-"""Every error that a user can meet: what is wrong, where, and how to mend it."""
+"""Exceptions shown to users, each with problem, location and hint, and did-you-mean suggestions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from dse.system.credentials import mask
 from dse.system.terminal_text import visible
 
 _PARTS = 8
-"""So many parts that were not checked are named in a message."""
+"""Maximum number of unchecked parts listed in a message."""
 
 _LONGEST_MESSAGE = 8_000
-"""Letters of a message: a value that it shows may be a list of a million numbers."""
+"""Maximum characters of a message; a value in it may be a list of a million numbers."""
 
 
 class DseError(Exception):
-    """A mistake that the reader of the message can mend; passwords of URLs are hidden in it.
+    """Error that the user can fix; passwords of URLs are masked in its texts.
 
-    ``part`` is for who raises it without knowing the file: the keys that lead to the mistake from
-    what he was given, so that who does know tells its own line.
+    Args:
+        problem: what is wrong.
+        where: the location, such as ``file:line``.
+        hint: how to fix it.
+        part: the key path to the error within the value that the raising code was given; a caller
+            that has the file turns it into a line.
     """
 
     def __init__(
@@ -33,7 +37,7 @@ class DseError(Exception):
         self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
-        """Return the same error, with its place."""
+        """Return the same error with the location ``where``; ``part`` is dropped."""
         return type(self)(self.problem, where=where, hint=self.hint)
 
     def __str__(self) -> str:
@@ -50,7 +54,7 @@ class DseError(Exception):
 
 
 def _shorten(text: str) -> str:
-    """Return the text, or the start and the end of a long one."""
+    """Return the text; of one that is too long, the start and the end."""
     half = _LONGEST_MESSAGE // 2
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
@@ -60,10 +64,10 @@ class SpecError(DseError):
 
 
 class SpecErrors(DseError):  # noqa: N818 - it is several errors
-    """All mistakes of one file at once; each is a :class:`SpecError`.
+    """Several errors raised together, such as every :class:`SpecError` of one file.
 
-    ``unchecked`` are the parts that could not be checked because of these mistakes, each by its
-    place or in words.
+    ``unchecked`` are the parts that could not be checked because of these errors, each by its
+    location or a description.
     """
 
     def __init__(self, errors: Sequence[DseError], unchecked: Sequence[str] = ()) -> None:
@@ -72,14 +76,19 @@ class SpecErrors(DseError):  # noqa: N818 - it is several errors
         last = [unchecked_words(unchecked, len(errors))] if unchecked else []
         text = "\n".join([*map(str, errors), *last])
         super().__init__(text)
-        self.problem = text  # of errors that are short, each
+        self.problem = text  # not shortened: each of the errors is already
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return SpecErrors, (self.errors, self.unchecked)
 
 
 def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
-    """Return the sentence that lists the parts that these mistakes kept from being checked."""
+    """Return the sentence that lists the parts left unchecked because of other errors.
+
+    Args:
+        parts: the locations or descriptions of the parts.
+        mistakes: the number of errors.
+    """
     count = len(parts)
     what = "1 part was" if count == 1 else f"{count} parts were"
     cause = "these" if mistakes > 1 else "this"
@@ -88,7 +97,7 @@ def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
 
 
 def raise_all(errors: Sequence[DseError]) -> None:
-    """Raise the errors: one as it is, several together, none not at all."""
+    """Raise the errors, if any: a single one as it is, several as one SpecErrors."""
     flat = [
         one
         for error in errors
@@ -101,71 +110,72 @@ def raise_all(errors: Sequence[DseError]) -> None:
 
 
 class DesignError(DseError):
-    """A design breaks a rule of its space."""
+    """Violation of a space's domain or constraint by a design."""
 
 
 class PluginError(DseError):
-    """A plug-in, or an asset of one, is unknown, cannot be had, or was given unknown options."""
+    """Plug-in or asset that is unknown or unavailable, or a plug-in with invalid options."""
 
 
 class StudyError(DseError):
-    """A study does not exist, exists as something else, or cannot be compared."""
+    """Study that does not exist, conflicts with an existing one, or cannot be compared."""
 
 
-class Overtaken(StudyError):  # noqa: N818 - it is no mistake: another process was first
-    """Somebody else added trials in between: look at them and ask again."""
+class Overtaken(StudyError):  # noqa: N818 - a conflict, not an error: another process was first
+    """Conflict: another process added trials meanwhile; read them and ask again."""
 
 
 class StorageError(DseError):
-    """The storage cannot be opened, read or written."""
+    """Failure to open, read or write the storage."""
 
 
 class StorageUnavailableError(StorageError):
-    """The storage does not answer for now: the same call may succeed later.
+    """Temporary failure of the storage: the same call may succeed later.
 
     Raised by storages. Whether the call took effect is unknown to the caller.
     """
 
 
 class StorageRefusedError(StorageUnavailableError):
-    """The storage takes no writes: full, read-only, or gone. That heals only if somebody acts."""
+    """Refusal of writes by a storage that is full, read-only or gone, until a user intervenes."""
 
 
 class OutageError(StorageError):
-    """The storage was away for longer than a run's patience."""
+    """Storage outage that lasted longer than the run's ``storage_patience``."""
 
 
 class InfeasibleError(DseError):
-    """Raised by an evaluator: the design cannot exist; the problem is the reason."""
+    """Infeasible design, raised by an evaluator; the problem is the reason."""
 
 
 class EvaluationError(DseError):
-    """Raised by an evaluator: the design could not be measured; the problem is the reason."""
+    """Failed evaluation of a design, raised by an evaluator; the problem is the reason."""
 
 
 _COMPARED = 2_000
 _SHOWN = 60
 _CLOSEST = 12
 _SAME = 3
-"""So many names with one last word are told; more say nothing."""
+"""Maximum number of equally good matches suggested; more are not informative."""
 _STEM = 3
-"""A name that begins with so many letters of another one, up to a mark, is taken for it."""
+"""Minimum length of a shared prefix of two words for a suggestion."""
 _LONGEST = 80
 
 _SIGNS = str.maketrans("", "", "-_. ")
-"""Signs that a name is often written without, or with another one of them."""
+"""Deletion of the separators that users often omit or confuse."""
 
 
 def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
-    """A hint that names the valid name closest to ``name``, or all of them; of many, the closest.
+    """Return a hint that suggests the closest valid name, or else lists the valid names.
 
-    A name that is the last word of dotted ones stands for them: ``time`` for ``bench.time``. Names
-    that are far from it are not suggested. Where there is no valid name at all the hint is empty.
+    The last component of dotted names matches them: ``time`` suggests ``bench.time``. Without a
+    close match, the hint lists all valid names, or the closest of many. It is empty if there are
+    no valid names.
 
     Args:
-        name: what was written.
-        valid: what there is.
-        command: what lists all of it.
+        name: the invalid name, as written.
+        valid: the valid names.
+        command: the command that lists all valid names, if any.
     """
     names, written = sorted(set(valid)), str(name)  # YAML has numbers where a name should be
     same = [one for one in names if _plain(one) == _plain(written)]
@@ -185,31 +195,32 @@ def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
 
 
 def is_misspelt(written: str, name: str) -> bool:
-    """True if few letters are to be changed: at most a third.
+    """Return whether ``written`` is probably a misspelling of ``name``.
 
-    Of dotted names with one beginning it is a third of the rest.
+    It is if at most a third of the characters, or one, must be edited, or if it abbreviates the
+    name. A common dotted prefix is not counted, nor is the scenario after ``@``.
     """
     one, other = written.lower(), name.lower()
-    other = other if "@" in one else other.partition("@")[0]  # under any scenario
+    other = other if "@" in one else other.partition("@")[0]  # ignore the scenario
     head, dot, _ = one.rpartition(".")
     if dot and other.startswith(head + dot):
         one, other = one[len(head) + 1 :], other[len(head) + 1 :]
     if max(len(one), len(other)) > _LONGEST:
-        return True  # a formula, whose words are compared no further
+        return True  # a formula: too long to compare further
     return _shortens(one, other) or _edits(one, other) <= max(1, max(len(one), len(other)) // 3)
 
 
 def _shortens(one: str, other: str) -> bool:
-    """True if a word is the other one without some letters: ``pwr`` for ``power``."""
+    """Return whether a word abbreviates the other by omitting letters: ``pwr`` for ``power``."""
     letters = iter(other)
     whole = one[:1] == other[:1] and 2 * len(one) >= len(other)
     return whole and all(letter in letters for letter in one)
 
 
 def _edits(one: str, other: str) -> int:
-    """Return the number of edits between two strings.
+    """Return the edit distance of two strings (optimal string alignment).
 
-    An edit adds, drops or replaces a letter, or swaps it with the next one.
+    An edit inserts, deletes or replaces a character, or swaps two adjacent ones.
     """
     before, row = list[int](), list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):
@@ -223,7 +234,10 @@ def _edits(one: str, other: str) -> int:
 
 
 def _stems(written: str, names: Iterable[str]) -> list[str]:
-    """The only name of which one word begins what was written, or is begun by it: ``pop_size``."""
+    """Return the name with a word that is a prefix of ``written`` or vice versa, if unique.
+
+    For example, ``population`` matches ``pop_size``.
+    """
     low = written.lower()
     if len(low) < _STEM or not low.isalpha():
         return []
@@ -236,7 +250,7 @@ def _stems(written: str, names: Iterable[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """Return a name without case and signs: ``greybox`` of ``Grey-Box``."""
+    """Return a name in lower case without separators: ``greybox`` for ``Grey-Box``."""
     return name.casefold().translate(_SIGNS)
 
 

@@ -1,6 +1,7 @@
-"""The four doors through which plug-ins enter, with the laws that each must keep.
+"""Interfaces of the four kinds of plug-ins: evaluators, optimizers, executors and storages.
 
-A law has a contract test of the same wording in :mod:`dse.testing`.
+Each protocol lists laws: requirements that every implementation must meet. Each law has a contract
+test in :mod:`dse.testing`.
 """
 
 from __future__ import annotations
@@ -32,87 +33,98 @@ from dse.core.trial import (
 from dse.core.trials import Trials
 
 EVERYTHING = "*"
-"""In an evaluator's ``reads``: every parameter of the space."""
+"""Entry of an evaluator's ``reads`` that means every parameter of the space."""
 
 COHERENT = "coherent"
-"""In an evaluator's ``units``: the reading in coherent SI, whatever its own unit."""
+"""Entry of an evaluator's ``units``: pass the input in coherent SI, whatever its declared unit."""
 
 
 class Evaluator(Protocol):
-    """Source of the costs and metrics of designs; created with its own keyword options.
+    """Source of the metrics of designs; constructed with its own keyword options.
 
-    It may have a method ``check_values``, which is told the values that each reading can take (of
-    a long range its ends, of a real's one between as well, of a metric nothing) before a study is
-    run, and raises SpecError where it could not be run on one of them. One with an attribute
-    ``missing`` that is not empty cannot be run here, and says why: its studies can be read. One
-    with an attribute ``reads_by_metric`` says of each metric what that one reads; a reading that
-    has no value in a row is absent there, and it says itself which metrics have none in turn.
-    One that measures may ask :func:`dse.evaluation.checkpoints.current_trial`,
-    ``dse.current_trial()`` to users, for which trial and attempt it runs, and for a folder in which
-    it finds again what it left there when it was killed; who does not ask notices nothing.
+    Optional method ``check_values``: it is called before a study runs, with the values that each
+    input can take (only the ends of a long range, also a value between them for a real range, no
+    value for a metric), and raises SpecError if the evaluator cannot run on one of them.
 
-    A modelled one with a true attribute ``pure`` may be called by commands that only look, such as
-    ``dse check`` and ``dse report``, on a study of unknown origin. Without it only what runs a
-    study calls it. One with an attribute ``starts`` lists in words the programs and functions that
-    the study has it call: ``dse check`` and ``dse studies import`` print them.
+    Optional attribute ``missing``: if not empty, the reason why the evaluator cannot run here; its
+    studies can still be read. Optional attribute ``reads_by_metric``: the inputs of each metric.
+    An input without a value in a row is then absent in that row, and the evaluator itself reports
+    which of its metrics have no value as a result.
+
+    A measuring evaluator may call :func:`dse.evaluation.checkpoints.current_trial`
+    (``dse.current_trial()`` for users). It returns the trial, the attempt and a folder that
+    persists over all attempts of the trial, so that a killed evaluation can resume from its files.
+
+    A modelled evaluator with a true attribute ``pure`` may be called by read-only commands, such as
+    ``dse check`` and ``dse report``, on a study of unknown origin. Without it, only commands that
+    run a study call it. Optional attribute ``starts``: descriptions of the programs and functions
+    that the study makes it call; ``dse check`` and ``dse studies import`` print them.
 
     Laws:
-        - It gives the same row whatever the batch around it.
+        - The metrics of a row do not depend on the other rows of the batch.
         - It provides every metric that it declares, in the declared unit, for every row without
-          a fault; one that has no value in a row is NaN there, and ``Metrics.undefined`` says why.
-        - It reads nothing but what it declares.
-        - A row's fault is told in ``Metrics.faults``; an exception is the fault of every row.
-        - One that is ``pure`` starts no program, runs no code that its options name, and opens no
+          a fault; a metric without a value in a row is NaN there, and ``Metrics.undefined`` has
+          the reason.
+        - It reads only the inputs that it declares.
+        - A row's fault is reported in ``Metrics.faults``; an exception is a fault of every row.
+        - A ``pure`` evaluator starts no program, runs no code that its options name, and opens no
           connection.
-        - It survives pickling, and is cheap to make: heavy libraries are imported by ``evaluate``.
+        - It can be pickled, and is cheap to construct: ``evaluate`` imports heavy libraries.
     """
 
     reads: frozenset[str]
-    """Parameters, and metrics of earlier evaluators, that it cannot do without."""
+    """Required inputs: parameters, and metrics of earlier evaluators."""
     optional: frozenset[str]
-    """What it also reads where the space has it, and else has an own value for."""
+    """Optional inputs: read if the space has them, else replaced by the evaluator's defaults."""
     units: Mapping[str, str]
-    """The unit in which it wants a reading; a name that is missing is taken as it comes."""
+    """Unit in which each input is passed; an input that is not listed is passed unconverted."""
     provides: Mapping[str, Metric]
     kind: Kind
     version: str
-    """Changes whenever the numbers change: part of a study's identity."""
+    """Version that changes whenever the numbers change; part of a study's identity."""
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs: columns in, columns out."""
+        """Return the metrics of a batch of n designs, each metric as a column of shape (n,)."""
         ...
 
 
 class Optimizer(Protocol):
-    """Proposes designs; made with ``(problem, **options)``.
+    """Proposer of designs; constructed with ``(problem, **options)``.
 
-    It may have an attribute ``batch``: how many designs it likes to be asked for at once when
-    they cost nothing; without it, one. One with a true attribute ``learns_outside`` is also told
-    trials whose designs the space no longer has (``State.OUTSIDE``). One with an attribute
-    ``expected_gain``, ``None`` in the class, sets it with each ``ask``: the share of the present
-    hypervolume that its suggestion is expected to add, ``None`` while it cannot tell. A study may
-    stop by it. One with an attribute ``on_progress`` is given a function there, which it tells
-    how many designs of how many a long step has looked at.
+    Optional attributes:
+    ``batch``: the preferred number of designs per ``ask`` when evaluations cost nothing; default 1.
+    ``learns_outside``: if true, it also receives finished trials whose designs the space no longer
+    contains (``State.OUTSIDE``). ``expected_gain``: set by each ``ask`` to the share of the current
+    hypervolume that the suggestion is expected to add, ``None`` while unknown (``None`` in the
+    class); a study may stop by it. ``on_progress``: a function that the study assigns, and that the
+    optimizer calls during a long step with the number of designs processed and their total.
 
     Laws:
         - It draws only from ``problem.rng(told)``.
-        - What it asks is legal and new: neither told nor pending. A run ends where it is not.
-        - Told the same in the same order, it asks the same, however the telling was cut.
-        - It asks at most ``count`` designs; none means that nothing is left.
+        - Each design it returns is legal and new: neither finished nor pending. Otherwise the run
+          ends.
+        - The same finished trials in the same order give the same designs, however the trials were
+          split over calls.
+        - It returns at most ``count`` designs; an empty list means that no design is left.
     """
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        """Up to ``count`` designs; ``pending`` were asked before and are not finished."""
+        """Return up to ``count`` designs to evaluate next.
+
+        Args:
+            count: the maximum number of designs.
+            pending: designs that were returned before and are not finished.
+        """
         ...
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        """Learn from finished trials, each given once, in the order in which they finished."""
+        """Learn from finished trials; each is passed once, in the order in which they finished."""
         ...
 
     def events(self) -> list[Event]:
-        """Return events since the last call that a user should know.
+        """Return the events since the last call that matter to a user.
 
-        These are choices, fallbacks and proofs.
+        Events are choices, fallbacks and proofs.
         """
         ...
 
@@ -121,10 +133,11 @@ class Optimizer(Protocol):
 class Task:
     """A trial to be evaluated, with the metrics that need not be measured again.
 
-    ``only`` holds the labels of the evaluators that are to run; ``None``: all. ``attempt`` counts
-    how often the trial was given up before. ``folder`` is where its evaluation may keep what it
-    has, over all attempts; empty where nothing is measured. ``again``: an outcome that was kept
-    there has been collected, and is not wanted a second time.
+    ``given`` holds the known metrics and ``spread`` their standard errors. ``only`` holds the
+    labels of the evaluators to run; ``None`` runs all of them. ``attempt`` is the number of earlier
+    attempts that were abandoned. ``folder`` is the path in which the evaluation may store
+    checkpoints over all attempts; empty if nothing is measured. If ``again`` is true, an outcome
+    stored in the folder was already collected and must not be reused.
     """
 
     number: int
@@ -139,10 +152,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """Resources that a task needs of its machine; 0 leaves one unspecified.
+    """Resources that a task needs of its machine; 0 leaves a resource unspecified.
 
-    ``gpu`` may be a share of one. ``custom`` are things that a cluster's nodes say they have, such
-    as a board that is plugged in.
+    ``cpu`` and ``gpu`` are numbers of devices; ``gpu`` may be a fraction. ``custom`` holds amounts
+    of user-defined resources that the nodes of a cluster offer, such as an attached board.
     """
 
     cpu: float = 0.0
@@ -151,7 +164,7 @@ class Needs:
     custom: Mapping[str, float] = field(default_factory=dict)
 
     def joined(self, other: Needs) -> Needs:
-        """Return the needs of one task that does both in sequence: the larger of each."""
+        """Return the needs of a task that runs both in sequence: the maximum of each resource."""
         return Needs(
             cpu=max(self.cpu, other.cpu),
             gpu=max(self.gpu, other.gpu),
@@ -164,38 +177,47 @@ class Needs:
 
 
 class Executor(Protocol):
-    """Runs tasks; made with ``(work, **options)``, where ``work`` turns tasks into outcomes.
+    """Runner of tasks; constructed with ``(work, **options)``.
 
-    Work may have an attribute ``needs``: what a task of it needs of its machine. Work with an
-    attribute ``on_wait`` is given a function there, which it tells ``waits`` before it waits
-    for its turn on the machine and ``goes on`` after: no task is given up because others ran. An
-    executor may have a method ``events``: what happened since the last call that a user should
-    know, such as a node that was lost. One with an attribute ``on_begin`` is given a function
-    there, which it calls in ``collect`` with a trial's number and the wall clock at which a worker
-    began it; without it, what is submitted is taken as begun.
+    ``work`` is a function from tasks to outcomes. Optional attributes of ``work``:
+    ``needs``: the resources that one task needs. ``on_wait``: a function that the executor assigns;
+    ``work`` calls it with ``waits`` before it waits for its turn on the machine, and with
+    ``goes on`` afterwards, so that the wait does not count towards the task's time limit.
+
+    Optional members of an executor: ``events()`` returns the events since the last call that matter
+    to a user, such as the loss of a node. ``on_begin`` is a function that the study assigns;
+    ``collect`` calls it with a trial's number and the wall-clock time at which a worker began the
+    trial. Without ``on_begin``, a task counts as begun when it is submitted.
 
     Laws:
         - Every task that was submitted is collected exactly once.
         - A task whose worker crashes or hangs is collected as failed, with the reason.
-        - ``work`` is called where the executor says; it survives pickling.
+        - ``work`` is called where the executor chooses, and may be pickled to get there.
         - After ``close`` no worker is left.
     """
 
     capacity: int
-    """How many tasks it takes at once."""
+    """Number of tasks that it holds at once."""
     barrier: bool
-    """True: all that was submitted comes back together."""
+    """Whether all submitted tasks are collected together."""
 
     def submit(self, task: Task) -> None:
-        """Take a task."""
+        """Accept a task for evaluation."""
         ...
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        """Outcomes by trial number: at least one, or none after ``timeout_s``."""
+        """Return finished outcomes by trial number.
+
+        Args:
+            timeout_s: the maximum time to wait, in seconds; ``None`` waits without limit.
+
+        Returns:
+            At least one outcome, or none after ``timeout_s``.
+        """
         ...
 
     def close(self) -> None:
-        """End all workers, at once."""
+        """End all workers immediately."""
         ...
 
 
@@ -203,76 +225,98 @@ Work = Callable[[Sequence[Task]], list[Outcome]]
 
 
 PLAIN = Ask()
-"""How designs are added of which nothing is told."""
+"""Default origin of added designs: no optimizer, no driver."""
 
 NEW = History()
-"""What a study remembers that begins now."""
+"""Empty history of a new study."""
 
 
 class Storage(Protocol):
-    """Remembers studies; made with ``(url)``. Every method is one step, done or not begun.
+    """Persistent store of studies; constructed with ``(url)``. Every method is atomic.
 
-    A trial is *held* by a driver that runs it. There is no clock: a driver's ``beat`` rises while
-    it lives, and who watches decides from when on it takes one for lost.
+    A driver is a process that runs a study; a trial is *held* by the driver that runs it. The
+    storage compares no clocks: a driver's ``beat`` counter rises while it lives, and each observer
+    decides when a driver counts as lost.
 
     Laws:
-        - What a method did is on disk when it returns; what it did not finish left no trace.
-        - Numbers run from 0 without a gap, whoever adds.
-        - A finished trial never changes: the first outcome is taken, a later one passed over.
-        - ``trials`` gives them by number, as they were written; ``finished_order`` as they ended.
-        - A trial that is held by a driver that is neither lost nor gone is nobody else's to claim.
-        - Where a call may succeed later it raises StorageUnavailableError, whether or not it took
-          effect; where only somebody's help would heal it, StorageRefusedError. Drivers call again.
+        - The effect of a method is durable when it returns; an interrupted call leaves no trace.
+        - Trial numbers run from 0 without gaps, whichever driver adds trials.
+        - A finished trial never changes: the first outcome is stored, a later one is ignored.
+        - ``trials`` returns trials by number, as written; ``finished_order`` lists them in order
+          of completion.
+        - Only the holder may claim a held trial, unless that driver is lost or has left.
+        - A call that may succeed later raises StorageUnavailableError, whether or not it took
+          effect; a call that cannot succeed without intervention raises StorageRefusedError.
+          Drivers repeat the call.
     """
 
     def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
-        """Begin a study, with a history where it comes from elsewhere.
+        """Create a study, with the history of an imported study if there is one.
 
-        Unfinished trials of the history are pending and free. Raises StudyError where there is a
-        study of that name.
+        Unfinished trials of the history become pending and held by no driver.
+
+        Raises:
+            StudyError: a study of that name exists.
         """
         ...
 
     def spec(self, study: str) -> dict[str, Any] | None:
-        """Return what the study was created with; ``None`` where there is no such study."""
+        """Return the spec that the study was created with; ``None`` if there is no such study."""
         ...
 
     def studies(self) -> list[str]:
-        """The names of all studies, in the order of their creation."""
+        """Return the names of all studies, in the order of their creation."""
         ...
 
     def delete(self, study: str) -> None:
-        """Forget a study and all its trials. Raises StudyError where there is none."""
+        """Delete a study and all its trials.
+
+        Raises:
+            StudyError: there is no such study.
+        """
         ...
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
-        """Number the designs and keep them as pending trials, with the ask and its events.
+        """Store the designs as new pending trials, with the ask and its events.
 
-        With ``ask.worker`` they are running, and held by that driver.
+        If ``ask.worker`` is set, the trials are running and held by that driver.
 
         Raises:
-            Overtaken: the study has another number of trials than ``ask.after``.
+            Overtaken: the number of trials in the study differs from ``ask.after``.
         """
         ...
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
-        """Put unfinished trials in another unfinished state."""
+        """Change the state of unfinished trials to another unfinished state."""
         ...
 
     def claim(
         self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
     ) -> list[Trial]:
-        """Claim unfinished trials that are free, or held by a ``lost`` driver or one that left.
+        """Claim unfinished trials held by no driver, by a ``lost`` one, or by one that has left.
 
-        They are running and held by the driver ``worker`` from now on; the others are not given.
+        Args:
+            study: the study's name.
+            numbers: the trials to claim.
+            worker: the driver that claims them.
+            lost: drivers whose trials may be claimed.
+
+        Returns:
+            The claimed trials, now running and held by ``worker``; the others are left out.
         """
         ...
 
     def begin(self, study: str, begun: Mapping[int, float]) -> None:
-        """Keep when evaluations of those still unfinished were begun, by number.
+        """Store the start times of the evaluations of trials that are still unfinished.
 
-        The times are wall clock, in seconds since 1970 (UTC). They are forgotten with
-        :meth:`retry` and :meth:`leave`. Raises StudyError where a number is unknown.
+        :meth:`retry` and :meth:`leave` clear them.
+
+        Args:
+            study: the study's name.
+            begun: wall-clock times by trial number, in seconds since 1970 (UTC).
+
+        Raises:
+            StudyError: a number is unknown.
         """
         ...
 
@@ -283,60 +327,85 @@ class Storage(Protocol):
         events: Sequence[Event] = (),
         worker: int | None = None,
     ) -> list[int]:
-        """Keep the outcomes of those still unfinished, in this order; their numbers are given.
+        """Store the outcomes of trials that are still unfinished, in this order.
 
-        Whoever holds them: the first outcome counts. Raises StudyError where a number is unknown.
+        The first outcome counts, whichever driver holds the trial.
+
+        Args:
+            study: the study's name.
+            outcomes: by trial number.
+            events: stored in the same step.
+            worker: the driver that found the outcomes.
+
+        Returns:
+            The numbers of the trials that were finished by this call.
+
+        Raises:
+            StudyError: a number is unknown.
         """
         ...
 
     def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
-        """Make those still unfinished pending and free again; their numbers are given.
+        """Return trials that are still unfinished to the queue: pending, held by no driver.
 
-        Each counts one more attempt, and its fault and cost are kept in :meth:`attempts`.
+        Each counts one more attempt; its fault and cost are stored, see :meth:`attempts`.
+
+        Args:
+            study: the study's name.
+            outcomes: of the abandoned attempts, by trial number.
+
+        Returns:
+            The numbers of the trials that are pending again.
         """
         ...
 
     def attempts(self, study: str) -> list[Attempt]:
-        """All attempts that were given up, oldest first."""
+        """Return all abandoned attempts, oldest first."""
         ...
 
     def trials(self, study: str) -> Trials:
-        """All trials by number, each with its place among the finished ones."""
+        """Return all trials by number, each with its place in the order of completion."""
         ...
 
     def finished_order(self, study: str) -> list[int]:
-        """The numbers of the finished trials in the order in which they were finished."""
+        """Return the numbers of the finished trials, in the order of completion."""
         ...
 
     def since(self, study: str, finished: int, trials: int) -> News:
-        """Return what was added after so many finished trials and so many trials."""
+        """Return the records added since an earlier state of the study.
+
+        Args:
+            study: the study's name.
+            finished: the number of finished trials that the caller has.
+            trials: the number of trials that the caller has.
+        """
         ...
 
     def asks(self, study: str) -> list[Asked]:
-        """One for each call of :meth:`add`, oldest first."""
+        """Return the record of each call of :meth:`add`, oldest first."""
         ...
 
     def record(self, study: str, events: Sequence[Event]) -> None:
-        """Keep events, after all earlier ones."""
+        """Append events to those of the study."""
         ...
 
     def events(self, study: str) -> list[Event]:
-        """All events, oldest first."""
+        """Return all events, oldest first."""
         ...
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Keep the evaluators' reports on running trials, after all earlier ones.
+        """Append evaluators' intermediate reports on running trials.
 
-        A report of an attempt that was given up is passed over: another one is on its way.
+        A report of an abandoned attempt is ignored, because the trial is evaluated again.
         """
         ...
 
     def reports(self, study: str, since: int = 0) -> list[Report]:
-        """All reports in the order of their arrival, but for so many first ones."""
+        """Return all reports in the order of arrival, without the first ``since`` of them."""
         ...
 
     def enter(self, study: str, driver: Driver) -> int:
-        """Number a driver and keep it, ignoring ``driver.id``."""
+        """Register a driver and return its new number; ``driver.id`` is ignored."""
         ...
 
     def beat(self, study: str, driver: int) -> None:
@@ -348,38 +417,40 @@ class Storage(Protocol):
         ...
 
     def drivers(self, study: str) -> list[Driver]:
-        """All that ever entered, by number."""
+        """Return all drivers ever registered, by number."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 @runtime_checkable
 class Queueing(Storage, Protocol):
-    """A storage that also has one asker per study, who asks designs ahead for all drivers.
+    """Storage in which one driver per study requests designs ahead for all drivers.
 
-    Asking is handed on by terms: whoever becomes the asker has a term one higher than the last
-    one, and only an ask of the present term is kept. So nobody's clock has to be right.
+    That driver, the *asker*, calls the optimizer. The role is passed on by numbered terms, as in
+    leader election: each new asker has a term one higher than the last, and only asks of the
+    current term are stored. No synchronized clocks are needed.
 
     Laws:
-        - Of all who acquire a term, one gets it.
-        - While a study has an asker, no other driver's ask is kept; one of a past term never is.
-        - Each take gives other trials, whoever takes.
-        - A driver that leaves is the asker no more.
+        - If several drivers acquire the same term, exactly one gets it.
+        - While a study has an asker, no ask of another driver is stored; neither is one of a past
+          term.
+        - No trial is returned by two takes, whichever drivers call.
+        - A driver that leaves is no longer the asker.
     """
 
     def acquire_asker(self, study: str, driver: int, term: int) -> bool:
-        """Make the driver the asker of the term after ``term``; true if it is.
+        """Make the driver the asker of the term after ``term``; return whether it is.
 
-        It is not where another term has begun. Whether the asker of ``term`` is lost is for the
-        caller to know. To ask twice for one term is as good as once.
+        It fails if another term has begun. The caller must make sure that the asker of ``term`` is
+        lost. The call is idempotent.
         """
         ...
 
     def release_asker(self, study: str, driver: int, term: int) -> None:
-        """Leave the study without an asker, if it is this driver in this term."""
+        """Leave the study without an asker if this driver is its asker in this term."""
         ...
 
     def take(
@@ -392,26 +463,26 @@ class Queueing(Storage, Protocol):
         lost: Collection[int] = (),
         below: int | None = None,
     ) -> Take:
-        """Let the driver hold up to ``count`` unfinished trials, the lowest numbers first.
+        """Assign up to ``count`` unfinished trials to the driver, lowest numbers first.
 
         Args:
-            study: its name.
-            driver: who takes.
-            count: how many; with 0 the driver only learns how the study stands.
-            known: trials that the driver knows to hold. What it holds beside them was taken by a
-                call whose answer did not arrive, and is given again.
-            lost: drivers whose trials are free as if nobody held them.
-            below: only trials of lower numbers.
+            study: the study's name.
+            driver: the driver that takes them.
+            count: the maximum number; 0 only reads the state of the study.
+            known: trials that the driver already has. Other trials that it holds were taken by a
+                call whose response was lost; they are returned again.
+            lost: drivers whose trials count as held by no driver.
+            below: take only trials with lower numbers than this.
         """
         ...
 
 
 @runtime_checkable
 class SupportsSummaries(Protocol):
-    """A storage that knows how many trials a study has without reading them.
+    """Storage that counts the trials of a study without reading them.
 
     Laws:
-        - A damaged study has a summary with its problem, and takes none of the others with it.
+        - A damaged study has a summary that states its problem, and does not affect the others.
     """
 
     def summaries(self) -> list[Summary]:
@@ -420,19 +491,19 @@ class SupportsSummaries(Protocol):
 
 
 class StudyReader(Protocol):
-    """One state of a study, read in pieces: however large it is, a few thousand rows at a time."""
+    """Reader of a consistent snapshot of a study, in pieces of at most a few thousand rows."""
 
     spec: Mapping[str, Any]
-    """What the study was created with; empty where that is damaged."""
+    """Spec that the study was created with; empty if it is damaged."""
     counts: Mapping[str, int]
-    """How many rows were written of each part: ``trials``, ``finished``, ``events`` ..."""
+    """Number of rows written of each part: ``trials``, ``finished``, ``events`` ..."""
 
     def trials(self) -> Iterator[Trials]:
-        """Iterate over all trials by number, each with its place among the finished ones."""
+        """Iterate over all trials by number, each with its place in the order of completion."""
         ...
 
     def spread_names(self) -> frozenset[str]:
-        """Return the metrics of which any trial has a standard error."""
+        """Return the names of metrics that have a standard error in any trial."""
         ...
 
     def others(self, part: str) -> Iterator[Any]:
@@ -440,26 +511,30 @@ class StudyReader(Protocol):
         ...
 
     def check(self) -> Iterator[int]:
-        """Read every row, copies of trials too; after each piece, how many rows it had."""
+        """Read every row, including copies of trials; yield the number of rows of each piece."""
         ...
 
 
 @runtime_checkable
 class SupportsReading(SupportsSummaries, Protocol):
-    """A storage from which a study can be read in pieces, and whose damage can be passed over.
+    """Storage that reads a study in pieces and can skip damaged rows.
 
     Laws:
-        - All pieces are of one state of the study.
-        - Without ``on_damage`` a row that is not as it was written raises StorageError.
-        - With it the row is left out and told, and every other row is given.
+        - All pieces belong to one snapshot of the study.
+        - Without ``on_damage``, a row that differs from the written one raises StorageError.
+        - With ``on_damage``, the row is left out and reported, and every other row is returned.
     """
 
     def reader(
         self, study: str, on_damage: Callable[[Damage], None] | None = None
     ) -> AbstractContextManager[StudyReader]:
-        """Open the study for reading. Raises StudyError where there is none."""
+        """Open the study for reading.
+
+        Raises:
+            StudyError: there is no such study.
+        """
         ...
 
     def check_database(self) -> Iterator[str]:
-        """Check what is of no single study; each sentence is a damage."""
+        """Check the database itself; yield a sentence for each damage outside a single study."""
         ...

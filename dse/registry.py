@@ -1,4 +1,4 @@
-"""Plug-ins by entry point: ours come through the same door as anyone's."""
+"""Registry of plug-ins by entry point; built-in and third-party ones are loaded alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Group = Literal[
 ]
 
 GROUPS: tuple[Group, ...] = ("evaluators", "optimizers", "executors", "storages", "functions")
-"""What a study can name; ``assets`` and ``environments`` are tables of what evaluators need."""
+"""Plug-in groups that a study can use; ``assets`` and ``environments`` are evaluator resources."""
 
 
 _SIGNS = str.maketrans("", "", "-_ ")
@@ -23,15 +23,15 @@ _SIGNS = str.maketrans("", "", "-_ ")
 
 @cache
 def names(group: Group) -> Mapping[str, EntryPoint]:
-    """The entry points of one group by name."""
+    """Return the entry points of a plug-in group, by name."""
     return {point.name: point for point in sorted(entry_points(group=f"dse.{group}"))}
 
 
 def load(group: Group, name: str) -> Any:
-    """The plug-in of that name: a class, or for ``functions`` a function.
+    """Import the plug-in of this name: a class, or for ``functions`` a function.
 
     Raises:
-        PluginError: there is none, or importing it failed.
+        PluginError: there is no such plug-in, or importing it failed.
     """
     found = names(group).get(name)
     if found is None:
@@ -73,11 +73,11 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("local", "sequential", "none", "sync"), "'serial'"),
     },
 }
-"""What other tools call a plug-in of ours."""
+"""Hints for plug-in names of other tools, by group: the equivalent of this project."""
 
 
 def suggest_plugin(group: Group, name: str) -> str:
-    """Return the hint for a plug-in's name that there is not."""
+    """Return a hint for an unknown plug-in name."""
     meant = _MEANT.get(group, {}).get(str(name).casefold().translate(_SIGNS), "")
     if meant:
         return f"write {meant}"
@@ -86,7 +86,7 @@ def suggest_plugin(group: Group, name: str) -> str:
 
 
 def options_of(plugin: Any) -> Mapping[str, inspect.Parameter]:
-    """The keyword options that a plug-in's constructor takes."""
+    """Return the keyword-only parameters of a plug-in's constructor, by name."""
     signature = inspect.signature(plugin)
     return {
         name: parameter
@@ -96,7 +96,7 @@ def options_of(plugin: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, Any]) -> None:
-    """Nothing, if the plug-in knows every option and gets all that it needs.
+    """Check that every option exists and every required option is given.
 
     Raises:
         PluginError: an option is unknown or missing.
@@ -121,7 +121,7 @@ def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, An
 
 
 def required(plugin: Any) -> list[str]:
-    """The options that a plug-in cannot do without."""
+    """Return the names of a plug-in's options without default."""
     empty = inspect.Parameter.empty
     return [name for name, one in options_of(plugin).items() if one.default is empty]
 
@@ -136,11 +136,11 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("environment", "environ"), ("env",)),
     **dict.fromkeys(("folder", "directory", "workdir"), ("cwd",)),
 }
-"""What other tools call an option, and what plug-ins of ours do."""
+"""Equivalent options of this project's plug-ins for option names that other tools use."""
 
 
 def _suggest_option(option: str, known: Mapping[str, inspect.Parameter]) -> str:
-    """Return the hint for an option that a plug-in does not have."""
+    """Return a hint for an option that a plug-in does not have."""
     meant = next((one for one in _INSTEAD.get(str(option), ()) if one in known), "")
     if meant:
         return f"write {meant!r}"
@@ -148,10 +148,17 @@ def _suggest_option(option: str, known: Mapping[str, inspect.Parameter]) -> str:
 
 
 def make(group: Group, name: str, *arguments: Any, **options: Any) -> Any:
-    """The plug-in made with these arguments and options.
+    """Build a plug-in instance with these arguments and options.
+
+    Args:
+        group: the plug-in group.
+        name: the plug-in's name.
+        *arguments: positional arguments, which the program supplies.
+        **options: keyword options, which the study gives.
 
     Raises:
-        PluginError: it is unknown, or an option is.
+        PluginError: the plug-in or an option is unknown, or a required option is missing.
+        SpecErrors: several options are wrong.
     """
     plugin = load(group, name)
     check_options(group, name, plugin, options)

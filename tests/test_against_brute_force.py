@@ -19,7 +19,7 @@ SEED = 20_260_500
 
 EVERY = {"exhaustive", "decompose", "auto", "random"}
 
-REFUSED = "cannot be taken apart", "may go either way", "combinations are left"
+REFUSED = "cannot be decomposed", "may go either way", "combinations are left"
 """What decompose says of a problem that it leaves to others."""
 
 

@@ -70,7 +70,7 @@ def test_auto_chooses_by_what_is_known(problem, measurements, cost_s, use) -> No
             zdt1().problem,
             None,
             None,
-            "what a measurement takes is not known: each is chosen by a surrogate",
+            "the cost of a measurement is not known: each is chosen by a surrogate",
         ),
         (
             asking(5),

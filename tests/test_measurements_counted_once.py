@@ -56,5 +56,5 @@ def test_budget_events_progress_status_report_and_comparison_count_alike(first, 
     assert counted == dict.fromkeys(counted, 7)
     assert "<dt>measurements</dt><dd>7<" in report_text(engine)
     told = [event.text for event in engine.events if event.kind == "completed"]
-    assert all("what 7 measurements told" in text for text in told)
+    assert all("designs share 7 measurements" in text for text in told)
     assert bool(told) == (optimizer == "grey-box")

@@ -78,7 +78,7 @@ def test_a_design_that_lacks_a_parameter_is_refused(name):
 
 
 def test_what_is_no_design_is_refused():
-    with pytest.raises(PluginError, match="which is a dict and no Design"):
+    with pytest.raises(PluginError, match="which is a dict, not a Design"):
         check(GOOD)
 
 

@@ -1,1 +1,1 @@
-"""Analysis of records: hypervolume growth, and comparison of studies of one problem."""
+"""Analysis of recorded trials: effects, importance, indicators and comparison of studies."""

@@ -10,12 +10,12 @@ import numpy as np
 from dse.core.values import Floats
 
 MOST_EDGES = 160
-"""A raster has so many lines along an axis at most: of more coordinates, evenly chosen ones."""
+"""Largest number of grid lines along an axis; of more coordinates, evenly spaced ones are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """Boundary of the region attained by ``runs`` of a group's studies or more, by corners."""
+    """Attainment surface of at least ``runs`` runs of a group, given by its corner points."""
 
     runs: int
     losses: Floats  # (k, m), minimised
@@ -23,10 +23,10 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """By how much more one group attains a part of the plane than another.
+    """Difference of the empirical attainment functions of two groups, on a grid.
 
-    ``shares`` hold, for each cell of the raster, the share of the first group's runs that attain
-    its whole less that of the second's; a cell lies between two of ``across`` and two of ``up``.
+    ``shares`` holds, for each cell, the share of the first group's runs that attain the full cell
+    minus that of the second group's. ``across`` and ``up`` are the grid lines between the cells.
     """
 
     across: Floats  # (a + 1,), rising
@@ -37,9 +37,10 @@ class Difference:
 def surfaces(
     fronts: Sequence[Floats],  # each (f, m), minimised
 ) -> list[Surface]:
-    """Return the surfaces attained by any run of the group, by half of them, and by all.
+    """Return the best, median and worst attainment surfaces of a group.
 
-    For two or three objectives.
+    They are attained by at least one run, by half of the runs, and by all. There must be two or
+    three objectives.
 
     Source:
         Grunert da Fonseca, Fonseca, Hall: Inferential Performance Assessment of Stochastic
@@ -64,11 +65,11 @@ def surfaces(
 def difference(
     first: Sequence[Floats],  # each (f, 2), minimised
     second: Sequence[Floats],  # each (f, 2), minimised
-    point: Floats,  # (2,), where the plane ends
+    point: Floats,  # (2,), reference point: the upper bound of the grid
 ) -> Difference | None:
-    """Return the difference of two groups' attainment, up to the reference point.
+    """Return the difference of the attainment of two groups, up to the reference point.
 
-    ``None`` where no run of either group attains a point below it.
+    ``None`` if no run of either group attains a point below it.
 
     Source:
         Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search
@@ -90,12 +91,12 @@ def slices(
     fronts: Sequence[Floats],  # each (f, 3), minimised
     bound: float,
 ) -> list[Floats]:
-    """Return the first two objectives of the rows whose third is at most ``bound``."""
+    """Return the first two objectives of the front rows whose third is at most ``bound``."""
     return [front[front[:, 2] <= bound][:, :2] for front in fronts]
 
 
 def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
-    """The share of the fronts that attain the points of a grid, (b, a)."""
+    """Return the share of the fronts that attain each point of a grid, (b, a)."""
     counts = np.zeros((len(up), len(across)))
     for front in fronts:
         counts += _least(front, across)[None, :] <= up[:, None]
@@ -103,7 +104,7 @@ def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
 
 
 def _least(front: Floats, across: Floats) -> Floats:
-    """The least second loss of the rows whose first is no more than this, (a,)."""
+    """Return the smallest second loss of the rows whose first loss is at most each value, (a,)."""
     ordered = front[np.argsort(front[:, 0], kind="stable")]
     least = np.append(np.inf, np.minimum.accumulate(ordered[:, 1]))
     return np.asarray(least[np.searchsorted(ordered[:, 0], across, side="right")])

@@ -14,24 +14,24 @@ from dse.errors import StudyError
 from dse.units import units
 
 Unlike = Literal["space", "evaluators"]
-"""What may differ where the user says so: one objective over two spaces, or two versions."""
+"""Parts that may differ if the user allows it: the spaces, or the evaluators' versions."""
 
 _PATHS = ("file", "cwd")
-"""Options of evaluators that differ from one folder to another and tell nothing."""
+"""Evaluator options that depend only on the folder, and are ignored in the comparison."""
 
 _MOST = 3
 
 
 def check_alike(runs: Sequence[Run], *, references: bool, may_differ: Collection[Unlike]) -> None:
-    """Refuse runs that do not ask what the first one asks.
+    """Raise StudyError unless all runs pose the same problem as the first one.
 
     Args:
-        runs: at least one.
-        references: whether reference points must be the same too.
-        may_differ: what is not looked at.
+        runs: at least one run.
+        references: whether the reference points must be the same, too.
+        may_differ: the parts that are not compared.
 
     Raises:
-        StudyError: two differ, and in what.
+        StudyError: two runs differ; the hint states the difference.
     """
     first = runs[0]
     for other in runs[1:]:
@@ -62,7 +62,7 @@ def _check_space(first: Run, other: Run) -> None:
         words = f"in {other.name}, {'; '.join(changes[:_MOST])}"
         more = len(changes) - _MOST
         words += f" (and {more} more)" if more > 0 else ""
-        raise _unlike("spaces", first, other, f"{words}. To hold them together: --may-differ space")
+        raise _unlike("spaces", first, other, f"{words}. To compare anyway: --may-differ space")
 
 
 def _check_evaluators(first: Run, other: Run) -> None:
@@ -70,7 +70,7 @@ def _check_evaluators(first: Run, other: Run) -> None:
     label = next((one for one in mine if mine[one] != theirs.get(one)), None)
     if mine and theirs and label is not None:
         words = f"{first.name}: {label} {mine[label]}; {other.name}: {theirs.get(label, 'none')}"
-        hint = f"{words}. To hold them together: --may-differ evaluators"
+        hint = f"{words}. To compare anyway: --may-differ evaluators"
         raise _unlike("evaluators", first, other, hint)
 
 
@@ -107,7 +107,7 @@ def _evaluators(problem: Problem) -> dict[str, str]:
 
 
 def _identity(problem: Problem) -> Mapping[str, Any]:
-    """Return the settings that a study was begun with, by part; empty if none are recorded."""
+    """Return the settings that a study was created with, by part; empty if not recorded."""
     return _parts(problem.identity)
 
 

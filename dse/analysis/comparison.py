@@ -1,4 +1,4 @@
-"""Studies of one question, or groups of them, side by side at one budget."""
+"""Comparison of studies of the same problem, or groups of them, at a common budget."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dse.core.values import Floats
 from dse.errors import StudyError
 
 SHARES = (0.9, 0.95, 0.99)
-"""The shares of the best final hypervolume for which it is told what reaching them took."""
+"""Shares of the best final hypervolume for which the budget to reach them is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonOptions:
     """Settings of a comparison of studies.
 
-    ``over`` is what is spent, measurements without it (trials where none were made); ``at`` is how
-    much of it, without it the least that any study spent. ``joint_nadir`` takes as the reference
-    point, instead of the one that the studies state, the worst that any study's front has in each
-    objective, a tenth of the range beyond it; so are studies of sweeps compared that state none.
-    ``may_differ`` is not looked at.
+    ``over`` is the currency of the budget; by default measurements, else trials.
+    ``at`` is the budget; by default the smallest total of any study. ``joint_nadir`` replaces the
+    reference point of the studies by the worst value of each objective on any final front plus a
+    tenth of its range; it is implied for sweeps that state no reference point. ``may_differ`` lists
+    the parts of the problem that are not compared.
     """
 
     over: Currency | None = None
@@ -42,12 +42,12 @@ class ComparisonOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Budget that one study spent, and the front that it reached with it.
+    """Budget that one study spent, and the quality of the front that it reached.
 
-    ``values`` tell its front at the budget of the comparison, ``final`` that at its end; infinite
-    where there was none. ``share`` is the part of the joint front that the study found; a design
-    that several found counts for each. ``to`` tells what each of :data:`SHARES` took, by currency,
-    ``None`` where it was never reached.
+    ``values`` are the indicators of its front at the budget of the comparison, ``final`` those at
+    its end; a distance is infinite if the front is empty. ``share`` is the share of the joint front
+    that the study found; a point found by several studies counts for each. ``to`` is the amount
+    spent to reach each of :data:`SHARES`, by currency; ``None`` if it was never reached.
     """
 
     name: str
@@ -63,18 +63,23 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """The studies of one group, which may be a single one."""
+    """Results of the studies of one group; a single study is a group of one."""
 
     name: str
     results: tuple[Result, ...]
 
     def quartiles(self, indicator: Indicator) -> tuple[float, float, float]:
-        """The indicator's quartiles over the studies, at the budget of the comparison."""
+        """Return the indicator's quartiles over the studies, at the comparison's budget."""
         low, middle, high = quartiles(np.array([one.values[indicator] for one in self.results]))
         return float(low), float(middle), float(high)
 
     def to(self, currency: Currency, place: int) -> tuple[float | None, int]:
-        """The median spent for one of :data:`SHARES`, and how many studies ever reached it."""
+        """Return the median spent to reach a share, and the number of studies that reached it.
+
+        Args:
+            currency: the unit of the amount.
+            place: index into :data:`SHARES`.
+        """
         spent = [one.to[currency][place] for one in self.results]
         reached = sum(one is not None for one in spent)
         middle = quartiles(np.array([np.inf if one is None else one for one in spent]))[1]
@@ -83,9 +88,9 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
-    """Groups of studies of one question under one reference point, at one budget.
+    """Result of a comparison of groups of studies, with one reference point at one budget.
 
-    ``courses`` stand in the order of the groups and of their studies: how each front grew.
+    ``courses`` holds the front history of each study, in the order of the groups and studies.
     """
 
     objectives: tuple[Objective, ...]
@@ -102,15 +107,15 @@ class ComparisonResult:
 
 
 def compare(groups: Sequence[RunGroup], asked: ComparisonOptions | None = None) -> ComparisonResult:
-    """The groups side by side.
+    """Compare groups of studies of the same problem.
 
     Args:
-        groups: at least one.
-        asked: how; as :class:`ComparisonOptions` says without it.
+        groups: at least one group.
+        asked: settings; by default those of :class:`ComparisonOptions`.
 
     Raises:
-        StudyError: they do not ask the same; they state no reference point, and the joint nadir
-            was not asked for or does not exist; or what is asked for was not spent.
+        StudyError: the problems differ; there is no common reference point, and the joint nadir is
+            not enabled or does not exist; or the studies did not spend the requested currency.
     """
     asked = asked or ComparisonOptions()
     runs = [run for group in groups for run in group.runs]
@@ -163,7 +168,7 @@ class _Scale:
     at: float
 
     def result(self, course: FrontHistory) -> Result:
-        """One study as it was at the budget, and at its end."""
+        """Evaluate one study at the budget of the comparison, and at its end."""
         run, final = course.run, course.final
         then = int(course.arrived(self.over, np.array([self.at]))[0])
         told = self.yardstick.values(course, np.array([then, len(course.rows)]))
@@ -203,11 +208,11 @@ def _over(asked: ComparisonOptions, known: Sequence[Currency]) -> Currency:
         "cost": "every study needs a price, 'budget: {price: 4 $/h}'",
         "measurements": "no study measured anything: compare over trials or seconds",
     }
-    raise StudyError(f"the studies cannot be told over {asked.over}", hint=hints[asked.over])
+    raise StudyError(f"the studies cannot be compared over {asked.over}", hint=hints[asked.over])
 
 
 def _least(runs: Sequence[Run], over: Currency) -> float:
-    """The least that any study spent; one that spent nothing does not count."""
+    """Return the smallest total of any study; studies that spent nothing are ignored."""
     return min((total for run in runs if (total := run.total(over)) > 0), default=0.0)
 
 

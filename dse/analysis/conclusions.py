@@ -1,4 +1,4 @@
-"""Claims that one group does better, made only where chance does not explain it."""
+"""Pairwise significance tests between groups of runs, with a family-wise error correction."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from dse.analysis.significance import LEVEL, a12, holm, interval, least_p, paire
 from dse.core.values import Floats
 
 Values = Mapping[Indicator, Floats]
-"""One number for each run of a group, by indicator; infinite where a run has none."""
+"""Values of each indicator, (runs,); infinite where a run has no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Two groups by one indicator.
+    """Comparison of two groups by one indicator.
 
-    ``difference`` is the first group's median less the second's, ``None`` where one has none;
-    ``interval`` is where it lies with 95 %. ``superiority`` is the chance that a run of the first
-    does better than one of the second (A12). ``chance`` is the test's p, ``corrected`` is it after
-    Holm over all claims of a comparison, and ``least`` the smallest that so many runs can come to.
+    ``difference`` is the first group's median minus the second's, ``None`` if a median is not
+    finite; ``interval`` is its 95 % confidence interval. ``superiority`` is the probability that a
+    run of the first group is better than one of the second (A12). ``chance`` is the p-value,
+    ``corrected`` the p-value after Holm's correction over all claims of a comparison, and
+    ``least`` the smallest p-value that is possible with this number of runs.
     """
 
     indicator: Indicator
@@ -42,12 +43,12 @@ class Conclusion:
 
     @property
     def made(self) -> bool:
-        """True if a difference is claimed."""
+        """Whether the difference is significant."""
         return self.corrected <= LEVEL
 
     @property
     def better(self) -> str | None:
-        """The group that is claimed to do better."""
+        """Group that is significantly better; ``None`` if there is none."""
         if not self.made:
             return None
         return self.first if self.superiority > 0.5 else self.second
@@ -56,14 +57,14 @@ class Conclusion:
 def claims(
     groups: Sequence[RunGroup], values: Sequence[Values], indicators: Sequence[Indicator]
 ) -> tuple[Conclusion, ...]:
-    """Every pair of groups by every indicator, corrected for all of them together.
+    """Compare every pair of groups by every indicator, corrected for all comparisons together.
 
-    Groups of the same seeds are compared in pairs (Wilcoxon), others as they are (Mann-Whitney).
+    Groups with the same seeds are compared in pairs (Wilcoxon), others unpaired (Mann-Whitney).
 
     Args:
-        groups: any number.
-        values: the numbers of each group, for its runs in their order.
-        indicators: those that are claimed about; fewer need less correction.
+        groups: the groups of runs.
+        values: the indicators of each group, for its runs in their order.
+        indicators: the indicators to test; fewer tests need less correction.
     """
     found = [
         _claim(indicator, (groups[a], groups[b]), (values[a][indicator], values[b][indicator]))
@@ -108,12 +109,12 @@ def _share_seeds(first: RunGroup, second: RunGroup) -> bool:
 
 
 def _in_order(group: RunGroup, values: Floats) -> Floats:
-    """The values in the order of their runs' seeds."""
+    """Return the values of a group in the order of the seeds of its runs."""
     return np.asarray(values[np.argsort(group.seeds, kind="stable")])
 
 
 def _finite(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """The values, with one that is worse than all others where a run has none."""
+    """Replace infinite values by a finite one that is worse than all others, for rank tests."""
     every = np.concatenate([first, second])
     known = every[np.isfinite(every)]
     worst = float(known.max() + np.ptp(known) + 1.0) if len(known) else 1.0

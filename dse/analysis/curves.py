@@ -1,4 +1,4 @@
-"""Indicators of each group over the budget that its studies spent."""
+"""Convergence curves: the indicators of each group over the budget spent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ GRID_STEPS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """Every indicator of every study at the same budgets, by group.
+    """Values of every indicator of every study at common budgets, by group.
 
-    A study that ended earlier keeps what it had; before its first front a distance is infinite.
+    A study that ended earlier keeps its last value. Before the first feasible trial, distances are
+    infinite.
     """
 
     currency: Currency
@@ -28,12 +29,12 @@ class Curves:
     values: tuple[Mapping[Indicator, Floats], ...]  # for each group (studies, g)
 
     def quartiles(self, group: int, indicator: Indicator) -> Floats:
-        """The lower quartile, the median and the upper quartile over the studies, (3, g)."""
+        """Return the quartiles of an indicator over the studies of a group, (3, g)."""
         return quartiles(self.values[group][indicator])
 
 
 def curves(comparison: ComparisonResult) -> list[Curves]:
-    """The curves of a comparison over each currency that it knows."""
+    """Compute the curves of a comparison over each of its currencies."""
     grids = {currency: _grid(comparison, currency) for currency in comparison.currencies}
     ends = np.cumsum([len(grid) for grid in grids.values()])[:-1]
     found = [
@@ -58,7 +59,7 @@ def curves(comparison: ComparisonResult) -> list[Curves]:
 def _values(
     comparison: ComparisonResult, course: FrontHistory, grids: Mapping[Currency, Floats]
 ) -> dict[Indicator, Floats]:
-    """The indicators at all budgets of all grids, one after the other."""
+    """Return the indicators of one study at the budgets of all grids, concatenated."""
     arrived = [course.arrived(currency, grid) for currency, grid in grids.items()]
     return comparison.yardstick.values(course, np.concatenate(arrived))
 

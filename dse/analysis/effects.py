@@ -18,27 +18,27 @@ from dse.core.values import Floats, Value
 from dse.errors import StudyError, nearest
 
 MOST_PAIRED = 24
-"""Interactions are told between so many parameters at most: those of the largest effects."""
+"""Largest number of parameters whose interactions are estimated: those of largest effect."""
 
 _GIST = 240
-"""So many of the last characters of a reason are told."""
+"""Number of characters, from the end, to which the reason of a fault is shortened."""
 
 MOST_PAIRED_LEVELS = 64
-"""A parameter of more words is in no interaction: its cells would outnumber most trials."""
+"""A parameter with more levels is in no interaction: too few trials would be in each cell."""
 
 MOST_COLUMNS = 1_000
-"""Levels, but for one of each parameter: those of more levels are left out, the largest first."""
+"""Largest number of columns of the fit; parameters with the most levels are left out first."""
 
 MOST_ROWS = 250_000
 MOST_COUNTED = 2_000_000_000
-"""Levels that are looked at, over all rows and terms, which takes some twenty seconds."""
+"""Largest number of levels counted, over all rows and terms, which takes some 20 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One value of a parameter, ``None`` where it is absent; a group of values has its range.
+    """Level of a factor: one value, ``None`` if absent, or a bin from ``value`` to ``to``.
 
-    ``mean`` is the metric's mean over the trials that have it, adjusted for what the others have.
+    ``mean`` is the mean of the metric at the level, adjusted for the other parameters.
     """
 
     value: Value | None
@@ -51,9 +51,9 @@ class Level:
 class Effect:
     """Main effect of one parameter on a metric.
 
-    ``share`` is the part of the metric's variance that goes with it and with no other parameter;
-    ``None`` where it cannot be told from the others. ``span`` is from the lowest to the highest
-    level's mean.
+    ``share`` is the share of the metric's variance that this parameter explains beyond the main
+    effects of all others; ``None`` if it is confounded with them. ``span`` is the difference
+    between the highest and the lowest level mean.
     """
 
     parameter: str
@@ -64,7 +64,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Interaction of two parameters beyond their main effects; ``share`` as above."""
+    """Interaction of two parameters; ``share`` is the variance explained beyond main effects."""
 
     parameters: tuple[str, str]
     share: float | None
@@ -72,12 +72,12 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """One metric over the trials of a study, largest effects first.
+    """Effects of all parameters on one metric, largest first.
 
-    ``additive`` is the share of the variance that all main effects explain together. Of ``of``
-    trials that have the metric it is estimated from ``trials``: where those are fewer, from a
-    sample that was drawn by ``seed``. ``left_out`` are parameters of so many values that the fit
-    has no room for them, ``unpaired`` those of so many that they are in no interaction.
+    ``additive`` is the share of the variance that all main effects explain together. ``of`` trials
+    have the metric, and ``trials`` of them were used; if fewer, they are a sample drawn with
+    ``seed``. ``left_out`` are parameters with too many levels for the fit, ``unpaired`` those with
+    too many levels for interactions.
     """
 
     name: str
@@ -102,21 +102,21 @@ def estimate_effects(
     rows: int | None = None,
     on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[Effects]:
-    """Estimate main effects and interactions of two parameters on metrics and objectives.
+    """Estimate main effects and two-factor interactions on metrics and objectives.
 
-    Over a balanced full factorial these are the classical analysis of variance; where rules or a
-    fraction have cut designs out, each share is what the term explains beyond all main effects of
-    the others (sums of squares of type II). Of more trials than some ten seconds are enough for,
-    a sample is taken, drawn evenly by the study's seed.
+    On a balanced full factorial this is the classical analysis of variance. On incomplete designs
+    (constraints, fractions) each share is that explained beyond the main effects of all other
+    parameters (type II sums of squares). If there are more trials than can be fitted in some ten
+    seconds, a uniform sample is drawn with the study's seed.
 
     Args:
-        problem: the study's.
+        problem: the study's problem.
         trials: its finished trials.
-        names: metrics or objectives; without any each objective, and each metric that limits and
-            compound ones read, of which two trials have a number.
-        rows: estimate from so many trials at most; without it by :data:`MOST_ROWS` and
+        names: metrics or objectives; by default, each objective, and each metric that limits and
+            compound objectives read, if at least two trials have a value.
+        rows: largest number of trials to use; by default from :data:`MOST_ROWS` and
             :data:`MOST_COUNTED`.
-        on_progress: told how many terms of how many are done.
+        on_progress: called with the number of terms estimated so far, and their total.
 
     Source:
         Montgomery: Design and Analysis of Experiments, ch. 5 and 15; Yates: The Analysis of
@@ -136,7 +136,7 @@ def estimate_effects(
         few = "" if scarce is None else f"{known[scarce].sum()} trials have {scarce}: "
         raise StudyError(
             f"{few}no effect can be estimated: {_lack(held)}",
-            hint="dse trials lists each with its reason",
+            hint="`dse trials` lists each trial with its reason",
         )
     fits = _fits(problem, done, values, rows or _most_rows(problem))
     return _estimate_effects(list(values), fits, on_progress)
@@ -163,7 +163,7 @@ def _most_rows(problem: Problem) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The metrics that the same trials have, and what those are fitted to."""
+    """Metrics that the same trials have, with the factors that they are regressed on."""
 
     names: Sequence[str]
     units: Sequence[str]
@@ -177,7 +177,7 @@ class _Fit:
 def _fits(
     problem: Problem, trials: Trials, values: Mapping[str, tuple[Floats, str]], most: int
 ) -> list[_Fit]:
-    """One fit for all metrics that the same trials have."""
+    """Return one fit for each group of metrics that the same trials have."""
     alike: dict[bytes, list[str]] = {}
     for name, (column, _) in values.items():
         alike.setdefault(np.isfinite(column).tobytes(), []).append(name)
@@ -204,7 +204,7 @@ def _fits(
 
 
 def _with_few_levels(factors: Sequence[Factor]) -> tuple[list[Factor], tuple[str, ...]]:
-    """The factors that a fit has room for, and the names of the others."""
+    """Return the factors that fit into :data:`MOST_COLUMNS`, and the names of the others."""
     order = sorted(range(len(factors)), key=lambda place: len(factors[place].levels))
     columns = np.cumsum([len(factors[place].levels) - 1 for place in order])
     kept = {place for place, end in zip(order, columns, strict=True) if end <= MOST_COLUMNS}
@@ -224,7 +224,7 @@ def _estimate_effects(
 
 
 class _Count:
-    """Terms that are done, of those that are known to be wanted."""
+    """Counter of estimated terms and of their total, which reports progress."""
 
     def __init__(self, on_progress: Callable[[int, int], None]) -> None:
         self.total = 0
@@ -238,7 +238,7 @@ class _Count:
 
 
 def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
-    """The effects on each metric of a fit; they share what is counted."""
+    """Yield the effects on each metric of a fit; the counts of levels are shared by all."""
     counted = CountedFit(fit.values, fit.factors)
     told = []
     for place in range(len(fit.factors)):
@@ -292,7 +292,7 @@ def _effect(factor: Factor, share: float | None, means: Floats) -> Effect:
 
 
 def _share(explained: SumOfSquares, column: int, total: float) -> float | None:
-    """Return the share of variance a term explains; ``None`` if it has no own direction."""
+    """Return the share of variance that a term explains; ``None`` if it is not estimable."""
     if not explained.rank:
         return None
     return float(explained.squares[column]) / total if total else 0.0

@@ -15,12 +15,12 @@ from dse.core.values import Floats, Ints, Value
 
 MOST_LEVELS = 24
 GROUPS = 8
-"""A numeric parameter with more than so many values is cut into so many groups."""
+"""A numeric parameter of more than ``MOST_LEVELS`` values is binned into ``GROUPS`` levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """A parameter: the level of each trial, and the first and last value of each level."""
+    """Parameter as a factor: the level of each trial, and the range of values of each level."""
 
     name: str
     codes: Ints  # (n,)
@@ -28,13 +28,13 @@ class Factor:
 
     @property
     def coding(self) -> Floats:
-        """A column for each level but the last, which is minus one in all, (levels, levels - 1)."""
+        """Sum-to-zero (effect) coding of the levels, (levels, levels - 1); the last row is -1."""
         free = len(self.levels) - 1
         return np.vstack([np.eye(free), -np.ones(free)])
 
 
 def factors_of(problem: Problem, trials: Trials) -> list[Factor]:
-    """Every parameter of the space with the levels that it has in these trials."""
+    """Return every parameter of the space as a factor with its levels in these trials."""
     found = []
     designs = list(trials.iter_designs())
     for parameter in problem.space.parameters:
@@ -48,7 +48,7 @@ def factors_of(problem: Problem, trials: Trials) -> list[Factor]:
 
 
 def _groups(told: Sequence[Any], *, words: bool) -> list[list[Any]]:  # values of one parameter
-    """The different values, a group for each level; absent ones are the last."""
+    """Group the distinct values into levels; absence of the parameter is the last level."""
     known = list(dict.fromkeys(value for value in told if value is not None))
     known = known if words else sorted(known)
     cut = len(known) > MOST_LEVELS and not words

@@ -1,4 +1,4 @@
-"""Probability that designs are on the front, where metrics are known with an error."""
+"""Probability that each design is on the front, given the standard errors of its metrics."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from dse.core.values import Floats, Mask
 MOST_DRAWS = 1_000
 _LEAST_DRAWS = 100
 _MOST_NUMBERS = 2_000_000
-"""Of many trials, fewer fronts are drawn: so many losses in all, but at least a hundred fronts."""
+"""Largest number of losses drawn in all; many trials get fewer draws, but ``_LEAST_DRAWS``."""
 
 _SEED = 20_091
 
 DOUBT = (0.05, 0.95)
-"""Between these probabilities it is in doubt whether a design is on the front."""
+"""Probabilities between which it is uncertain whether a design is on the front."""
 
 
 def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]:
-    """The probability that each trial is on the front, by its number; empty without any spread.
+    """Return the probability that each trial is on the front, by number; empty without errors.
 
-    Each metric is drawn from a normal distribution of its value and spread, independent of all
-    others, up to a thousand times with one seed; the front of a draw is that of the designs within
-    the limits there. Designs that share their chances (common random numbers) are often surer
-    apart than this.
+    Monte Carlo estimate with a fixed seed and up to :data:`MOST_DRAWS` draws: each metric is drawn
+    from a normal distribution with its value as the mean and its ``spread`` as the standard
+    deviation, independent of all others, and the front of the feasible designs is computed. With
+    common random numbers the errors are correlated, and the true probabilities are often closer to
+    0 or 1.
     """
     held, asked = Trials.of(trials), problem.asked
     if not asked & held.spread.keys():
@@ -47,7 +48,7 @@ def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]
 
 
 def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
-    """The trials of which it is in doubt whether they are on the front, the surest first."""
+    """Return the trials whose probability is within :data:`DOUBT`, the most probable first."""
     low, high = DOUBT
     open_ = {number: p for number, p in probabilities.items() if low < p < high}
     return dict(sorted(open_.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -1,6 +1,7 @@
-"""Importance of each parameter for each objective, and its effect: by a forest.
+"""Importance of each parameter for each objective, from a random forest.
 
-The forest is fitted to designs.
+The forest is fitted to designs labelled with the objective. It yields total-effect (Sobol) indices
+and partial dependence curves.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from dse.core.trial import Trial
 from dse.core.values import Floats, Value
 
 LEAST_DESIGNS = 20
-"""Of fewer, nothing is told."""
+"""Smallest number of designs for which importance is estimated."""
 
 LEAST_EXPLAINED = 0.3
-"""A forest that explains less of the variance, out of its bags, is not asked."""
+"""Smallest out-of-bag R2 of the forest for which importance is reported."""
 
 WIDE = 50.0
-"""Positive values over more than this ratio are learnt as their logarithms."""
+"""Ratio of the largest to the smallest value above which positive values are learnt as logs."""
 
 _TREES = 60
 _SHUFFLES = 4
@@ -35,7 +36,10 @@ _MOST_ROWS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """An objective along one parameter, the others as they come; the band is the trees' spread."""
+    """Partial dependence of an objective on one parameter.
+
+    The band from ``lows`` to ``highs`` is one standard deviation over the trees to each side.
+    """
 
     parameter: str
     values: tuple[Value | None, ...]  # k
@@ -46,22 +50,23 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importance:
-    """The parameters of one objective, the weightiest first.
+    """Importance of the parameters for one objective, most important first.
 
-    A share is the total effect: of the variance, what would be left if all but this parameter were
-    known. Shares may sum to more than one, for an interaction counts in both.
+    A share is the total-effect index: the share of the variance that remains if all parameters but
+    this one are fixed. Shares may sum to more than one, because an interaction counts for each of
+    its parameters.
     """
 
     place: int
     fresh: bool
-    """Learnt from designs drawn uniformly; else from the study's own trials."""
+    """Whether the forest was fitted to uniformly drawn designs; otherwise to the trials."""
     explained: float
     shares: tuple[tuple[str, float], ...]
     slices: tuple[Slice, ...]
 
 
 def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
-    """One for each objective that a forest can learn from designs; none where it cannot.
+    """Estimate the importance of parameters for each objective that a forest can predict.
 
     Source:
         Breiman: Random Forests, 2001; Jansen: Analysis of Variance Designs for Model Output, 1999
@@ -76,7 +81,7 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
 
 
 def weightiest(found: Sequence[Importance]) -> list[str]:
-    """The parameters by their largest share of any objective, the weightiest first."""
+    """Return the parameters by their largest share of any objective, in descending order."""
     most: dict[str, float] = {}
     for one in found:
         for name, share in one.shares:
@@ -86,7 +91,7 @@ def weightiest(found: Sequence[Importance]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Learnt:
-    """A forest with what it was grown from; ``wide`` ones know logarithms."""
+    """Fitted forest with its training inputs; ``wide`` if it predicts logarithms."""
 
     forest: Any
     inputs: Floats  # (n, d)
@@ -96,8 +101,10 @@ class _Learnt:
         self,
         rows: Floats,  # (c, r, d)
     ) -> Floats:
-        """Each tree's mean over the r rows of each of the c groups, (c, trees)."""
-        flat = rows.reshape(-1, rows.shape[-1]).astype(np.float32)  # as trees take them
+        """Return each tree's mean prediction over the r rows of each group, (c, trees)."""
+        flat = rows.reshape(-1, rows.shape[-1]).astype(
+            np.float32
+        )  # the dtype of scikit-learn's trees
         told = [tree.predict(flat, check_input=False) for tree in self.forest.estimators_]
         return np.asarray(np.stack(told, axis=-1).reshape(*rows.shape[:2], -1).mean(axis=1))
 
@@ -128,7 +135,11 @@ def _learnt(problem: Problem, known: Drawn, place: int) -> Importance | None:
 
 
 def _total_effects(learnt: _Learnt) -> dict[int, float]:
-    """Jansen's estimate: half of the mean square that changing one input alone makes."""
+    """Estimate total-effect indices by input position (Jansen).
+
+    An index is half of the mean squared change of the prediction when one input is resampled,
+    divided by the variance of the predictions.
+    """
     rng = np.random.default_rng(0)
     rows = _few(learnt.inputs)
     guess = learnt.forest.predict(rows)
@@ -159,12 +170,12 @@ def _slice(problem: Problem, known: Drawn, learnt: _Learnt, at: int) -> Slice:
 
 
 def _few(inputs: Floats) -> Floats:
-    """A copy of evenly spaced rows."""
+    """Return a copy of at most :data:`_MOST_ROWS` evenly spaced rows."""
     return inputs[:: -(-len(inputs) // _MOST_ROWS)].copy()
 
 
 def _inputs(problem: Problem, known: Drawn) -> Floats:
-    """The parameters as numbers, (n, d): words by their place, absent ones below all others."""
+    """Encode the parameters as numbers, (n, d): choices by position, absent ones below all."""
     columns = []
     for parameter in problem.space.parameters:
         if isinstance(parameter, Choice):

@@ -1,4 +1,4 @@
-"""Progress of a study over the budget that it spent."""
+"""Quality indicators of fronts (IGD+, epsilon, R2) and the hypervolume curve of a study."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Counted = Literal["measurements", "trials"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypervolumeCurve:
-    """The hypervolume after each finished trial, beside all that was spent by then.
+    """Hypervolume after each finished trial, with the cumulative budget spent.
 
-    ``seconds`` are those that evaluators worked, whether or not they worked at the same time.
+    ``seconds`` is the sum of the evaluation times, also where evaluations ran concurrently.
     """
 
     counts: Ints  # (n,), cumulative measurements, or trials
@@ -41,14 +41,13 @@ class HypervolumeCurve:
         reference_point: Sequence[float] | None,
         counted: Counted,
     ) -> HypervolumeCurve:
-        """The progress of these trials.
+        """Compute the curve of some trials.
 
         Args:
-            problem: the question.
-            trials: in the order in which they were finished; unfinished ones are passed over.
-            reference_point: in the objectives' own units; without one no volume can be told, and
-                it stays zero.
-            counted: what ``counts`` counts.
+            problem: the problem of the study.
+            trials: in the order in which they finished; unfinished ones are ignored.
+            reference_point: in the objectives' own units and signs; without one all volumes are 0.
+            counted: the quantity in ``counts``.
         """
         held = Trials.of(trials)
         finished = held.take(held.over)
@@ -65,7 +64,7 @@ class HypervolumeCurve:
 
 
 def counted_in(trials: Sequence[Trial]) -> Counted:
-    """Return the unit of progress: trials if none cost a measurement, else measurements."""
+    """Return the unit of progress: measurements, or trials if none took a measurement."""
     return "measurements" if Trials.of(trials).measured.any() else "trials"
 
 
@@ -73,9 +72,9 @@ def igd_plus(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
 ) -> float | None:
-    """Return the IGD+ from the best front, in shares of that front's range.
+    """Return the IGD+ to the best front, with the objectives scaled by that front's range.
 
-    The distance is averaged over the best front; ``None`` where either front is empty.
+    The distance is averaged over the best front; ``None`` if either front is empty.
 
     Source:
         Ishibuchi, Masuda, Tanigaki, Nojima: Modified Distance Calculation in Generational
@@ -92,7 +91,10 @@ def epsilon(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
 ) -> float | None:
-    """The least step, in shares of the best front's range, by which the rows would cover it.
+    """Return the additive epsilon indicator, with the objectives scaled by the best front's range.
+
+    It is the smallest shift by which the rows weakly dominate the best front; ``None`` if either
+    front is empty.
 
     Source:
         Zitzler, Thiele, Laumanns, Fonseca, Grunert da Fonseca: Performance Assessment of
@@ -109,11 +111,11 @@ def r2(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
 ) -> float | None:
-    """Return the R2 indicator: the mean weighted loss, in shares of the best front's range.
+    """Return the R2 indicator, with the objectives scaled by the best front's range.
 
-    For each weighing, the least of the rows' largest weighted distances from the ideal point of
-    the best front; the mean is over all weighings for two objectives, and over an even lattice of
-    at most :data:`LATTICE` for more.
+    It is the mean over weight vectors of the smallest weighted Chebyshev distance of the rows from
+    the ideal point of the best front: over all weights for two objectives, over a simplex lattice
+    of at most :data:`LATTICE` weights for more. ``None`` if either front is empty.
 
     Source:
         Hansen, Jaszkiewicz: Evaluating the Quality of Approximations to the Non-dominated Set,
@@ -129,18 +131,20 @@ def r2(
         import moocore
 
         return float(moocore.r2_exact(shares, ref=np.zeros(2)))
-    columns = np.ascontiguousarray(shares.T)  # the largest of few is found faster column by column
+    columns = np.ascontiguousarray(
+        shares.T
+    )  # a maximum over few columns is faster column by column
     least = [np.maximum.reduce(weights[:, None] * columns).min() for weights in lattice(size)]
     return float(np.mean(least))
 
 
 LATTICE = 500
-"""The most weighings that R2 is averaged over."""
+"""Largest number of weight vectors that R2 is averaged over."""
 
 
 @lru_cache(maxsize=8)
 def lattice(size: int) -> Floats:
-    """Even weights of so many objectives that add up to one, (w, size)."""
+    """Return the simplex lattice of weights that sum to one, (w, size)."""
     steps = 1
     while comb(steps + size, size - 1) <= LATTICE:
         steps += 1
@@ -150,6 +154,6 @@ def lattice(size: int) -> Floats:
 
 
 def _shares(losses: Floats, best: Floats) -> Floats:
-    """The losses with the best front's range as the unit of each objective."""
+    """Scale the losses so that the best front ranges from 0 to 1 in each objective."""
     low, span = best.min(axis=0), np.ptp(best, axis=0)
     return np.asarray((losses - low) / np.where(span > 0, span, 1.0))

@@ -1,4 +1,4 @@
-"""Designs with the values of one objective, to learn from what parameters do."""
+"""Designs labelled with the values of one objective, as training data for importance analysis."""
 
 from __future__ import annotations
 
@@ -18,26 +18,29 @@ from dse.core.values import Floats, Mask
 from dse.errors import DesignError
 
 MODELLED_DRAWS = 2_000
-"""Where nothing is measured, so many legal designs are drawn anew: they cost nothing."""
+"""Number of legal designs drawn if the objective is purely modelled, and so costs nothing."""
 
 MOST_S = 5.0
-"""Models that would take longer for these are not asked; the trials are learnt from."""
+"""Largest time to model these designs, in s; for slower models the trials are used instead."""
 
 MOST_TRIALS = 5_000
-"""Of more trials, the last ones."""
+"""Largest number of trials used: the last ones."""
 
 _STREAM = 7_001
-"""Keeps these draws apart from those of optimizers."""
+"""Random stream, so that these draws are independent of those of the optimizers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """n designs with an objective's values in its own unit and sign."""
+    """Batch of n designs with the values of an objective, in its own unit and sign."""
 
     batch: Batch
     values: Floats  # (n,), finite
     fresh: bool
-    """Drawn uniformly for this; else they are the study's own trials, dense where it searched."""
+    """Whether the designs were drawn uniformly; otherwise they are the study's trials.
+
+    The trials are not uniform: they are denser where the optimizer searched.
+    """
 
 
 def draw_designs(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
@@ -56,7 +59,7 @@ def draw_designs(problem: Problem, trials: Sequence[Trial], objective: Objective
 
 
 def _uniform(problem: Problem) -> Batch | None:
-    """The draws; none where the model is slow, or no design was found."""
+    """Draw legal designs uniformly; ``None`` if the models are slow or no design was found."""
     rng = np.random.default_rng(np.random.SeedSequence([problem.seed, _STREAM]))
     try:
         if quick(problem, MODELLED_DRAWS, MOST_S):

@@ -1,4 +1,4 @@
-"""Limits that bind: the designs that each rules out, and the best if it were looser."""
+"""Analysis of active limits: the designs that each rejects, and the gain if it were relaxed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dse.core.trials import Trials
 from dse.core.values import Floats, Mask
 
 LOOSER = 0.1
-"""How much a limit is loosened, as a share of its bound."""
+"""Amount by which a limit is relaxed, as a share of its bound."""
 
 NEAR = 0.02
-"""A design this near to a limit, as a share of its bound, is at it."""
+"""Distance, as a share of the bound, up to which a design counts as being at a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buys:
-    """Improvement of an objective's best value if a limit gives way, with its trial."""
+    """Improvement of the best value of an objective if a limit is relaxed, with its trial."""
 
     objective: int
     now: float
@@ -32,10 +32,11 @@ class Buys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """One limit over the trials that are done.
+    """Effect of one limit on the ``done`` trials.
 
-    ``broken`` break it, ``alone`` of those break no other; ``near`` keep all limits and are at it.
-    ``looser`` is what a bound looser by :data:`LOOSER` buys, ``without`` what no bound does.
+    ``broken`` trials violate it, and ``alone`` of them violate no other limit. ``near`` trials are
+    feasible and at the limit, within :data:`NEAR`. ``looser`` lists the improvements if the bound
+    is relaxed by :data:`LOOSER`, ``without`` those if the limit is removed.
     """
 
     text: str
@@ -49,7 +50,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Trials that are done with numbers for all that is asked."""
+    """Done trials for which all objectives and limits are finite."""
 
     problem: Problem
     trials: Trials
@@ -58,11 +59,11 @@ class _Judged:
 
     @property
     def kept(self) -> Mask:
-        """Those within all limits, (n,)."""
+        """Mask of the trials within all limits, (n,)."""
         return _all(self.slacks >= 0)
 
     def buys(self, wider: Mask) -> tuple[Buys, ...]:
-        """The objectives whose best value improves where ``wider`` are allowed."""
+        """Return the improvements of the best values if the ``wider`` trials are allowed."""
         if not self.kept.any():
             return ()
         found = []
@@ -78,7 +79,7 @@ class _Judged:
 
 
 def activities(problem: Problem, trials: Sequence[Trial]) -> list[Activity]:
-    """Return one activity for each limit; gains count only designs that were tried."""
+    """Return one activity for each limit; improvements are sought only among tried designs."""
     done = Trials.of(trials)
     done = done.take(done.are(State.DONE))
     if not len(done):
@@ -95,7 +96,7 @@ def activities(problem: Problem, trials: Sequence[Trial]) -> list[Activity]:
 def _activity(judged: _Judged, place: int) -> Activity:
     limit, slack = judged.problem.limits[place], judged.slacks[:, place]
     others = _all(np.delete(judged.slacks, place, axis=1) >= 0)
-    bounded = limit.scale != 1.0  # else its slack is no share of anything
+    bounded = limit.scale != 1.0  # else its slack is not a share of the bound
     return Activity(
         text=limit.text,
         broken=int((slack < 0).sum()),

@@ -1,4 +1,4 @@
-"""Check of whether a model is quick enough to evaluate many designs at once."""
+"""Check of whether models are fast enough to evaluate many designs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from dse.core.problem import Problem
 
 _PROBES = (32, 1024)
 _SLOW_S = 0.25
-"""A probe that takes longer is the last one."""
+"""Duration, in s, of a probe after which no larger one is tried."""
 
 
 def quick(problem: Problem, count: int, most_s: float) -> bool:
     """Return whether modelling ``count`` designs takes at most ``most_s`` seconds.
 
-    The time is extrapolated from a few designs.
-
-    What it answers depends on the machine; what is then told of designs does not.
+    The time is extrapolated from probes of a few designs. The result depends on the speed of the
+    machine, but the values that the models then yield do not.
 
     Raises:
         DesignError: the space has no legal design.

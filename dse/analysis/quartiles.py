@@ -1,4 +1,4 @@
-"""The middle half of numbers of which some may be infinite."""
+"""Quartiles of values of which some may be infinite."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dse.core.values import Floats
 def quartiles(
     values: Floats,  # (n, ...)
 ) -> Floats:
-    """The lower quartile, the median and the upper quartile along the first axis, (3, ...).
+    """Return the lower quartile, median and upper quartile along the first axis, (3, ...).
 
-    Between two numbers it is told in proportion, as numpy's quantiles are; between a number and
-    infinity it is infinite.
+    Values are interpolated linearly, as by ``numpy.quantile``; between a finite value and infinity
+    the result is infinite.
     """
     ordered = np.sort(values, axis=0)
     rows = []

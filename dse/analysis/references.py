@@ -1,4 +1,4 @@
-"""Joint front, reference point and indicators by which fronts are compared."""
+"""Reference set for the comparison of fronts: joint front, reference point and indicators."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dse.core.values import Floats, Ints
 Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
 
 INDICATORS: tuple[Indicator, ...] = get_args(Indicator)
-"""Of the hypervolume more is better, of the others less."""
+"""Quality indicators; hypervolume is maximised, the others are minimised."""
 
 MOST_BEST = 2_000
-"""A joint front of more designs is thinned evenly before distances from it are told."""
+"""Largest joint front used for distances; a larger one is thinned evenly."""
 
 
 def sign_of(indicator: Indicator) -> float:
@@ -29,7 +29,7 @@ def sign_of(indicator: Indicator) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSet:
-    """The joint front of all runs and the reference point, both as losses."""
+    """Joint front of all runs and the reference point, both as losses."""
 
     joint: Floats  # (k, m)
     point: Floats  # (m,)
@@ -39,13 +39,13 @@ class ReferenceSet:
         fronts: Sequence[Floats],  # each (f, m)
         point: Floats,  # (m,)
     ) -> ReferenceSet:
-        """The yardstick for runs that ended with these fronts."""
+        """Build the reference set of runs with these final fronts."""
         every = np.vstack(fronts)
         joint = every[nondominated(every)]
         return ReferenceSet(joint=joint[np.lexsort(joint.T[::-1])], point=point)
 
     def value(self, indicator: Indicator, front: Floats) -> float:
-        """Return the indicator of a front; infinite where no distance is defined."""
+        """Return an indicator of a front, (f, m); infinite if the front is empty."""
         if indicator == "hypervolume":
             return hypervolume(front, self.point)
         distance = {"igd+": igd_plus, "epsilon": epsilon, "r2": r2}[indicator]
@@ -57,7 +57,7 @@ class ReferenceSet:
         course: FrontHistory,
         arrived: Ints,  # (g,)
     ) -> dict[Indicator, Floats]:
-        """Each indicator after so many newcomers, (g,)."""
+        """Return each indicator, (g,), of the front after the given numbers of newcomers."""
         different, place = np.unique(arrived, return_inverse=True)
         fronts = [course.front(count) for count in different.tolist()]
         return {
@@ -66,7 +66,7 @@ class ReferenceSet:
         }
 
     def needed(self, course: FrontHistory, level: float) -> int | None:
-        """Return how many newcomers a hypervolume took; ``None`` if it was never reached."""
+        """Return the number of newcomers to reach a hypervolume; ``None`` if never reached."""
         low, high = 0, len(course.rows)
         if hypervolume(course.front(high), self.point) < level:
             return None

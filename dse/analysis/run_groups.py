@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone: what a statement about an optimizer stands on."""
+"""Groups of runs that differ only in their seed, as samples for statements on an optimizer."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from dse.analysis.runs import Run
 
 
 class RunGroup(NamedTuple):
-    """Runs of one kind."""
+    """Named group of runs with the same settings."""
 
     name: str
     runs: tuple[Run, ...]
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seed of each run."""
+        """Seed of each run."""
         return tuple(run.problem.seed for run in self.runs)
 
 
 def alone(runs: Sequence[Run]) -> list[RunGroup]:
-    """Every run for itself."""
+    """Return each run as a group of its own."""
     return [RunGroup(run.name, (run,)) for run in runs]
 
 
 def by_kind(runs: Sequence[Run]) -> list[RunGroup]:
-    """The runs in groups that differ in nothing but the seed, in the order of their first ones.
+    """Group the runs that differ only in the seed, in the order of their first runs.
 
-    A group is called by what the names have in common before the seed, ``study.nsga2`` for
-    ``study.nsga2.0`` and ``study.nsga2.1``; else by its optimizer, and else by its first run.
+    A group is named after the common prefix of its runs' names before the seed, such as
+    ``study.nsga2`` for ``study.nsga2.0`` and ``study.nsga2.1``; otherwise after its optimizer, or
+    else after its first run.
     """
     kinds: dict[str, list[Run]] = {}
     for run in runs:
@@ -45,7 +46,7 @@ def by_kind(runs: Sequence[Run]) -> list[RunGroup]:
 
 
 def _kind(run: Run) -> str:
-    """Return the run's settings but its seed, as JSON; its name where none are recorded."""
+    """Return the run's settings without the seed, as JSON; its name if none are recorded."""
     if not run.problem.identity:
         return run.name
     told = {**json.loads(run.problem.identity), "seed": None}

@@ -1,4 +1,4 @@
-"""Comparison of the best design of an objective with the next best, part by part."""
+"""Comparison of the best design of an objective with its runner-up, metric by metric."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from dse.core.trial import Trial
 from dse.core.values import Floats, Ints, Value
 
 MOST_LISTED = 2_000_000
-"""Spaces of at most so many designs are gone through whole; of larger ones the neighbours."""
+"""Largest space that is searched completely; in larger ones only neighbours are evaluated."""
 
 MOST_S = 10.0
-"""Models that would take longer for a whole space are asked about neighbours alone."""
+"""Largest time to model a complete space, in s; slower models evaluate only neighbours."""
 
 _FEW = 3
-"""Of each objective, how many are looked at: one may be the winner, one its twin."""
+"""Candidates per objective: one may be the winner itself, one may have the same design."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A design with its metrics; without a ``number`` it is no trial of the study."""
+    """Design with its metrics; ``number`` is ``None`` if it is not a trial of the study."""
 
     design: Design
     metrics: Mapping[str, float]
@@ -41,7 +41,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricContrast:
-    """One metric of both, in its own unit."""
+    """Values of one metric for the winner and the rival, in the metric's unit."""
 
     metric: str
     winner: float
@@ -49,13 +49,13 @@ class MetricContrast:
 
     @property
     def more(self) -> float:
-        """Excess of the rival over the winner; negative if it has less, zero where they tie."""
+        """Rival's value minus the winner's; zero if they tie."""
         return 0.0 if is_tie(self.rival, self.winner) else self.rival - self.winner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """A total with the parts that sum to it."""
+    """Total metric with the part metrics that sum to it."""
 
     total: MetricContrast
     parts: tuple[MetricContrast, ...]
@@ -63,10 +63,10 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duel:
-    """The winner of one objective and its runner-up.
+    """Winner of one objective and its runner-up.
 
-    ``changed`` are the parameters in which they differ, with both values; ``None`` where one has
-    no such parameter. ``among`` says where the runner-up was looked for.
+    ``changed`` holds the parameters in which they differ, with both values; ``None`` if a parameter
+    is absent. ``among`` describes the designs among which the runner-up was searched.
     """
 
     place: int
@@ -79,17 +79,17 @@ class Duel:
 
     @property
     def beaten(self) -> bool:
-        """True where the rival is better: the study has not tried it, or not to the end."""
+        """Whether the rival is better: the study has not tried it, or not finished it."""
         mine, theirs = (float(one.losses[self.place]) for one in (self.winner, self.rival))
         return theirs < mine and not is_tie(theirs, mine)
 
 
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
-    """One for each objective that has a runner-up.
+    """Return a duel for each objective that has a runner-up.
 
-    Where pure models tell all that is asked, every legal design of a small space is looked at, and
-    of a large one, or for a slow model, those a step away from a winner; else the trials that were
-    finished.
+    If pure models yield all needed metrics, runner-ups are searched among all legal designs of a
+    small space; in a large one, or with a slow model, among the neighbours of the winners.
+    Otherwise they are searched among the finished trials.
     """
     if not front.trials:
         return []
@@ -116,9 +116,9 @@ def _build_contender(trial: Trial, losses: Floats) -> Contender:
 def _rivals(
     problem: Problem, trials: Sequence[Trial], winners: Sequence[Contender]
 ) -> tuple[str, list[Contender]]:
-    """Return where rivals were looked for, and the rivals found.
+    """Return a description of the designs that were searched, and the best rivals among them.
 
-    Of two with the same design, the trial comes first.
+    If a trial and a modelled design are the same, the trial is listed first.
     """
     losses, answers = problem.judged(trials)
     tried = [
@@ -135,15 +135,15 @@ def _rivals(
 
 
 def _unprobed_words(problem: Problem) -> str:
-    """Return which models were not called for other designs; empty where all are measured."""
+    """Return a note on a model that was not called for other designs, or an empty text."""
     left = problem.unprobed - problem.measured
     if not left:
         return ""
-    return f" (no other was looked at: {min(left)} is only computed where the study runs)"
+    return f" (no other was evaluated: {min(left)} is only computed where the study runs)"
 
 
 def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
-    """Model a batch; return the few best of each objective that keep all limits."""
+    """Model a batch, and return the best feasible designs of each objective."""
     got = problem.known(batch)
     if not problem.asked <= got.columns.keys():
         return []
@@ -162,7 +162,7 @@ def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
 
 
 def _few(losses: Floats, kept: Ints) -> list[int]:
-    """Of the kept rows the few best of each objective."""
+    """Return the :data:`_FEW` best of the kept rows for each objective."""
     best = [kept[np.argsort(column, kind="stable")[:_FEW]] for column in losses[kept].T]
     return [int(row) for row in np.unique(np.concatenate(best))]
 
@@ -186,7 +186,7 @@ def _duel(problem: Problem, place: int, two: tuple[Contender, Contender], among:
 def _breakdowns(
     problem: Problem, objective: Objective, two: tuple[Contender, Contender]
 ) -> Iterator[Breakdown]:
-    """Totals in which the two differ, of the evaluators that the objective's metrics are of."""
+    """Yield the totals in which the two differ, of the evaluators that the objective reads."""
     known = two[0].metrics.keys() & two[1].metrics.keys()
     tellers = {_teller(name) for name in objective.expression.names if name in problem.sources}
     for total, names in totals(problem.metrics).items():
@@ -208,9 +208,9 @@ def _teller(metric: str) -> str:
 
 
 def totals(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
-    """The totals among a study's metrics, and of each the parts that sum to it.
+    """Return the total metrics of a study, each with the part metrics that sum to it.
 
-    A part's total has the part's own evaluator and scenario.
+    A total has the same evaluator and scenario as its parts.
     """
     found: dict[str, list[str]] = {}
     for name, metric in metrics.items():

@@ -1,4 +1,4 @@
-"""One study as columns: what each finished trial yielded and cost, in the order they finished."""
+"""Finished trials of a study as columns of losses and costs, and the growth of its front."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from dse.core.trials import Trials
 from dse.core.values import Floats, Ints
 
 Currency = Literal["measurements", "trials", "seconds", "cost"]
-"""What is spent: ``seconds`` are those that evaluators worked, ``cost`` is in dollars."""
+"""Unit in which the budget is counted: ``seconds`` of evaluation, ``cost`` in dollars."""
 
 
 SWEPT = "swept"
-"""The kind of the event that tells with which bounds a study of a sweep has ended."""
+"""Kind of the event that records the budget with which a study of a sweep has ended."""
 
 
 def is_swept(events: Iterable[Event]) -> bool:
-    """Return True if these are events of a study that has ended in a sweep."""
+    """Return whether the events are those of a study that has ended in a sweep."""
     return any(event.kind == SWEPT for event in events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A study's finished trials; a million of them take a few dozen bytes each."""
+    """Finished trials of a study as columns, which take a few dozen bytes per trial."""
 
     name: str
     problem: Problem
-    losses: Floats  # (n, m), minimised; NaN where a trial is no answer
+    losses: Floats  # (n, m), minimised; NaN where a trial is infeasible
     measured: Ints  # (n,), 1 for each trial that is a measurement
     cost_s: Floats  # (n,)
     price_per_s: float | None = None
@@ -48,14 +48,14 @@ class Run:
         *,
         swept: bool = False,
     ) -> Run:
-        """The run of these trials, in the order in which they were finished.
+        """Build the run of a study from its trials.
 
         Args:
-            name: the study's.
-            problem: its question.
-            trials: unfinished ones are passed over.
-            price_per_s: dollars for each second of evaluation, where the study states them.
-            swept: the study is one of a sweep.
+            name: name of the study.
+            problem: its problem.
+            trials: in the order in which they finished; unfinished ones are ignored.
+            price_per_s: dollars per second of evaluation, if the study states a price.
+            swept: whether the study is one of a sweep.
         """
         held = trials if isinstance(trials, Trials) else Trials.of(trials)
         finished = held.take(held.over)
@@ -71,7 +71,7 @@ class Run:
         )
 
     def spent(self, currency: Currency) -> Floats:
-        """All that was spent by the end of each trial, (n,), never falling."""
+        """Return the cumulative amount spent at the end of each trial, (n,)."""
         return np.asarray(np.cumsum(self._each(currency)))
 
     def _each(self, currency: Currency) -> Floats:
@@ -86,33 +86,33 @@ class Run:
                 return self.cost_s * (self.price_per_s or 0.0)
 
     def total(self, currency: Currency) -> float:
-        """Return the total that was spent."""
+        """Return the total amount spent."""
         spent = self.spent(currency)
         return float(spent[-1]) if len(spent) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontHistory:
-    """Growth of a run's front: only the trials that no earlier one was as good as."""
+    """Growth of a run's front: the newcomers, which no earlier trial dominates or equals."""
 
     run: Run
-    rows: Ints  # (k,), their places among the run's trials
+    rows: Ints  # (k,), rows of the newcomers among the run's trials
     losses: Floats  # (k, m), minimised
 
     @staticmethod
     def of(run: Run) -> FrontHistory:
-        """The course of a run."""
+        """Return the front history of a run."""
         answers = np.flatnonzero(np.isfinite(run.losses).all(axis=1))
         rows = answers[newcomers(run.losses[answers])]
         return FrontHistory(run=run, rows=rows, losses=run.losses[rows])
 
     @property
     def final(self) -> Floats:
-        """The front at the end, (f, m)."""
+        """Final front, (f, m)."""
         return self.front(len(self.rows))
 
     def front(self, arrived: int) -> Floats:
-        """The front of the first so many newcomers, (f, m)."""
+        """Return the front of the first ``arrived`` newcomers, (f, m)."""
         known = self.losses[:arrived]
         return np.asarray(known[nondominated(known)])
 
@@ -121,15 +121,15 @@ class FrontHistory:
         currency: Currency,
         budgets: Floats,  # (g,)
     ) -> Ints:
-        """Return the number of newcomers when each budget was spent, (g,)."""
+        """Return the number of newcomers by the time each budget was spent, (g,)."""
         finished = np.searchsorted(self.run.spent(currency), budgets, side="right")
         return np.asarray(np.searchsorted(self.rows, finished, side="left"))
 
 
 def currencies(runs: Iterable[Run]) -> tuple[Currency, ...]:
-    """Return the currencies that these runs have in common; cost if all have a price.
+    """Return the currencies that these runs have in common; ``cost`` if all have a price.
 
-    Measurements are left out where none were made, and trials where some were.
+    The first is ``measurements`` if any run made some, otherwise ``trials``.
     """
     held = list(runs)
     counted: Currency = "measurements" if any(run.measured.any() for run in held) else "trials"

@@ -1,4 +1,4 @@
-"""Winners under each scenario: the best design of each, and what another one loses."""
+"""Comparison of scenarios: the best design under each, and the regret of the study's choice."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """One objective under one scenario: who wins there, and how the study's own winner does.
+    """One objective under one scenario: its best trial, and the value of the study's choice.
 
-    ``behind`` is how much worse that one is, as a share of the winner's value; ``None`` where it is
-    no answer under the scenario, or the winner's value is zero.
+    ``behind`` is how much worse the study's choice is, as a share of the best value; ``None`` if it
+    is infeasible under the scenario, or the best value is zero.
     """
 
     scenario: str
@@ -32,7 +32,7 @@ class ScenarioResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """One objective that differs between scenarios; ``chosen`` wins the study's."""
+    """One objective that depends on the scenario; ``chosen`` is the best trial in the study."""
 
     text: str
     goal: Goal
@@ -42,13 +42,13 @@ class Contest:
 
     @property
     def winners(self) -> tuple[int, ...]:
-        """The trials that win somewhere, each once."""
+        """Numbers of the trials that are best under some scenario, each once."""
         return tuple(dict.fromkeys(one.winner for one in self.standings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """All objectives over all scenarios, and the front that each scenario alone would have."""
+    """Results of all objectives under all scenarios, and the front under each scenario alone."""
 
     weights: Mapping[str, float]
     contests: tuple[Contest, ...]
@@ -56,7 +56,7 @@ class Contrast:
 
     @property
     def everywhere(self) -> tuple[int, ...]:
-        """The trials that are on the front under every scenario."""
+        """Numbers of the trials that are on the front under every scenario."""
         fronts = [set(front) for front in self.fronts.values()]
         return tuple(sorted(set.intersection(*fronts))) if fronts else ()
 
@@ -67,13 +67,13 @@ def contrast(
     weights: Mapping[str, float],
     trials: Sequence[Trial],
 ) -> Contrast:
-    """Compare the winners of the scenarios among the trials.
+    """Compare the best trials of the scenarios.
 
     Args:
-        problem: the study's own.
-        under: the same with objectives and limits as they are under each scenario alone.
-        weights: the share of each scenario.
-        trials: the finished ones.
+        problem: the study's problem, over all scenarios.
+        under: the problem under each scenario alone, by scenario.
+        weights: weight of each scenario.
+        trials: the finished trials.
     """
     contests = [
         _contest(problem, under, trials, place)
@@ -109,7 +109,7 @@ def _contest(
 def _standing(
     scenario: str,
     objective: Objective,
-    losses: Floats,  # (n,), infinite where a trial is no answer
+    losses: Floats,  # (n,), infinite where a trial is infeasible
     trials: Sequence[Trial],
     chosen: int | None,
 ) -> ScenarioResult | None:
@@ -129,7 +129,7 @@ def _standing(
 
 
 def _losses(problem: Problem, trials: Sequence[Trial], place: int) -> Floats:
-    """One objective of every trial as a loss, (n,); infinite where the trial is no answer."""
+    """Return one objective of every trial as a loss, (n,); infinite for infeasible trials."""
     return np.where(problem.feasible(trials), problem.trial_losses(trials)[:, place], np.inf)
 
 

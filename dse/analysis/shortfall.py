@@ -1,4 +1,4 @@
-"""Groups that fall short of the first one by more than is allowed: a gate for CI."""
+"""Regression gate for CI: groups whose hypervolume is too far below that of the first group."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dse.core.expressions.operators import AGREEMENT
 
 
 def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
-    """A sentence for each group whose hypervolume is too far below the first one's.
+    """Return a sentence for each group whose hypervolume is too far below that of the first.
 
-    Single studies are judged by their numbers. Groups are judged by their medians, and only where
-    the difference can be claimed; with too few seeds to ever claim one, by their medians alone.
+    Medians are compared, and only significant differences count. If the number of seeds is too
+    small for any difference to be significant, as for single studies, the medians alone decide.
 
     Args:
-        comparison: the first group is the one to hold on to; claims about hypervolume are made.
-        share: how much of the first one's hypervolume may be missing.
+        comparison: a comparison that includes hypervolume; the first group is the baseline.
+        share: allowed deficit, as a share of the baseline's hypervolume.
     """
     first, *others = comparison.groups
     wanted = first.quartiles("hypervolume")[1]
@@ -42,5 +42,5 @@ def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
 
 
 def _counts(claim: Conclusion, family: int) -> bool:
-    """Return whether the difference exceeds chance, or chance could never be ruled out."""
+    """Return whether a difference is significant, or could not be with this number of runs."""
     return claim.better == claim.first or claim.least * family > LEVEL

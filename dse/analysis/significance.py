@@ -1,4 +1,4 @@
-"""Significance and size of the difference between two groups of numbers."""
+"""Significance tests, effect size and confidence interval of the difference of two samples."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from dse.core.values import Floats
 
 LEVEL = 0.05
-"""The chance that is taken of a false claim among all that one comparison makes."""
+"""Significance level: family-wise probability of a false claim in one comparison."""
 
 RESAMPLES = 4_999
 _EXACT_SIZE = 14
-"""Up to so many pairs, or 8 + 8 runs, a test with ties goes through every rearrangement."""
+"""Pairs up to which a test with ties enumerates all permutations (as for 8 + 8 runs)."""
 
 _SEED = 30_101
 
@@ -24,10 +24,10 @@ def paired_p(
     first: Floats,  # (n,)
     second: Floats,  # (n,)
 ) -> float:
-    """The chance of such differences between equals, where the numbers go in pairs.
+    """Return the p-value of the Wilcoxon signed-rank test of paired samples.
 
-    Pairs without a difference tell nothing and are left out; with ties the distribution is that
-    of the rearrangements, not the normal one.
+    Pairs without a difference are left out. With ties, the permutation distribution is used
+    instead of the normal approximation.
 
     Source:
         Wilcoxon: Individual Comparisons by Ranking Methods, 1945, signed ranks; by SciPy.
@@ -48,7 +48,7 @@ def unpaired_p(
     first: Floats,  # (n,)
     second: Floats,  # (k,)
 ) -> float:
-    """The chance of such a difference between equals, where nothing goes in pairs.
+    """Return the p-value of the Mann-Whitney U test of unpaired samples.
 
     Source:
         Mann, Whitney: On a Test of Whether one of Two Random Variables is Stochastically Larger
@@ -57,7 +57,7 @@ def unpaired_p(
     every = np.concatenate([first, second])
     if len(np.unique(every)) == 1 or len(every) < 3:
         return 1.0
-    if min(len(first), len(second)) == 1:  # which SciPy does not rearrange
+    if min(len(first), len(second)) == 1:  # SciPy has no permutation test for it
         alone = first[0] if len(first) == 1 else second[0]
         return min(1.0, 2 * float(min((every <= alone).mean(), (every >= alone).mean())))
     from scipy import stats
@@ -69,13 +69,13 @@ def unpaired_p(
 
 
 def least_p(first: int, second: int, *, paired: bool) -> float:
-    """The smallest chance that a test of so many numbers can come to."""
+    """Return the smallest p-value that a test of samples of these sizes can have."""
     ways = 2**first if paired else comb(first + second, first)
     return min(1.0, 2.0 / ways)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Each chance corrected for all the others that are looked at beside it.
+    """Return the p-values with Holm's correction for multiple tests.
 
     Source:
         Holm: A Simple Sequentially Rejective Multiple Test Procedure, 1979.
@@ -91,7 +91,7 @@ def a12(
     first: Floats,  # (n,)
     second: Floats,  # (k,)
 ) -> float:
-    """The chance that a number of the first group is larger; ties count half.
+    """Return the probability (A12) that a value of the first group is larger; ties count half.
 
     Source:
         Vargha, Delaney: A Critique and Improvement of the CL Common Language Effect Size
@@ -107,10 +107,10 @@ def interval(
     *,
     paired: bool,
 ) -> tuple[float, float] | None:
-    """Return the 95 % interval of the difference of medians, by bootstrap percentiles.
+    """Return the 95 % confidence interval of the difference of medians, by percentile bootstrap.
 
-    ``None`` where a group has a single number. Bias is not corrected for: of a median the
-    jackknife, which that needs, tells nothing.
+    ``None`` if a group has fewer than two values. Bias is not corrected: that would need the
+    jackknife, which is inconsistent for medians.
 
     Source:
         Efron, Tibshirani: An Introduction to the Bootstrap, 1993, ch. 13; by SciPy.
@@ -135,7 +135,7 @@ def _median_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:
     return np.asarray(np.median(first, axis=axis) - np.median(second, axis=axis))
 
 
-def _build_permutation_method() -> Any:  # SciPy's way of going through rearrangements
+def _build_permutation_method() -> Any:  # a SciPy object without public type
     from scipy import stats
 
     return stats.PermutationMethod(n_resamples=2**_EXACT_SIZE, rng=np.random.default_rng(_SEED))

@@ -1,4 +1,4 @@
-"""The front as it stood after shares of what was spent: which part of it was found when."""
+"""Fronts of a study after given shares of its budget, to show when the front was found."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dse.analysis.runs import Currency, FrontHistory, Run, currencies
 from dse.core.values import Floats
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
-"""Of all that was spent."""
+"""Shares of the total spent at which the front is evaluated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Front of a study when a given amount of a currency was spent."""
+    """Front of a study after a given amount of a currency was spent."""
 
     currency: Currency
     spent: float
@@ -24,9 +24,9 @@ class Stage:
 
 
 def stages(run: Run) -> list[Stage]:
-    """The different fronts at :data:`SHARES` of the measurements, or of the trials without any.
+    """Return the distinct fronts at :data:`SHARES` of the measurements (or trials, if none).
 
-    A front that is that of the stage before is told once, with the least that it took.
+    A front that equals that of an earlier stage is listed once, at the smallest amount spent.
     """
     (currency, *_), course = currencies([run]), FrontHistory.of(run)
     budgets = np.ceil(np.array(SHARES) * run.total(currency))

@@ -1,9 +1,8 @@
-"""Variance explained by factors, from counts of their levels, not a design matrix.
+"""Variance explained by factors, from counts of their levels instead of a design matrix.
 
-A least-squares fit needs the products of the columns of its design matrix, summed over the rows.
-Columns that code levels have few different products: how often two or three levels stand in one
-row says all. Counting them is one pass over the rows for each pair, and what is left to solve does
-not grow with their number.
+A least-squares fit needs the Gram matrix of its design matrix. For columns that code levels, it
+follows from how often each pair or triple of levels occurs in the same row. The counts take one
+pass over the rows for each pair of factors; the system to solve does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -20,33 +19,33 @@ from dse.analysis.factor_levels import Factor
 from dse.core.values import Floats, Ints
 
 _LEAST = 1e-9
-"""An eigenvalue of a Gram matrix below this share of its trace is rounding, and no direction.
+"""Relative tolerance below which an eigenvalue of a Gram matrix counts as zero.
 
-A direction in which one row of a million differs has a hundred times as much.
+A direction in which one row of a million differs has an eigenvalue a hundred times as large.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumOfSquares:
-    """The sum of squares along some columns, and how many directions they have of their own."""
+    """Sum of squares that a term explains, and its rank (degrees of freedom)."""
 
     squares: Floats  # (m,), of each metric
     rank: int
 
 
 class MainEffect(NamedTuple):
-    """Sum of squares of one factor beyond all others, and each metric's means at its levels."""
+    """Sum of squares of one factor beyond all others, and the metrics' means at its levels."""
 
     own: SumOfSquares
     means: Floats  # (levels, m)
 
 
 class CountedFit:
-    """Least squares of some metrics on the main effects of factors.
+    """Least-squares regression of metrics on the main effects of factors.
 
     Args:
         values: the metrics, (n, m).
-        factors: what they are fitted to, each with at least two levels.
+        factors: the explanatory factors, each with at least two levels.
     """
 
     def __init__(self, values: Floats, factors: Sequence[Factor]) -> None:
@@ -67,7 +66,7 @@ class CountedFit:
 
     @property
     def total(self) -> Floats:
-        """The sum of squares about the mean, (m,)."""
+        """Total sum of squares about the mean, (m,)."""
         return np.asarray((self._centred**2).sum(axis=0))
 
     @property
@@ -76,7 +75,7 @@ class CountedFit:
         return _sum_explained_squares(self._root, self._sums)
 
     def main(self, place: int) -> MainEffect:
-        """Return what a factor explains beyond all other main effects, by sums of type II."""
+        """Return the type II sum of squares of a factor: beyond all other main effects."""
         own = self._columns[place]
         if self._is_estimable(own):
             inverse = self._inverse[own, own]
@@ -89,7 +88,7 @@ class CountedFit:
         return MainEffect(explained, self._level_means(place, explained.rank))
 
     def interaction(self, one: int, other: int) -> SumOfSquares:
-        """Return what two factors explain together beyond all main effects."""
+        """Return the sum of squares of the interaction of two factors, beyond all main effects."""
         left, right = self._factors[one], self._factors[other]
         cells = left.codes * len(right.levels) + right.codes
         coding = np.kron(left.coding, right.coding)  # (cells, q)
@@ -118,7 +117,7 @@ class CountedFit:
         return np.concatenate(tables, axis=1).astype(np.float64)
 
     def _pair_counts(self) -> Floats:
-        """Return how often each two levels occur in one row, (P, P)."""
+        """Return how often each pair of levels occurs in the same row, (P, P)."""
         tables = [
             self._count_cell_levels(factor.codes, len(factor.levels)) for factor in self._factors
         ]
@@ -126,7 +125,7 @@ class CountedFit:
 
     @cached_property
     def _level_sums(self) -> Floats:
-        """The sum of each metric about its mean at each level, (P, m)."""
+        """Sum of each centred metric at each level, (P, m)."""
         sums = [
             [np.bincount(f.codes, column, minlength=len(f.levels)) for column in self._centred.T]
             for f in self._factors
@@ -135,7 +134,7 @@ class CountedFit:
 
     @cached_property
     def _root(self) -> Floats:
-        """A root of the Gram matrix's pseudo-inverse, (p, rank)."""
+        """Square root of the pseudo-inverse of the Gram matrix, (p, rank)."""
         return _root(self._gram, self._norms.sum())
 
     @cached_property
@@ -143,13 +142,13 @@ class CountedFit:
         return np.asarray(self._root @ self._root.T)
 
     def _is_estimable(self, own: slice) -> bool:
-        """True if other main effects do not hold part of what these columns hold."""
-        taken = self._inverse[own] @ self._gram  # what the data can tell apart of each column
+        """Return whether the columns are not aliased with other main effects."""
+        taken = self._inverse[own] @ self._gram  # resolution matrix: identity if estimable
         wanted = np.eye(len(self._gram))[own]
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
     def _explain_aliased_columns(self, own: slice) -> SumOfSquares:
-        """Compute what columns explain beyond all others that are aliased with them."""
+        """Return the sum of squares of columns beyond all others, some of which alias them."""
         rest = np.ones(len(self._gram), dtype=bool)
         rest[own] = False
         root = _root(self._gram[np.ix_(rest, rest)], self._norms[rest].sum())
@@ -159,7 +158,7 @@ class CountedFit:
         return _sum_explained_squares(_root(left, self._norms[own].sum()), sums)
 
     def _level_means(self, place: int, rank: int) -> Floats:
-        """The means at each level, (levels, m): of the fit, or plain where that has no answer."""
+        """Return the mean at each level, (levels, m): fitted, or plain if not estimable."""
         factor, own = self._factors[place], self._columns[place]
         if rank < len(factor.levels) - 1:
             counts = np.bincount(factor.codes, minlength=len(factor.levels))
@@ -170,7 +169,7 @@ class CountedFit:
 
     @cached_property
     def _coefficients(self) -> Floats:
-        """The least coefficients of the fit with an intercept, which is the first, (1 + p, m)."""
+        """Minimum-norm coefficients of the fit, (1 + p, m); the first row is the intercept."""
         corner = np.concatenate([[1.0], self._means])
         whole = self._size * np.outer(corner, corner)
         whole[1:, 1:] += self._gram
@@ -181,7 +180,7 @@ class CountedFit:
 
 
 _ALIASED = 1e-6
-"""How far a coefficient may be from being told by the data alone."""
+"""Tolerance on the resolution matrix up to which a coefficient counts as estimable."""
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
@@ -193,7 +192,10 @@ def _root(
     gram: Floats,  # (k, k)
     scale: float,
 ) -> Floats:
-    """A root of the pseudo-inverse, (k, rank): what is less than :data:`_LEAST` is nothing."""
+    """Return a square root of the pseudo-inverse, (k, rank).
+
+    Eigenvalues below :data:`_LEAST` times ``scale`` count as zero.
+    """
     if not len(gram):
         return np.zeros((0, 0))
     sizes, vectors = np.linalg.eigh(gram)

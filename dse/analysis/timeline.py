@@ -1,4 +1,4 @@
-"""Timeline of evaluations: lanes of drivers and their workers, bar by bar."""
+"""Timeline of evaluations (Gantt chart): one lane for each driver and concurrent evaluation."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from dse.core.trials import Trials
 from dse.core.values import Floats, Ints
 
 PAUSE_S = 600.0
-"""Where nothing is asked, begun or finished for so long, the study was left alone."""
+"""Seconds without any asked, started or finished trial that count as a pause of the study."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Evaluations over the time at work: pauses in which the study was left alone are cut out.
+    """Evaluations over the working time: the wall-clock time without pauses of the study.
 
-    ``lanes`` names each lane by its driver and, where that had several evaluations under way, by
-    the place among them. All else stands by evaluation, in seconds from the first moment on:
-    ``asked`` is when its trial was known, ``start`` and ``end`` when it ran. One that still runs
-    ends at the last moment that is known. ``pauses`` are the moments at which time was cut out.
+    ``lanes`` lists (driver, index), where the index distinguishes concurrent evaluations of the
+    driver. The arrays have one entry per evaluation; times are in seconds of working time since the
+    first event: ``asked`` is when the optimizer proposed the trial, ``start`` and ``end`` when it
+    ran. A running evaluation ends at the last known event. ``pauses`` are the times at which a
+    pause was cut out.
     """
 
     lanes: Sequence[tuple[int, int]]
-    trial: Ints  # (n,), numbers
-    state: Ints  # (n,), places in STATES
-    lane: Ints  # (n,), places in lanes
+    trial: Ints  # (n,), trial numbers
+    state: Ints  # (n,), indices into STATES
+    lane: Ints  # (n,), indices into lanes
     asked: Floats  # (n,)
     start: Floats  # (n,)
     end: Floats  # (n,)
@@ -39,21 +40,21 @@ class Timeline:
 
     @property
     def busy(self) -> float:
-        """The share of the time at work in which lanes had an evaluation, from 0 to 1."""
+        """Mean utilisation of the lanes over the working time, from 0 to 1."""
         whole = self.span_s * len(self.lanes)
         return float((self.end - self.start).sum()) / whole if whole else 0.0
 
     @property
     def per_hour(self) -> float:
-        """Finished trials for each hour at work."""
+        """Finished trials per hour of working time."""
         return self.finished / self.span_s * 3600 if self.span_s else 0.0
 
 
 def timeline(trials: Sequence[Trial]) -> Timeline | None:
-    """Return when trials were evaluated; ``None`` where no trial has both ends.
+    """Return the timeline of the trials; ``None`` if no trial has a start and an end time.
 
     Args:
-        trials: in any order; those of older versions tell no times, and are left out.
+        trials: in any order; trials recorded by older versions have no times, and are left out.
     """
     known = Trials.of(trials)
     known = known.take(np.isfinite(known.begun_at))
@@ -64,7 +65,7 @@ def timeline(trials: Sequence[Trial]) -> Timeline | None:
     at_work = _AtWork(np.unique(moments[np.isfinite(moments)]), known.begun_at, known.finished_at)
     start = at_work.place(known.begun_at)
     end = np.where(np.isnan(known.finished_at), at_work.span_s, at_work.place(known.finished_at))
-    end = np.maximum(start, end)  # a clock that was put back in between
+    end = np.maximum(start, end)  # the clock may have been set back
     asked = np.fmin(start, at_work.place(known.asked_at))
     lanes, lane = _assign_lanes(known.worker, start, end)
     return Timeline(
@@ -82,12 +83,12 @@ def timeline(trials: Sequence[Trial]) -> Timeline | None:
 
 
 class _AtWork:
-    """Seconds at work from wall clock.
+    """Conversion of wall-clock times to seconds of working time.
 
     Args:
-        moments: all that is known, rising.
-        begun: when evaluations began, rising.
-        ended: when they ended; NaN: not yet.
+        moments: all distinct event times, ascending.
+        begun: start times of the evaluations, ascending.
+        ended: their end times; NaN if still running.
     """
 
     def __init__(self, moments: Floats, begun: Floats, ended: Floats) -> None:
@@ -102,18 +103,18 @@ class _AtWork:
         self.pauses: Floats = self._seconds[:-1][cut > 0]
 
     def place(self, at: Floats) -> Floats:
-        """Return the seconds of moments; NaN stays."""
+        """Convert wall-clock times to seconds of working time; NaN stays NaN."""
         rows = np.searchsorted(self._moments, at).clip(max=len(self._moments) - 1)
         return np.where(np.isnan(at), np.nan, self._seconds[rows])
 
 
 def _assign_lanes(driver: Ints, start: Floats, end: Floats) -> tuple[list[tuple[int, int]], Ints]:
-    """Give each evaluation the first lane of its driver that is free: interval partitioning.
+    """Assign each evaluation to the first free lane of its driver (interval partitioning).
 
     Source:
         Kleinberg, Tardos: Algorithm Design, 2006, section 4.1.
     """
-    busy: dict[int, list[tuple[float, int]]] = {}  # by driver: until when, which place
+    busy: dict[int, list[tuple[float, int]]] = {}  # by driver: (end time, lane index)
     free: dict[int, list[int]] = {}
     taken: list[tuple[int, int]] = []
     for who, begins, ends in zip(driver.tolist(), start.tolist(), end.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Exchange rates along the front: the cost of one objective in another."""
+"""Trade-off rates along the front: the loss in one objective per gain in another."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dse.core.trial import Trial
 from dse.core.values import Floats, Ints
 
 MOST_PAIRS = 6
-"""Of more than four objectives, the first pairs."""
+"""Largest number of pairs of objectives: all pairs of four; of more objectives, the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A step along the front of two objectives, from ``start`` to ``end``.
+    """Step along the front of two objectives, from ``start`` to ``end``.
 
-    ``gain`` is what the first objective improves by, from ``value``, and ``price`` what the second
-    worsens by, both positive; all in the objectives' units. Of other objectives nothing is said.
+    The first objective improves from ``value`` by ``gain``, and the second worsens by ``price``;
+    both are positive, in the objectives' units. Other objectives are ignored.
     """
 
     first: int
@@ -35,14 +35,14 @@ class Rate:
 
     @property
     def each(self) -> float:
-        """The price of one unit of the gain."""
+        """Price per unit of gain."""
         return self.price / self.gain
 
 
 def rates(front: ParetoSet) -> list[Rate]:
-    """The rates at both ends and in the middle of each pair's front.
+    """Return the rates at both ends and at the knee of the front of each pair of objectives.
 
-    The middle is the step beyond the point nearest to the pair's ideal.
+    The knee is the step that begins at the point nearest to the pair's ideal point.
     """
     pairs = list(combinations(range(len(front.problem.objectives)), 2))[:MOST_PAIRS]
     return [rate for pair in pairs for rate in _pair(front, *pair)]
@@ -51,7 +51,7 @@ def rates(front: ParetoSet) -> list[Rate]:
 def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
     losses = front.losses[:, [first, second]]
     places = np.flatnonzero(nondominated(losses))
-    places = places[np.argsort(-losses[places, 0], kind="stable")]  # the first gets better
+    places = places[np.argsort(-losses[places, 0], kind="stable")]  # the first objective improves
     places = _without_ties(losses, places)
     steps = len(places) - 1
     if steps < 1:
@@ -75,7 +75,7 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
 
 
 def _without_ties(losses: Floats, places: Ints) -> Ints:
-    """Return the places without those that are as good as a neighbour but for rounding."""
+    """Return the places without points that tie with a neighbour in one objective."""
     sizes = np.abs(losses[places]).max(axis=0, initial=0.0).tolist()
     kept: list[int] = []
     for place in places.tolist():
@@ -87,7 +87,7 @@ def _without_ties(losses: Floats, places: Ints) -> Ints:
 
 
 def _knee(losses: Floats, places: Ints) -> int:
-    """The step that begins at the point nearest to the ideal, or the last before it."""
+    """Return the step that begins at the point nearest to the ideal point, or the last step."""
     some = losses[places]
     shares = (some - some.min(axis=0)) / np.ptp(some, axis=0)
     return min(int(np.argmin((shares**2).sum(axis=1))), len(places) - 2)

@@ -1,5 +1,5 @@
-"""Python's way in: ``from dse import Space, Study, Metric, evaluator``.
+"""Python interface: ``from dse import Space, Study, Metric, evaluator``.
 
-A study that is written in Python becomes the same documents that YAML would hold: it is checked by
-the same rules, kept in the same record, and read by the same commands.
+A study defined in Python becomes the same document that a YAML study file would hold: it is
+validated by the same rules, stored in the same record, and read by the same commands.
 """

@@ -1,4 +1,4 @@
-"""Study driven by the caller, who asks for designs, measures them and reports results."""
+"""Loop of a study whose caller requests designs, measures them and reports the results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ from dse.study.budget import Bounds
 
 
 class Asking:
-    """Loop of a study in a thread of its own, which waits while no design is requested.
+    """Driver that serves the caller of a study: its loop runs in a thread and waits for requests.
 
-    Several threads may ask and tell; those who ask are served one after another.
+    Several threads may request designs and report results; requests are served one at a time.
 
-    It is a driver as any other: what it asked is held until it is told, and given back when the
-    program ends. Without a budget it goes on as long as it is asked. ``reason`` is why the study
-    ended; it is empty while the study goes on, and where asking was merely closed.
+    Like every driver it holds its unfinished trials: until their results are reported, or until
+    the program ends and they are given back. Without a budget it continues as long as designs are
+    requested. ``reason`` is why the study ended; it is empty while the study runs, and after a
+    mere :meth:`close`.
 
     Raises:
-        StudyError: the study is not what it was begun with, or not trusted.
+        StudyError: the study differs from its stored definition, or is not trusted.
     """
 
     def __init__(self, study: engine.StudyEngine) -> None:
@@ -53,26 +54,26 @@ class Asking:
 
     @property
     def ended(self) -> bool:
-        """True when nothing will be asked any more."""
+        """Whether the loop has ended, so that no more designs are suggested."""
         return self._thread.ident is not None and not self._thread.is_alive()
 
     def ask(self, count: int, *, wait: bool = False) -> list[Trial]:
         """Return one to ``count`` designs; none when the study has ended.
 
-        While nothing can be asked, wait for the trials of other threads and programs.
+        While no design can be suggested, wait for the trials of other threads and programs.
 
         Args:
-            count: how many designs at most.
-            wait: wait also where this thread was given trials that are not reported yet.
+            count: the maximum number of designs.
+            wait: wait even if this thread has unreported trials.
 
         Raises:
-            SpecError: ``count`` is no whole number from 1 on.
-            StudyError: nothing can be asked before this thread reports its trials, or asking was
-                closed.
+            SpecError: ``count`` is not an integer of at least 1.
+            StudyError: no design can be suggested before this thread reports its trials, or the
+                driver was closed.
         """
         wanted = whole(count)
         if wanted is None or wanted < 1:
-            hint = "a whole number of them: ask(1), or more"
+            hint = "give an integer of at least 1: ask(1)"
             raise SpecError(f"{count!r} designs cannot be asked", hint=hint)
         while not self._turn.acquire(timeout=_LOOK_S):
             self._check_reports(wait)
@@ -114,15 +115,16 @@ class Asking:
         if not self.reason:
             raise StudyError(
                 f"the study {self._study.name!r} was closed while a design was asked",
-                hint="ask again: what was not reported is asked first",
+                hint="ask again: unreported designs are returned first",
             )
         return []
 
     def _check_reports(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
-        """Check that asking needs no report from this thread, or that it may wait.
+        """Check that the request can be served without reports of this thread, or may wait.
 
         Raises:
-            StudyError: only trials that this thread was given can, and it waits here.
+            StudyError: only reports of this thread's own trials would allow a new design, so that
+                waiting would block forever.
         """
         if wait or not self._desk.exhausted:
             return
@@ -138,9 +140,9 @@ class Asking:
                 )
 
     def list_unreported(self, asked: Asking) -> list[int]:
-        """Return the trials of the study ``asked`` that only the present thread can report.
+        """Return the trials of the study ``asked`` that only the current thread can report.
 
-        They were asked by it, or by a thread that has ended.
+        They were requested by it, or by a thread that has ended.
         """
         if self.ended or self._study.name != asked._study.name:
             return []
@@ -160,13 +162,13 @@ class Asking:
         ]
 
     def tell(self, number: int, said: Said) -> Trial:
-        """Hand in what came of a design; the stored trial is returned."""
+        """Report the result of a trial; return the trial as stored."""
         task = self._desk.tasks.get(number)
         if task is None:
             open_ = ", ".join(map(str, sorted(self._desk.tasks))) or "none"
             raise StudyError(
-                f"trial {number} waits for nothing here: it was told already, or never asked",
-                hint=f"waiting to be told: {open_}",
+                f"trial {number} waits for no result: it was reported already, or never asked",
+                hint=f"trials that wait for a result: {open_}",
             )
         spent_s = time.perf_counter() - self._asked_at.get(number, time.perf_counter())
         outcome = self._outcome(task, said, spent_s)
@@ -179,8 +181,9 @@ class Asking:
         stored = self._stored.pop(number, None)
         if stored is None:
             raise StudyError(
-                f"what was told of trial {number} was not kept: asking ended, or another told it",
-                hint="study.trials shows how it stands; a trial that was given back is asked again",
+                f"the result of trial {number} was not stored: the study was closed, or another "
+                "driver reported the trial first",
+                hint="see its state in study.trials; a trial that was given back is asked again",
             )
         return stored
 
@@ -206,7 +209,7 @@ class Asking:
             self.reason = "" if self._desk.ended else reason
         except Left:
             pass
-        except BaseException as error:  # noqa: BLE001 - it is raised where the caller stands
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             self._error = error
         finally:
             with self._desk.changed:
@@ -223,7 +226,7 @@ class Asking:
             raise self._error
 
     def _outcome(self, task: Task, said: Said, spent_s: float) -> Outcome:
-        """Return the reported result, completed by what the study's evaluators add."""
+        """Return the reported result, completed with the metrics of the study's evaluators."""
         if said.fault is not None:
             state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
             return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
@@ -239,7 +242,7 @@ class Asking:
     def _answer(self, task: Task) -> Outcome | None:
         """Return the outcome of a task with no metric left to report; else ``None``.
 
-        Such a task has the metrics that the caller reported of other trials.
+        The metrics of such a task are known from reports of other trials with the same inputs.
         """
         known = all(bound.provides.keys() <= task.given.keys() for bound in self._told_by_hand)
         if not known:
@@ -249,15 +252,12 @@ class Asking:
 
     @property
     def _told_by_hand(self) -> list[Bound]:
-        """Evaluators whose metrics the caller reports."""
+        """Bound evaluators whose metrics the caller reports instead of a function."""
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if getattr(bound.evaluator, "missing", "")]
 
     def _parts(self, task: Task) -> frozenset[Part]:
-        """Return which evaluators' metrics a task still lacks, and what those read.
-
-        These are the metrics that the caller reports.
-        """
+        """Return the caller-reported evaluators whose metrics a task lacks, with their inputs."""
         return frozenset(
             (bound.label, self._read_by(bound, task))
             for bound in self._told_by_hand
@@ -269,9 +269,9 @@ class Asking:
         return key_of({name: value for name, value in task.design.items() if name in reads})
 
     def _inform(self, told: Task, outcome: Outcome, other: Task) -> Task:
-        """Return the other task with the reported metrics whose evaluators read the same.
+        """Return the other task with the reported metrics whose inputs are the same in both.
 
-        It is returned unchanged where the outcome is not done.
+        It is returned unchanged unless the outcome is ``DONE``.
         """
         if outcome.state is not State.DONE:
             return other
@@ -291,14 +291,15 @@ class Asking:
             lacking = bound.provides.keys() - given.keys()
             if lacking:
                 raise SpecError(
-                    f"{min(lacking)!r} is not told",
-                    hint="tell all of " + ", ".join(sorted(bound.provides)),
+                    f"{min(lacking)!r} is not reported",
+                    hint="report all of " + ", ".join(sorted(bound.provides)),
                 )
 
     def _full(self, name: str) -> str:
-        """Return the study's name of a metric that may be given by its own name.
+        """Return the full name of a metric that is given by its full or its own name.
 
-        Raise SpecError where there is no such metric, or several.
+        Raises:
+            SpecError: there is no such metric, or several.
         """
         known = self._study.problem.metrics
         found = [one for one in known if one == name] or [
@@ -313,7 +314,7 @@ class Asking:
 
 
 _LOOK_S = 0.1
-"""How often to look whether the loop still lives."""
+"""Interval at which waiting threads check that the loop is still alive, in seconds."""
 
 _REPORT = (
     "study.tell({}, ...) each of them, or close() gives them back; "
@@ -321,4 +322,4 @@ _REPORT = (
 )
 
 _ASKING: WeakSet[Asking] = WeakSet()
-"""All that ask in this program: a thread that waited for itself would wait for ever."""
+"""Instances in this process, checked so that a thread never waits for its own report."""

@@ -1,4 +1,4 @@
-"""An executor whose work is done outside: tasks lie on a desk until somebody brings outcomes."""
+"""Executor for caller-run evaluations: tasks wait until the caller reports their outcomes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dse.core.trial import Outcome
 from dse.protocols import Task
 
 Part = tuple[str, str]
-"""An evaluator whose metrics the caller reports, and the values that it reads."""
+"""Label of an evaluator whose metrics the caller reports, and the key of its input values."""
 
 MOST_WAITING = 64
-"""After so many designs that share what is reported of others no more are asked for one."""
+"""Number of tasks waiting for shared results after which the loop stops asking for more."""
 
 
-class Left(Exception):  # noqa: N818 - it is no mistake: who asked has gone
-    """End of asking: the caller takes no more tasks, and has not reported all of them."""
+class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
+    """Signal that the caller takes no more tasks and leaves some unreported."""
 
 
 class Desk:
-    """Exchange between a study's loop, in a thread, and the caller who asks and reports.
+    """Executor that exchanges tasks between a study's loop, in a thread, and the caller.
 
-    The loop finds it full unless somebody asks, so that no design is asked ahead of time. It may
-    have an attribute ``ended``, see :class:`dse.study.loop.Loop`.
+    It has no free capacity unless the caller requests tasks, so that no design is suggested ahead
+    of time. For the attribute ``ended`` see :class:`dse.study.loop.Loop`.
     """
 
     barrier = False
@@ -33,12 +33,12 @@ class Desk:
         answer: Callable[[Task], Outcome | None] = lambda _: None,
         parts: Callable[[Task], frozenset[Part]] = lambda _: frozenset(),
     ) -> None:
-        """Make an empty desk.
+        """Create an exchange without tasks.
 
         Args:
-            answer: gives the outcome of a task of which nothing is left to be reported.
-            parts: gives what is left to be reported of a task. One that shares a part with a task
-                that is on the desk already waits until that one is reported.
+            answer: returns the outcome of a task with nothing left to report, else ``None``.
+            parts: returns the unreported parts of a task: evaluators with their input values. A
+                task that shares a part with an open task waits until that one is reported.
         """
         self._answer = answer
         self._parts = parts
@@ -62,14 +62,14 @@ class Desk:
             self.changed.notify_all()
 
     def _lay(self, task: Task, outcome: Outcome | None) -> None:
-        """Put a task where it belongs: with its outcome, among those that wait, or to be taken."""
+        """File a task: as answered, as waiting for a shared result, or as ready to be taken."""
         wanted, is_shared = self._wanted, bool(self._parts(task) & self._under_way())
         self.tasks[task.number] = task
         if outcome is not None:
             self._outcomes[task.number] = outcome
         elif is_shared:
             self.waiting[task.number] = task
-            # Who asks for several gets fewer; for who has none yet another one is looked for.
+            # A caller with some tasks gets fewer than requested; one without gets another try.
             self._exhausted = len(self.waiting) % MOST_WAITING == 0
             wanted = 0 if self._exhausted else wanted - 1 if self._fresh else wanted
         else:
@@ -78,13 +78,13 @@ class Desk:
         self._want(max(0, wanted))
 
     def _under_way(self) -> frozenset[Part]:
-        """Return the parts that others report, or have been given to report."""
+        """Return the parts of the tasks that are ready to be taken, or taken and unreported."""
         apart = self.waiting.keys() | self._outcomes.keys()
         open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
         return frozenset[Part]().union(*open_)
 
     def release(self, inform: Callable[[Task], Task]) -> None:
-        """Look again at the tasks that wait, each with what ``inform`` adds to it."""
+        """File all waiting tasks again, each completed by ``inform`` with new results."""
         with self._releasing:
             for number, task in sorted(self.waiting.items()):
                 told = inform(task)
@@ -98,24 +98,24 @@ class Desk:
                     self.changed.notify_all()
 
     def report_exhaustion(self) -> None:
-        """Note that the loop cannot ask more until an outcome comes, from here or elsewhere."""
+        """Record that the loop cannot suggest more designs until another outcome arrives."""
         with self.changed:
             self._exhausted = True
             self.changed.notify_all()
 
     @property
     def exhausted(self) -> bool:
-        """True if the loop can ask no more now, and knows every outcome that was brought."""
+        """Whether the loop can suggest no more designs and has collected every outcome."""
         return self._exhausted and not self._outcomes
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        """Return what was brought; nothing where more is wanted than the loop knew of.
+        """Return the reported outcomes; none if the caller requests more tasks in the meantime.
 
-        A wish may come at any time, also after the loop looked for one: only
-        :meth:`report_exhaustion` says that there is nothing for it.
+        A request may arrive at any time, also after the loop checked for one; it stays open until
+        :meth:`report_exhaustion`.
 
         Raises:
-            Left: nobody will bring the rest.
+            Left: the remaining tasks will not be reported.
         """
         with self.changed:
             self.changed.wait_for(
@@ -138,17 +138,17 @@ class Desk:
             return brought
 
     def close(self) -> None:
-        """Nothing: a study has several loops, and one desk."""
+        """Do nothing: the exchange outlives a single loop of the study."""
 
     def want(self, count: int) -> None:
-        """Ask the loop for tasks until so many lie here; with 0, for no more."""
+        """Request tasks until ``count`` are ready to be taken; 0 withdraws the request."""
         with self.changed:
             self._want(max(0, count - len(self._fresh)))
             self._exhausted = False
             self.changed.notify_all()
 
     def take(self, count: int) -> list[Task]:
-        """Take so many new tasks, or what there is if the loop is exhausted; else none."""
+        """Return up to ``count`` new tasks; none while the loop can still add requested ones."""
         with self.changed:
             if self._wanted and not self.exhausted:
                 return []
@@ -156,20 +156,20 @@ class Desk:
             return taken
 
     def bring(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Hand in outcomes of tasks."""
+        """Report outcomes by trial number."""
         with self.changed:
             self._outcomes |= outcomes
             self.changed.notify_all()
 
     def leave(self) -> None:
-        """Want no more: the loop ends at once, in order if nothing is left on the desk."""
+        """Stop requesting tasks: the loop ends, with :class:`Left` if tasks are unreported."""
         with self.changed:
             if self.tasks:
                 self._left = True
-            self.ended = "nobody asks any more"
+            self.ended = "no more designs are requested"
             self.changed.notify_all()
 
     def _want(self, count: int) -> None:
-        """Remember that so many are waited for; what lies here, too, is work that is under way."""
+        """Set the number of requested tasks; open tasks count towards the capacity, too."""
         self._wanted = count
         self.capacity = len(self.tasks) + count

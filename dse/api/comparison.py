@@ -1,4 +1,4 @@
-"""Studies side by side: which has the better front, and whether that can be more than chance."""
+"""Comparison of studies: quality of their fronts, with significance tests over seeds."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from dse.report.schemas.comparison import ComparisonFacts
 
 Compared = Study | str | Mapping[str, Study | Sequence[Study]]
-"""A study; a word as ``dse compare`` takes it; or groups of studies by name."""
+"""A study; a study selector as ``dse compare`` takes it; or groups of studies by name."""
 
 
 class Comparison:
-    """Groups of studies of one question at one budget; see :func:`compare`.
+    """Comparison of groups of studies of one question at one budget; see :func:`compare`.
 
-    ``found`` has the numbers as values: groups, results, claims, courses.
+    ``found`` holds the numbers: groups, results, claims and courses over the budget.
     """
 
     def __init__(self, found: analysis.ComparisonResult) -> None:
@@ -43,7 +43,7 @@ class Comparison:
 
     @property
     def groups(self) -> tuple[GroupResult, ...]:
-        """The groups in their order, each with what its studies spent and had for it."""
+        """Groups in the given order, each with the spending and the results of its studies."""
         return self.found.groups
 
     @property
@@ -52,23 +52,24 @@ class Comparison:
         return self.found.claims
 
     def shortfalls(self, share: float) -> list[str]:
-        """A sentence for each group whose hypervolume is too far below the first one's.
+        """Return a sentence for each group whose hypervolume is too far below the first group's.
 
-        Of groups the medians count, and only where the difference can be claimed, or there are too
-        few seeds to ever claim one.
+        Medians are compared. A shortfall counts only if the difference is significant, or if there
+        are too few seeds for any difference to be significant.
 
         Args:
-            share: how much of the first one's may be missing, from 0 to below 1: ``0.05``.
+            share: the tolerated shortfall as a fraction of the first group's hypervolume, at least
+                0 and below 1: ``0.05``.
         """
         from dse.analysis.shortfall import shortfalls
 
         return shortfalls(self.found, share)
 
     def report(self, file: str | Path) -> Path:
-        """Write the comparison as a page (``.html``), or as JSON (``.json``).
+        """Write the comparison as a page (``.html``) or as JSON (``.json``); return the path.
 
         Raises:
-            StudyError: the file has another ending.
+            StudyError: the file has another suffix.
             StorageError: it cannot be written.
         """
         from dse.report.html.comparison_file import comparison_text
@@ -101,26 +102,28 @@ def compare(
     joint_reference: bool = False,
     may_differ: Collection[Unlike] = (),
 ) -> Comparison:
-    """Compare studies of one question: fronts at one budget, with tests over groups of seeds.
+    """Compare the fronts of studies of one question at one budget, with tests over seeds.
 
     Example:
         ``compare("grey=edge.grey-box.*", "tpe=edge.tpe.*", storage="sqlite:///dse.db")``, or
         ``compare({"grey": [a, b, c], "tpe": [d, e, f]})``
 
     Args:
-        studies: each a study; groups of studies by name; or a word: the name of a stored study,
-            an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
-        storage: where words are looked up, or its URL.
-        over: what is spent; measurements without it, or trials where none were made.
-        at: after how much of it, seconds and dollars included; the least that any study spent
-            without it.
-        indicators: what claims are made about; hypervolume, IGD+, epsilon and R2 without.
-        joint_reference: take the worst of all fronts where no study states a reference point.
-        may_differ: compare studies that differ in this all the same.
+        studies: each a study; groups of studies by name; or a selector: the name of a stored
+            study, an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
+        storage: storage (or its URL) in which selectors are resolved.
+        over: unit of the budget; default: measurements, or trials if nothing was measured.
+        at: budget at which the fronts are compared, in that unit (time in seconds, cost in
+            dollars); default: the least that any study spent.
+        indicators: indicators that are tested; default: hypervolume, IGD+, epsilon and R2.
+        joint_reference: if no study states a reference point, use the worst value of all fronts
+            in each objective.
+        may_differ: parts of the question in which the studies may differ.
 
     Raises:
-        StudyError: they do not ask the same, nothing fits a word, or there is no reference point.
-        SpecError: one of them is no study.
+        StudyError: the questions differ, a selector matches nothing, or there is no reference
+            point.
+        SpecError: an argument is no study.
     """
     from dse.analysis import comparison as analysis
     from dse.analysis.references import INDICATORS
@@ -155,11 +158,11 @@ def _groups(one: Compared, storage: str | Storage | None) -> list[RunGroup]:
     ]
 
 
-_HOW = 'compare(first, second), compare({"one": [first, second], "two": [third, fourth]}) or words'
+_HOW = 'compare(first, second), compare({"one": [first, second], "two": [third]}) or study names'
 
 
 def _wrap_in_list(studies: Study | Sequence[Study]) -> Sequence[Study]:
-    """Return the studies of a group; a single study is a group too."""
+    """Return the studies of a group as a sequence; a single study becomes a list of one."""
     return [studies] if isinstance(studies, Study | str) else studies
 
 

@@ -1,4 +1,4 @@
-"""Hints that name a command's options, in the words of Python."""
+"""Translation of error hints from command-line options to Python arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IN_PYTHON = (
     ("'reference:'", "reference="),
     ("'one=study-*'", '{"one": [study, other]}'),
 )
-"""What a hint says to who types commands, and what he writes in Python."""
+"""Pairs of a command-line fragment in a hint and its equivalent in Python."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def in_python() -> Iterator[None]:
 
 
 def hint_in_python(hint: str) -> str:
-    """The hint with Python's arguments in place of options."""
+    """Return the hint with command-line options replaced by Python arguments."""
     for option, argument in _IN_PYTHON:
         hint = hint.replace(option, argument)
     return hint

@@ -1,4 +1,4 @@
-"""A function of a notebook as an evaluator: ``@evaluator(Metric("time", "us"))``."""
+"""Evaluators made from Python functions: ``@evaluator(Metric("time", "us"))``."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ R = TypeVar("R")
 
 GIVEN = "given:"
 TOLD = "told:"
-"""How the record names a function that a program gives, and metrics that it tells itself."""
+"""Prefixes in the record: of a function passed in Python, and of metrics reported by hand."""
 
 
 class FunctionEvaluator(Generic[P, R]):
-    """A function with its metrics; made by :func:`evaluator`, and called like the function."""
+    """Function with its metrics; made by :func:`evaluator`, and callable like the function."""
 
     def __init__(self, function: Callable[P, R], metrics: Sequence[Metric], **options: Any) -> None:
         self.function = function
-        self.error: Exception | None = None  # the last that it raised
+        self.error: Exception | None = None  # the last one raised by the function
         self.metrics = tuple(metrics)
         self.version: str = options.pop("version") or fingerprint(function)
         self._options = {key: value for key, value in options.items() if value is not None}
-        self.__qualname__ = type(function).__qualname__  # of a partial, or an object with a call
-        held = ("__dict__",) if inspect.isfunction(function) else ()  # objects keep what they hold
+        self.__qualname__ = type(function).__qualname__  # for a partial, or a callable object
+        held = ("__dict__",) if inspect.isfunction(function) else ()  # not an object's attributes
         functools.update_wrapper(self, function, updated=held)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return self.function(*args, **kwargs)
         except Exception as error:
-            if not isinstance(error, DseError):  # which an evaluator raises on purpose
+            if not isinstance(error, DseError):  # a DseError is raised on purpose
                 self.error = error
             raise
 
     @property
     def name(self) -> str:
-        """Name of the evaluator where a study gives no other."""
+        """Default name of the evaluator in a study."""
         return _name(self.function)
 
     @property
     def kind(self) -> Kind:
-        """``measured`` or ``modelled``."""
+        """Kind of the evaluator: ``measured`` or ``modelled``."""
         kind: Kind = self._options.get("kind", "measured")
         return kind
 
@@ -59,8 +59,8 @@ class FunctionEvaluator(Generic[P, R]):
         """Return the entry for this evaluator in a study file.
 
         Raises:
-            PluginError: its parameters have no names, or an option is off.
-            SpecError: there is no such unit.
+            PluginError: its parameters have no names, or an option is invalid.
+            SpecError: a unit is unknown.
         """
         from dse.registry import make
 
@@ -89,9 +89,10 @@ class FunctionEvaluator(Generic[P, R]):
         return visible(f"<evaluator {self.name}: {metrics}; {self.kind}, version {self.version}>")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """By its name where another process can import it, else with all that it refers to.
+        """Return how to pickle it: by name if importable, else by value with cloudpickle.
 
-        The pickle is spelled so that it does not name the main script, which a worker would run.
+        The inner pickle is base64-encoded, so that it does not name the main script; a worker
+        would otherwise import, and thus run, that script.
         """
         import cloudpickle
 
@@ -116,32 +117,33 @@ def evaluator(
     reads: Sequence[str] | None = None,
     version: str | None = None,
 ) -> Callable[[Callable[P, R]], FunctionEvaluator[P, R]]:
-    """Make a function of parameters an evaluator of a study.
+    """Return a decorator that makes a function of parameters an evaluator.
 
-    It returns a mapping from metrics to numbers; a tuple ``(value, standard error)`` is a number
-    too. :class:`~dse.errors.InfeasibleError` says that the design cannot exist; any other exception
-    is a failed trial, with its message kept, and ends a run of which no trial has come out yet. A
-    partial, a method or an object that can be called
-    will do, too: ``evaluator("time")(partial(kernel, chip="a"))``.
+    The function returns a mapping from metrics to numbers, or to tuples ``(value, standard
+    error)``. If it raises :class:`~dse.errors.InfeasibleError`, the design is infeasible. Any other
+    exception makes the trial fail with that message; it also ends the run if all trials so far
+    have failed. A partial, a method or a callable object works, too:
+    ``evaluator("time")(partial(kernel, chip="a"))``.
 
     Example:
         ``@evaluator(Metric("time", "us", goal="minimize"))`` before ``def kernel(tile: int): ...``
 
     Args:
-        metrics: what it tells, with units: ``Metric("time", "us", goal="minimize")``; a text is a
-            metric without a unit.
-        kind: ``measured`` (a call is a measurement, and counts for the budget), or ``modelled``
-            for a function that is cheap and exact, which optimizers may then call as they like.
-        batch: it takes columns of numpy, each (n,), and returns columns, (n,) or one number.
-        units: the unit in which a parameter is wanted; without one, in that of the space, which is
-            the coherent one: Hz for MHz.
-        reads: the parameters to pass; those of its signature where not given.
-        version: part of the study's identity; where not given, a hash of the function's text and
-            of what it refers to (:func:`dse.api.fingerprint.fingerprint`).
+        metrics: the metrics it returns, with units: ``Metric("time", "us", goal="minimize")``; a
+            string is a metric without a unit.
+        kind: ``measured`` (each call is a measurement and counts towards the budget), or
+            ``modelled`` for a cheap and exact function, which optimizers may call freely.
+        batch: whether it takes numpy columns, each of shape (n,), and returns columns of shape
+            (n,) or scalars.
+        units: the unit in which each parameter is passed; default: the unit of the space, which is
+            the coherent one (Hz for MHz).
+        reads: the parameters to pass; default: those of its signature.
+        version: part of the study's identity; default: a hash of the function's source and of
+            the values it refers to (:func:`dse.api.fingerprint.fingerprint`).
 
     Raises:
-        PluginError: no metric is named, one is more than a number with a unit and a goal, or what
-            is decorated is no function that returns its answer.
+        PluginError: no metric is named, a metric is not a plain number with a unit and a goal, or
+            the decorated object is not a synchronous function.
     """
     if not metrics or any(callable(one) for one in metrics):
         raise PluginError(
@@ -153,7 +155,8 @@ def evaluator(
     if odd is not None:
         raise PluginError(
             f"the metric {odd.name!r} has words, or is part of another one",
-            hint="a plug-in can tell such metrics: docs/how-to/python.md; a function tells numbers",
+            hint="a function returns plain numbers; write a plug-in for such metrics: "
+            "docs/how-to/python.md",
         )
     options = {"kind": kind, "batch": batch or None, "units": units, "reads": reads}
 
@@ -165,20 +168,20 @@ def evaluator(
 
 
 def _check_answers(function: Any) -> None:
-    """Nothing, if a call gives an answer, and not something that is to be waited for."""
+    """Raise PluginError unless the object is callable and synchronous."""
     if not callable(function):
-        hint = "@evaluator(...) stands before a function"
+        hint = "put @evaluator(...) before a function"
         raise PluginError(f"{function!r} is no function", hint=hint)
-    inner = inspect.unwrap(function)  # iscoroutinefunction looks into a partial itself
+    inner = inspect.unwrap(function)  # iscoroutinefunction unwraps a partial itself
     if any(map(inspect.iscoroutinefunction, (inner, inner.__call__))):
         raise PluginError(
-            f"{_name(function)!r} is async, and an evaluator is called and not awaited",
-            hint="await it in a loop of your own: study.ask() and study.tell()",
+            f"{_name(function)!r} is async, but evaluators are called synchronously",
+            hint="await it in your own loop over study.ask(), and report the results yourself",
         )
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """The function's; of a partial that of its function, of an object that of its class."""
+    """Return the function's name; for a partial its function's, for an object its class's."""
     inner = function.func if isinstance(function, functools.partial) else function
     return str(getattr(inner, "__name__", type(inner).__name__))
 
@@ -195,10 +198,10 @@ def told_spec(name: str, metrics: Sequence[Metric], reads: Sequence[str]) -> dic
 
 
 def units_of(metrics: Sequence[Metric]) -> dict[str, str]:
-    """The unit of each metric by name."""
+    """Return the unit of each metric by name."""
     return {metric.name: metric.unit for metric in metrics}
 
 
 def _unpack_evaluator(told: bytes) -> FunctionEvaluator[Any, Any]:
-    function, metrics, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - ours
+    function, metrics, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - made by __reduce__
     return FunctionEvaluator(function, metrics, version=version, **options)

@@ -1,4 +1,4 @@
-"""Fingerprint of a function: a short text that differs where its results may differ."""
+"""Fingerprint of a function: a short hash that changes when its results may change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _LETTERS = 12
 
 
 def fingerprint(function: Function) -> str:
-    """A hash of the function's text, and of what it refers to outside itself.
+    """Return a hash of the function's source text and of the outside values that it refers to.
 
-    Numbers, texts and lists of them count, and so do other functions of its module; what it imports
-    does not, nor what is in an object. A comment inside the function counts, a decorator does not.
-    Of a partial its function and what that is given count, of an object how its class is called.
+    Included are numbers, strings, lists of them, and other functions of its module; excluded are
+    imported modules and the contents of objects. Comments inside the function are included, its
+    decorators are not. A partial includes its function and arguments, a callable object the
+    ``__call__`` of its class.
     """
     digest = hashlib.sha256()
     for part in _parts(function, set()):
@@ -48,9 +49,9 @@ def _parts(function: Function, seen: set[int]) -> Iterator[str]:
 
 
 def _unwrap_function(function: Function) -> Function:
-    """Return the decorated function; a partial counts as a function of its own.
+    """Return the function inside decorators, without unwrapping a partial.
 
-    This holds whatever the partial states that it wraps.
+    A partial is kept even if its ``__wrapped__`` names another function.
     """
     inner: Function = inspect.unwrap(function, stop=_is_partial)
     return inner
@@ -61,7 +62,7 @@ def _is_partial(function: object) -> bool:
 
 
 def _yield_inputs(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
-    """Yield a function's inputs besides its text: plain values, functions of its module."""
+    """Yield the texts of a function's outside values: plain values, functions of its module."""
     for name, value in sorted(values.items()):
         if is_plain(value):
             yield f"{name}={value!r}"
@@ -75,7 +76,7 @@ def _arguments(function: functools.partial[Any]) -> Mapping[str, Any]:
 
 
 def _with_code(function: Function) -> Function:
-    """Return the function itself; of a callable object, the ``__call__`` of its class."""
+    """Return the function itself, or for a callable object the ``__call__`` of its class."""
     if hasattr(function, "__code__") or isinstance(function, type):
         return function
     called: Function = type(function).__call__
@@ -83,13 +84,13 @@ def _with_code(function: Function) -> Function:
 
 
 def _name(function: Function) -> Iterator[str]:
-    """Yield the qualified name of a compiled function; nothing of a class or an object."""
+    """Yield the qualified name of a compiled function; nothing for a class or an object."""
     if not isinstance(function, type) and hasattr(function, "__qualname__"):
         yield f"{function.__module__}.{function.__qualname__}"
 
 
 def _text(function: Function) -> str:
-    """Its source from ``def`` on, as deep as it stands; without a source, what it compiled to."""
+    """Return the dedented source from ``def`` on, or the bytecode if there is no source."""
     try:
         text = textwrap.dedent(inspect.getsource(function))
         first = ast.parse(text).body[0]
@@ -103,7 +104,7 @@ def _outside(function: Function) -> Mapping[str, Any]:
     """Return the values of the names that the function uses but does not define."""
     try:
         names = inspect.getclosurevars(function)
-    except (TypeError, ValueError):  # it refers to what is not there yet
+    except (TypeError, ValueError):  # it refers to a name that is not bound yet
         return {}
     defaults = enumerate(getattr(function, "__defaults__", None) or ())
     return {**names.globals, **names.nonlocals, **{f"default {n}": v for n, v in defaults}}

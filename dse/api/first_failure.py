@@ -1,4 +1,4 @@
-"""The first failure of a study, raised where the user's own function raised it."""
+"""Fail-fast check: raise the exception of a user's function while all trials of a study fail."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dse.errors import SpecError, StudyError, nearest
 from dse.study import study as engine
 
 OnError = Literal["raise", "keep"]
-"""What becomes of an exception while no trial has come out: it is raised, or only kept."""
+"""Handling of an exception while all trials have failed: raise it, or only store the failure."""
 
-_HINT = "mend the function and run again; on_error='keep' keeps failed trials and goes on"
+_HINT = "fix the function and run again; on_error='keep' stores failed trials and continues"
 
 
 class FirstFailure:
-    """Raises the exception of a user's function while every trial of the study failed.
+    """Observer that raises the exception of a user's function while every trial has failed.
 
     Args:
         study: the study that is about to run.
-        on_error: ``raise``, or ``keep`` for failed trials that end nothing.
+        on_error: ``raise``, or ``keep`` to only store failed trials.
 
     Raises:
         SpecError: ``on_error`` is neither.
@@ -41,11 +41,15 @@ class FirstFailure:
         self._known = {trial.number for trial in earlier or ()}
 
     def finished(self, trial: Trial) -> None:
-        """Look at a trial that is stored.
+        """Check a stored trial.
+
+        Args:
+            trial: the finished trial.
 
         Raises:
-            Exception: what the function raised, with its traceback, where it ran in this process.
-            StudyError: that it failed, where it ran elsewhere.
+            Exception: the exception of the function, with its traceback, if it ran in this
+                process.
+            StudyError: the trial failed in another process.
         """
         if not self._watches:
             return
@@ -63,11 +67,11 @@ class FirstFailure:
         raise StudyError(f"trial {trial.number} failed: {fault.reason}", hint=_HINT)
 
     def ended(self) -> None:
-        """Look at a run that has ended: a search of modelled designs stores no trial that failed.
+        """Check a run that has ended; an exhaustive search with models stores no failed trials.
 
         Raises:
-            Exception: what a function raised last, where no design has a value.
-            StudyError: that no design has one, where the function ran elsewhere.
+            Exception: the last exception of a function, if no design has a value.
+            StudyError: no design has a value, and the function ran in another process.
         """
         if not self._raises:
             return

@@ -1,4 +1,4 @@
-"""The front of a study, as Python and notebooks look at it."""
+"""Pareto front of a study for Python and notebooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def front_of(study: StudyEngine) -> Front:
-    """Return the front of a study as its record has it now."""
+    """Return the current Pareto front of a study from its record."""
     from dse.core.pareto import ParetoSet
 
     among = study.finished
@@ -25,13 +25,13 @@ def front_of(study: StudyEngine) -> Front:
 
 
 class Front(Sequence[Trial]):
-    """The designs that no other beats, in the order of their first objective.
+    """Pareto front: non-dominated feasible trials, ordered by the first objective.
 
     Args:
-        name: the study's.
+        name: the study's name.
         found: the trials with their losses.
-        proof: how far it is proved, and how many designs have no value.
-        among: all finished trials of the study, which notebooks draw beside the front.
+        proof: the extent to which optimality is proved, and the number of designs without a value.
+        among: all finished trials of the study, which notebooks draw in the background.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Front(Sequence[Trial]):
 
     @property
     def exact(self) -> bool:
-        """True if every legal design was taken into account, and none of them failed."""
+        """Whether every legal design was taken into account and none of them failed."""
         return self.proof.exact
 
     @property
@@ -68,12 +68,12 @@ class Front(Sequence[Trial]):
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """The trials of the front."""
+        """Trials of the front."""
         return self.found.trials
 
     @property
     def hypervolume(self) -> float | None:
-        """Hypervolume below the reference point; ``None`` until that is frozen."""
+        """Hypervolume up to the reference point; ``None`` until that point is fixed."""
         return self.found.hypervolume
 
     @property
@@ -83,11 +83,13 @@ class Front(Sequence[Trial]):
 
     @property
     def knee(self) -> Trial | None:
-        """The trial nearest to the ideal point; ``None`` of an empty front."""
+        """Trial nearest to the ideal point; ``None`` if the front is empty."""
         return self.found.knee
 
     def to_pandas(self) -> Any:  # pandas is an extra
-        """A row for each design: its number, parameters, metrics and their spread.
+        """Return a data frame with the number, parameters, metrics and spread of each design.
+
+        The spread of a metric is its standard error.
 
         Raises:
             PluginError: pandas is not installed.
@@ -97,7 +99,9 @@ class Front(Sequence[Trial]):
         return to_pandas(self)
 
     def to_polars(self) -> Any:  # polars is an extra
-        """A row for each design: its number, parameters, metrics and their spread.
+        """Return a data frame with the number, parameters, metrics and spread of each design.
+
+        The spread of a metric is its standard error.
 
         Raises:
             PluginError: polars is not installed.

@@ -1,4 +1,4 @@
-"""The studies of a storage in a browser, served until it is interrupted."""
+"""Local web server that shows the studies of a storage in a browser."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ def live_view(
     allowed: Sequence[str] = (),
     say: Callable[[str], None] = print,
 ) -> None:
-    """Look at studies while they run, in a browser: start, pause and compare them.
+    """Serve a web page on which studies can be watched, started, paused and compared.
 
-    It returns when it is interrupted; in a notebook, run it in a process of its own.
+    It blocks until it is interrupted; in a notebook, run it in a process of its own.
 
     Example:
         ``live_view("sqlite:///dse.db")``
 
     Args:
-        storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
-        host: the address to listen on; any but this machine's own is guarded.
-        port: the port; 0 is any that is free.
-        token: what changes need, and looking too from elsewhere; made anew without.
-        allowed: other names that the server is called by.
-        say: told where to look.
+        storage: a storage or its URL; default: ``sqlite:///dse.db``.
+        host: the address to listen on; on any but a loopback address, reading needs the token.
+        port: the port; 0 selects a free one.
+        token: the access token for changes, and for reading from other machines; default: a new
+            random one.
+        allowed: additional host names under which the server is reached.
+        say: called with the address to open.
 
     Raises:
-        PluginError: the live view is not installed, or the token could be guessed.
+        PluginError: the live view is not installed, or the token is too short.
     """
     try:
         from dse.serve.access import AccessRules  # they need an extra
@@ -52,8 +53,8 @@ def live_view(
         raise PluginError(problem, hint="pip install 'dse-engine[serve]'") from error
     if token is not None and len(token) < _SHORTEST:
         raise PluginError(
-            "the token is so short that it could be guessed", hint="16 characters or more"
+            "the token is so short that it could be guessed", hint="use 16 characters or more"
         )
     gate = AccessRules.at(host, token=token, allowed=tuple(allowed))
-    with suppress(KeyboardInterrupt):  # which is how it is ended
+    with suppress(KeyboardInterrupt):  # the regular way to end it
         server(storage or DEFAULT_STORAGE, gate, host, port, say).run()

@@ -1,4 +1,4 @@
-"""Creation of studies in Python: from arguments, or from a record."""
+"""Creation of studies in Python: from arguments, from a study file, or from a stored record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dse.schema.yaml.files import resolve_path
 from dse.study import study as engine
 
 Planned = Callable[..., Plan]
-"""Gives the plan, by another ``optimizer`` or with another ``seed`` where it is told so."""
+"""Function that returns the plan, optionally with another ``optimizer`` or ``seed``."""
 
 
 def begin_study(
@@ -35,15 +35,15 @@ def begin_study(
     asked: StudyOptions,
     storage: str | Storage | None,
 ) -> tuple[engine.StudyEngine, Planned]:
-    """Begin the study that a program asks, or go on with it; return it with its plan.
+    """Create the study that a program defines, or continue it; return it with its plan.
 
     Raises:
-        SpecErrors: with every mistake in the question.
-        StudyError: a study of this name exists and asks something else.
+        SpecErrors: with every mistake in the definition.
+        StudyError: a study of this name exists with another definition.
     """
     cast = EvaluatorSpecs.of(evaluators, told)
     planned = asked_here(document_of(name, cast, asked), space, cast.objects)
-    mend = f"another name, or forget the old one: dse studies delete {name!r}"
+    mend = f"another name, or delete the old one: dse studies delete {name!r}"
     begun = engine.StudyEngine.of(planned(), storage=storage, hint=f"give this one {mend}")
     show_trials_of(begun.problem)
     return begun, planned
@@ -52,11 +52,11 @@ def begin_study(
 def open_study(
     file: str | Path, name: str | None, storage: str | Storage | None, seed: int | None
 ) -> tuple[engine.StudyEngine, Planned]:
-    """Begin the study of a file, or go on with it; return it with its plan.
+    """Create the study of a study file, or continue it; return it with its plan.
 
     Raises:
         SpecErrors: with every mistake in the file, each with its line.
-        StudyError: a study of this name exists and asks something else.
+        StudyError: a study of this name exists with another definition.
     """
     path = resolve_path(str(file), Path.cwd() / "study.yaml")
     with in_python():
@@ -70,11 +70,11 @@ def asked_here(
     space: Space | Mapping[str, Any] | str | Path,
     objects: Mapping[str, Any],
 ) -> Planned:
-    """The plan of a question that was never written to a file.
+    """Return a function that builds the plan of a study defined in Python.
 
     Args:
-        document: what the study file would say, but for its space.
-        space: the space, the mapping of its parameters, or its file.
+        document: the content of the equivalent study file, without the space.
+        space: the space, the mapping of its parameters, or the path of its file.
         objects: the functions that the document names.
     """
     held = _space(space)
@@ -90,10 +90,10 @@ def asked_here(
 def load_study(
     name: str, storage: str | Storage | None, evaluators: Evaluators
 ) -> engine.StudyEngine:
-    """Return the study of that name, from its record, with the functions that it was begun with.
+    """Return the stored study of that name, with the functions that it was created with.
 
     Raises:
-        StudyError: there is none, or a function is another than it was.
+        StudyError: there is no such study, or a function has changed.
     """
     objects = EvaluatorSpecs.of(evaluators, ()).objects if evaluators else {}
     found = engine.StudyEngine.load(name, storage, objects=objects)
@@ -101,8 +101,8 @@ def load_study(
         given = objects.get(told["options"].get("function"))
         if given is not None and given.version != told["options"]["version"]:
             raise StudyError(
-                f"the function {label!r} is another than the study {name!r} was begun with",
-                hint="ask it under another name, or give the version that it had",
+                f"the function {label!r} is not the one that the study {name!r} was created with",
+                hint="create the study under another name, or restore the function's old version",
             )
     show_trials_of(found.problem)
     return found

@@ -1,4 +1,4 @@
-"""Values that a text can hold."""
+"""Check for plain values: data that can be written as text, such as numbers and strings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_plain(value: Any) -> bool:
-    """True for numbers, texts, nothing, and lists and mappings of them."""
+    """Return whether a value is a number, string, bytes, ``None``, or a list or mapping of them."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return True
     if isinstance(value, tuple | list):

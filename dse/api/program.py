@@ -1,4 +1,4 @@
-"""The program itself: files judged, the installation looked at, plug-ins listed and explained."""
+"""Inspection functions: check files, diagnose the installation, list and describe plug-ins."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def check(file: str | Path) -> JudgedFile:
-    """Judge a study or space file without running what is measured.
+    """Check a study or space file without running measurements.
 
-    Models are tried on a few designs, and no program is started. Mistakes are told, not raised.
+    Models are evaluated on a few designs, and no program is started. Mistakes are returned, not
+    raised.
 
     Example:
         ``check("library:studies/quickstart.yaml")["ok"]``
@@ -23,7 +24,7 @@ def check(file: str | Path) -> JudgedFile:
         file: a path, or ``library:studies/...`` for a shipped one.
 
     Returns:
-        Whether it is ``ok``, what it describes, and its ``errors``, each with place and mend.
+        Whether it is ``ok``, a description, and its ``errors``, each with its place and a fix.
     """
     from dse.services.doctor.check_files import judged_file
 
@@ -31,13 +32,13 @@ def check(file: str | Path) -> JudgedFile:
 
 
 def doctor(storage: str | None = None) -> list[Finding]:
-    """Look at packages, plug-ins, threads, memory, storage and GPU.
+    """Check packages, plug-ins, threads, memory, storage and GPU; return the findings.
 
     Example:
         ``[one.mend for one in doctor() if one.verdict == "broken"]``
 
     Args:
-        storage: the URL of the storage that is meant; ``sqlite:///dse.db`` without.
+        storage: the URL of the storage to check; default: ``sqlite:///dse.db``.
     """
     from dse.services.doctor.doctor import findings
 
@@ -45,7 +46,7 @@ def doctor(storage: str | None = None) -> list[Finding]:
 
 
 def plugins() -> list[PluginRow]:
-    """All plug-ins by kind, with the distribution that each comes from.
+    """Return all plug-ins by kind, each with the distribution that provides it.
 
     Example:
         ``[row["name"] for row in plugins() if row["kind"] == "optimizers"]``
@@ -56,16 +57,16 @@ def plugins() -> list[PluginRow]:
 
 
 def plugin(name: str) -> list[PluginFacts]:
-    """All about the plug-ins of that name: options, and what evaluators read and provide.
+    """Return the description of the plug-ins of a name: options, inputs and metrics.
 
     Example:
         ``plugin("tpe")[0]["options"]``
 
     Returns:
-        One, unless two kinds of plug-ins share the name.
+        One entry, or one per kind if several kinds of plug-ins share the name.
 
     Raises:
-        PluginError: there is none, or importing it failed.
+        PluginError: there is no such plug-in, or importing it failed.
     """
     from dse.report.json.plugins import plugin_facts
 

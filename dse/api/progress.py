@@ -20,12 +20,12 @@ from dse.services.progress.screen import screen_for
 from dse.study.study import StudyEngine
 
 LEAST_S = 0.25
-"""A cell is drawn anew at most four times a second, ..."""
+"""Minimum interval between two redraws of a notebook cell, in seconds."""
 
 SHARE = 0.04
-"""... and less often where drawing would take more than this share of the time."""
+"""Maximum share of the time spent drawing; slow drawings are redrawn less often."""
 
-INTERRUPTED = "interrupted; run() goes on"
+INTERRUPTED = "interrupted; call run() to continue"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -36,41 +36,41 @@ class Interrupted(KeyboardInterrupt):
 
 
 class ProgressDisplay(Protocol):
-    """Progress display of a run, until it ends."""
+    """Interface of a run's progress display; a context manager around the run."""
 
     def __enter__(self) -> ProgressDisplay: ...
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
 
     def finished(self, trial: Trial) -> None:
-        """A trial has finished: called for each, it costs next to nothing."""
+        """Count a finished trial; called for each one, so it must be cheap."""
 
     def searched(self, done: int, total: int) -> None:
-        """Show how many of all legal designs the optimizer has searched."""
+        """Show how many of all legal designs the optimizer has processed."""
 
     def chose(self, words: str) -> None:
-        """Show the choice of ``auto``."""
+        """Show which optimizer ``auto`` has chosen."""
 
     def notice(self, words: str) -> None:
-        """That the storage is away, or back."""
+        """Show that the storage is unavailable, or available again."""
 
     def ends(self, reason: str) -> None:
-        """Show why the run is over."""
+        """Show why the run has ended."""
 
 
 class ShownRun:
-    """A run that is shown while it works, and that ends with the first failure of a function.
+    """Run of a study with a progress display and a fail-fast check of user functions.
 
     Args:
-        study: what is run.
-        stops: when it stops, instead of the study's budget.
-        executor: where evaluations run, instead of the study's.
-        workers: how many evaluations at once.
-        on_error: what becomes of an exception while no trial has come out.
+        study: the study to run.
+        stops: a budget that replaces the study's.
+        executor: an executor that replaces the study's.
+        workers: the number of concurrent evaluations.
+        on_error: handling of an exception while all trials have failed: ``raise`` or ``keep``.
 
     Raises:
-        SpecError: there is no such budget, executor or ``on_error``.
-        StudyError: an evaluator cannot be run here, or is another than it was.
+        SpecError: the budget, executor or ``on_error`` is invalid.
+        StudyError: an evaluator cannot run here, or has changed since the study was created.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ShownRun:
         self.failure = FirstFailure(study, on_error)
 
     def run(self, on_finished: Callable[[Trial], None] | None, *, progress: bool | None) -> str:
-        """Run to the end of the budget; return why it stopped."""
+        """Run the study to the end of its budget; return why it stopped."""
         with shown(self._study, self._budget, progress=progress) as told_to:
             reason = self._study.run(
                 budget=self._budget,
@@ -103,10 +103,10 @@ class ShownRun:
 
 
 def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> ProgressDisplay:
-    """Return where a run is shown: in a notebook cell, in a terminal, or nowhere.
+    """Return the display of a run: a notebook cell, a terminal panel, or none.
 
-    It is shown nowhere where ``progress`` is false, or where there is neither a notebook nor a
-    terminal and ``progress`` is not set.
+    There is no display if ``progress`` is false, or if it is ``None`` and there is neither a
+    notebook nor a terminal.
     """
     if progress is False:
         return Unseen()
@@ -120,7 +120,7 @@ def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> Progr
 def both(
     first: Callable[[Trial], None], second: Callable[[Trial], None] | None
 ) -> Callable[[Trial], None]:
-    """Return a function that passes each trial to both, or ``first`` if it is alone."""
+    """Return a function that passes each trial to both; ``first`` itself without a second."""
     if second is None:
         return first
 
@@ -132,7 +132,7 @@ def both(
 
 
 class Unseen:
-    """Nothing is shown."""
+    """Display that shows nothing."""
 
     def __enter__(self) -> Unseen:
         return self
@@ -151,7 +151,7 @@ class Unseen:
 
 
 class InTerminal:
-    """The panel of ``dse run``; lines now and then, where the error stream is a file."""
+    """Terminal panel, as in ``dse run``; occasional lines if the error stream is a file."""
 
     def __init__(self, panel: StudyPanel) -> None:
         self._panel = panel
@@ -181,7 +181,7 @@ class InTerminal:
 
 
 class InCell:
-    """Notebook cell that follows a panel; a thread of its own draws it without blocking."""
+    """Notebook cell that shows a panel; its own thread redraws it without blocking the run."""
 
     def __init__(self, panel: StudyPanel) -> None:
         self._cell = Cell()

@@ -1,4 +1,4 @@
-"""Record of a study: its progress, events, provenance and proof."""
+"""Stored record of a study: its status, events, provenance, and verification by replay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dse.system.terminal_text import visible
 
 
 class StudyRecord:
-    """The record of a study, as the storage has it now; see ``study.record``."""
+    """Stored record of a study, read from the storage on each access; see ``study.record``."""
 
     def __init__(self, study: engine.StudyEngine) -> None:
         self._study = study
@@ -36,32 +36,32 @@ class StudyRecord:
     def status(self) -> Status:
         """Status of the study, as ``dse status --format json`` prints it.
 
-        Seconds are those of evaluation.
+        Times are evaluation times in seconds.
         """
         return status_json(self._study)
 
     @property
     def answer(self) -> Front:
-        """The front with all that ``dse front --format json`` prints, in the study's units."""
+        """Pareto front, as ``dse front --format json`` prints it, in the study's units."""
         return answer_json(self._study)
 
     @property
     def events(self) -> list[Event]:
-        """Events of the study besides its trials, oldest first."""
+        """Events of the study (choices, fallbacks, proofs), oldest first."""
         return self._study.events
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """The versions and the machine that the study was begun with."""
+        """Versions and machine with which the study was created."""
         return self._study.provenance
 
     @property
     def claims(self) -> list[Judged]:
-        """The claims that the study states, held against the trials that it has."""
+        """Claims that the study states, each judged against its trials."""
         return judged_claims(self._study)
 
     def trust(self) -> Trusted:
-        """Let the study be run, if it was imported; what that starts is returned.
+        """Allow an imported study to run; return the programs and functions that it starts.
 
         Example:
             ``study.record.trust()["starts"]``
@@ -75,19 +75,19 @@ class StudyRecord:
         sample: int | None = None,
         seed: int = 0,
     ) -> ReplayResult:
-        """Prove that each design is what the optimizer asks, given what was known then.
+        """Verify by replay that the optimizer suggests each design, given the trials known then.
 
         Args:
-            on_progress: told how many asks of how many are replayed.
-            sample: replay so many asks, spread evenly over the record; without, all of them.
-            seed: of the sample.
+            on_progress: called with the numbers of replayed and of all asks (optimizer calls).
+            sample: the number of asks to replay, spread evenly over the record; default: all.
+            seed: the random seed of the sample.
 
         Returns:
-            What was proved; ``proof.whole`` is true where nothing was left, ``proof.sound`` where
-            nothing was found wrong.
+            The result; ``proof.whole`` is true if all asks were replayed, ``proof.sound`` if no
+            mismatch was found.
 
         Raises:
-            StudyError: it was begun with other evaluators, so that nothing can be proved.
+            StudyError: the study was created with other evaluators and cannot be replayed.
             StorageError: the record is damaged.
         """
         return Replay(self._study, on_progress=on_progress, sample=sample, seed=seed).proof()
@@ -98,22 +98,22 @@ class StudyRecord:
         """Write the study as one file.
 
         Args:
-            file: ``study.jsonl`` or ``study.parquet``, which can be imported again and gone on
-                with; ``study.csv`` for a table of its trials.
-            name: what it is called there.
-            with_machine: with the names of hosts, users and folders as they are.
+            file: ``study.jsonl`` or ``study.parquet``, which can be imported and continued;
+                ``study.csv`` for a table of its trials.
+            name: the study's name in the file; default: unchanged.
+            with_machine: include the names of hosts, users and folders.
 
         Raises:
-            StorageError: the file cannot be written, or has another ending.
+            StorageError: the file cannot be written, or has another suffix.
         """
         return write_study_export(self._study, Path(file), name=name, with_machine=with_machine)
 
     def export_to_optuna(self, storage: str, *, name: str | None = None) -> Exported:
-        """Write the study's finished trials for Optuna's dashboard.
+        """Write the study's finished trials to an Optuna storage, for Optuna's dashboard.
 
         Args:
             storage: ``sqlite:///optuna.db``, another URL, or the path of a journal.
-            name: what it is called there.
+            name: the study's name in that storage; default: unchanged.
 
         Raises:
             StorageError: the storage cannot be written.
@@ -128,18 +128,18 @@ class StudyRecord:
         to: str | None = None,
         settings: Mapping[str, Value] | None = None,
     ) -> CarriedOver:
-        """Begin the study of a file with a changed space from the trials of this one.
+        """Create a study with a changed space that starts from the trials of this one.
 
-        Trials that are still legal count as its own; the others are marked as outside, and
-        surrogates learn from them. This study stays as it is.
+        Trials that are legal in the new space count as its own; the others are marked as outside
+        and serve only to train surrogates. This study is not changed.
 
         Args:
             file: the study file with the new space.
-            to: the new study's name; the file's without, with the next free number if it is taken.
-            settings: what the old trials had in parameters that only the new space has.
+            to: the new study's name; default: the file's, with the next free number if it exists.
+            settings: values of the old trials for parameters that only the new space has.
 
         Raises:
-            StudyError: the evaluators are not those of the new one.
+            StudyError: the evaluators of the two studies differ.
             SpecErrors: the file has mistakes.
         """
         path = resolve_path(str(file), Path.cwd() / "study.yaml")
@@ -152,13 +152,13 @@ class StudyRecord:
         return {"study": told, "inside": carried.inside, "outside": carried.outside}
 
     def delete(self) -> None:
-        """Forget the study and all its trials; nothing can be asked of it any more."""
+        """Delete the study and all its trials from the storage."""
         self._study.storage.delete(self._study.name)
 
     def __repr__(self) -> str:
         try:
             trials, events = len(self._study.trials), len(self.events)
-        except DseError as error:  # it was deleted, or its storage is away
+        except DseError as error:  # it was deleted, or its storage is unavailable
             return f"<record of {self._study.name!r} that cannot be read: {visible(error.problem)}>"
         told = f"{format_count(trials, 'trial')}, {format_count(events, 'event')}"
         return f"<record of {self._study.name!r}: {told}>"

@@ -1,4 +1,4 @@
-"""A study is run, and the claims of papers that it states are held against what comes out."""
+"""Reproduction of published claims: run a study and judge the claims that it states."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def reproduce(
     on_finished: Callable[[Trial], None] = lambda _: None,
     assumptions: bool = False,
 ) -> list[Judged]:
-    """Run a study file to the end of its budget, and judge the claims that it states.
+    """Run a study file to the end of its budget and judge the claims that it states.
 
     Example:
         ``[one.verdict for one in reproduce("library:studies/yolo_bits.yaml")]``
 
     Args:
         file: the study file; ``library:studies/...`` is a shipped one.
-        storage: where the study is kept, to be gone on with; forgotten without.
-        on_finished: told each trial when it is stored.
-        assumptions: whether the study is run at both ends of each assumption too; each claim's
-            ``turned`` then says what comes out there.
+        storage: the storage in which the study is kept and can be continued; default: in memory.
+        on_finished: called with each trial when it is stored.
+        assumptions: also run the study at both ends of the range of each assumption; each
+            claim's ``turned`` then holds the results.
 
     Returns:
-        Each claim with the study's number, whether it ``holds``, and the ``verdict`` in words.
+        Each claim with the study's value, whether it ``holds``, and the ``verdict`` as text.
 
     Raises:
         SpecErrors: the file has mistakes.

@@ -1,4 +1,4 @@
-"""Python's short words for a parameter: a list, a tuple of two ends, a range."""
+"""Short Python forms of a parameter's domain: a list, a tuple of two ends, a range."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from dse.errors import SpecError
 def domain(name: str, told: Any) -> Any:
     """Return the entry for a parameter in a space file.
 
-    A list holds its values: numbers in their order, else words to choose from; two truths are a
-    boolean. A tuple holds two ends: of whole numbers, else of a real, where quantities (``"1
-    GHz"``) are read. A ``range`` is whole numbers with a step. A mapping is what the file would say
-    itself. Numbers of numpy are numbers, and an array of it, (n,), is a list.
+    A list enumerates the values: an ordinal parameter if all are numbers, else a categorical one;
+    ``[True, False]`` is a boolean. A tuple of two ends is an integer range if both are integers,
+    else a real range, whose ends may be quantities (``"1 GHz"``). A ``range`` is an integer range
+    with a step. A mapping is used as the file entry itself. Numpy numbers count as numbers, and a
+    numpy array of shape (n,) as a list.
 
     Raises:
-        SpecError: it is none of these.
+        SpecError: the value has none of these forms.
     """
     if isinstance(told, Mapping):
         return told
@@ -31,7 +32,7 @@ def domain(name: str, told: Any) -> Any:
         return _of_ends(name, tuple(map(_plain, told)))
     if isinstance(told, str) or not isinstance(told, Sequence):
         raise SpecError(
-            f"{told!r} says nothing of what {name} may be",
+            f"{told!r} does not describe the values of {name}",
             where=f"parameters.{name}",
             hint='write [16, 32, 64], ["int8", "int4"], (1, 8), (0.1, 0.9), range(0, 65, 8) '
             'or {"real": ["200 MHz", "1.6 GHz"], "scale": "log"}',
@@ -44,13 +45,13 @@ def domain(name: str, told: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as Python's, so that a whole one is seen to be whole."""
+    """Return a numpy scalar as a Python number, so that integers are recognized."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _of_range(name: str, told: range) -> dict[str, Any]:
     if len(told) == 0 or told.step < 0:
-        raise SpecError(f"{told!r} does not rise", where=f"parameters.{name}")
+        raise SpecError(f"{told!r} is empty or descending", where=f"parameters.{name}")
     domain = {"integer": [told[0], told[-1]]}
     return {**domain, "step": told.step} if told.step > 1 and len(told) > 1 else domain
 
@@ -60,7 +61,7 @@ def _of_ends(name: str, told: tuple[Any, ...]) -> dict[str, Any]:
         raise SpecError(
             f"{told!r} has {len(told)} ends",
             where=f"parameters.{name}",
-            hint="two ends go in a tuple: (1, 8); values to choose from in a list: [1, 2, 4]",
+            hint="write two ends as a tuple: (1, 8), or a list of values: [1, 2, 4]",
         )
     whole = all(isinstance(end, int) and not isinstance(end, bool) for end in told)
     return {"integer" if whole else "real": list(told)}

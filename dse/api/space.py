@@ -1,4 +1,4 @@
-"""Space in Python: the designs that exist, given by values and rules, or by a file."""
+"""Design space in Python: parameters and constraints, given as values or read from a file."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
     from dse.services.space.why import DesignExplanation
 
 UNNAMED = "space"
-"""What a space is called that was given no name."""
+"""Default name of a space."""
 
 Values = Mapping[str, Any]
 
 
 class Space:
-    """Set of legal designs; immutable, solved when it is first queried.
+    """Set of legal designs; immutable, built when it is first queried.
 
-    ``document`` is what a file would say, ``file`` the one that it was read from, and ``notes``
-    say what another tool told that a space file has no words for.
+    ``document`` is the content of the equivalent space file, ``file`` the path of the file that it
+    was read from, and ``notes`` list the parts of another tool's format that a space file cannot
+    express.
 
     Args:
-        parameters: each by name, as :func:`dse.api.short_forms.domain` reads it:
+        parameters: domains by name, in the forms of :func:`dse.api.short_forms.domain`:
             ``{"tile": [16, 32, 64], "stages": (1, 6), "format": ["int8", "int4"]}``.
-        constraints: rules between them: ``"tile * stages <= 256"``.
-        name: what it is called.
-        more: what else a space file may say: ``include``, ``tables``, ``data``, ``description``.
+        constraints: constraints between the parameters: ``"tile * stages <= 256"``.
+        name: the name of the space.
+        more: other keys of a space file: ``include``, ``tables``, ``data``, ``description``.
 
     Raises:
-        SpecErrors: with every mistake, when it is first asked about; places are keys.
+        SpecErrors: with every mistake, located by key, when the space is first queried.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Space:
         given: Any = parameters
         if not isinstance(given, Mapping):
             hint = 'write Space({"tile": [16, 32, 64]})'
-            raise SpecError("parameters are given by their names, as a mapping", hint=hint)
+            raise SpecError("parameters must be a mapping from names to domains", hint=hint)
         told = {name: domain(name, one) for name, one in parameters.items()}
         listed = [constraints] if isinstance(constraints, str) else list(constraints)
         document = {"space": name, **more, **({"parameters": told} if told else {})}
@@ -73,31 +74,33 @@ class Space:
 
     @classmethod
     def read(cls, file: str | Path) -> Space:
-        """The space of a file; ``library:spaces/...`` is a shipped one.
+        """Return the space of a file; ``library:spaces/...`` is a shipped one.
 
         Raises:
-            SpecError: the file is a study.
-            SpecErrors: with every mistake in it, each with its line.
+            SpecError: the file is a study file.
+            SpecErrors: with every mistake in the file, each with its line.
         """
         from dse.schema.space.space import space_document
         from dse.schema.yaml.files import Files, resolve_path
 
         path = resolve_path(str(file), Path.cwd() / "space.yaml")
         space = cls.__new__(cls)
-        space._keep(space_document(path, Files()), path)  # noqa: SLF001 - it is one of ours
+        space._keep(space_document(path, Files()), path)  # noqa: SLF001 - of this class
         space.told.count()
         return space
 
     @classmethod
     def import_(cls, file: str | Path, origin: Origin | None = None) -> Space:
-        """The space that a file of ConfigSpace or Optuna describes; see ``notes`` for the rest.
+        """Return the space that a ConfigSpace or Optuna file describes.
+
+        ``notes`` of the result list the parts that cannot be expressed.
 
         Args:
-            file: JSON.
-            origin: which tool wrote it; told by its keys without.
+            file: the path of a JSON file.
+            origin: the tool that wrote it; default: recognized by its keys.
 
         Raises:
-            SpecError: the text is none of that tool's, or says something that cannot be.
+            SpecError: the file is not in that tool's format, or is contradictory.
         """
         from dse.schema.yaml.files import Files, resolve_path
         from dse.services.space.convert import taken
@@ -113,19 +116,19 @@ class Space:
         from dse.schema.space.export.write import mapping_of
 
         space = cls.__new__(cls)
-        space._keep(mapping_of(solved, name, description), notes=notes)  # noqa: SLF001 - one of ours
-        space.__dict__["told"] = solved  # what the property would find by reading the document
+        space._keep(mapping_of(solved, name, description), notes=notes)  # noqa: SLF001 - this class
+        space.__dict__["told"] = solved  # the value that the cached property would compute
         return space
 
     @classmethod
     def of(cls, document: Values) -> Space:
-        """The space of a mapping of the shape of a space file."""
+        """Return the space of a mapping with the content of a space file."""
         rest = {key: one for key, one in document.items() if key not in ("space", "parameters")}
         return cls(document.get("parameters", {}), name=document.get("space", UNNAMED), **rest)
 
     @cached_property
     def told(self) -> core.Space:
-        """Space of the engine, which may have no legal design: :meth:`why` gives the reason."""
+        """Core space, which may have no legal design; :meth:`why` gives the reason."""
         from dse.schema.space.space import space_from, space_of
         from dse.schema.yaml.files import Files
 
@@ -135,7 +138,7 @@ class Space:
 
     @cached_property
     def solved(self) -> core.Space:
-        """The engine's space: parameters as domains, rules as expressions."""
+        """Core space with at least one legal design; SpecError if there is none."""
         from dse.schema.space.rules.satisfiable import check_satisfiable
         from dse.schema.yaml.source import shown
 
@@ -150,22 +153,22 @@ class Space:
 
     @property
     def description(self) -> str:
-        """Description that the author gave the space."""
+        """Description of the space; empty if there is none."""
         return str(self.document.get("description") or "")
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of all parameters; of a list, those of its members."""
+        """Names of all parameters; a list parameter contributes the names of its members."""
         return tuple(one.name for one in self.told.parameters)
 
     def count(self) -> int | None:
-        """Return the number of legal designs; ``None`` where they cannot be counted."""
+        """Return the number of legal designs; ``None`` if they cannot be counted."""
         return self.told.count()
 
     def estimate(self) -> Estimate | None:
         """Estimate the number of legal designs, with an interval and an upper bound.
 
-        A known count is its own estimate; ``None`` with real parameters.
+        If the exact count is known, it is returned. ``None`` if the space has real parameters.
 
         Example:
             ``space.estimate().low``
@@ -173,13 +176,16 @@ class Space:
         return self.told.estimate()
 
     def check(self, design: Mapping[str, Value]) -> Design:
-        """The design, if it is legal; quantities may be texts with a unit.
+        """Return the design if it is legal.
 
         Example:
             ``space.check({"tile": 64, "clock": "1.2 GHz"})``
 
+        Args:
+            design: values by parameter; quantities may be strings with a unit.
+
         Raises:
-            DesignError: with the first rule that it breaks.
+            DesignError: with the first constraint that it violates.
         """
         from dse.schema.study.designs import design_of
 
@@ -190,7 +196,7 @@ class Space:
 
         if not isinstance(design, Mapping):
             return False
-        space = self.solved  # whose own mistakes are told
+        space = self.solved  # outside the try: mistakes of the space itself are raised
         try:
             design_of(design, space)
         except DseError:
@@ -198,26 +204,27 @@ class Space:
         return True
 
     def sample(self, count: int = 1, *, seed: int = 0, method: Method = "uniform") -> list[Design]:
-        """Legal designs; fewer than ``count``, with a warning, where next to nothing is legal.
+        """Draw random legal designs; fewer than ``count``, with a warning, if few are legal.
 
         Example:
             ``[design["tile"] for design in space.sample(8, seed=1)]``
 
         Args:
-            count: how many.
-            seed: the same seed gives the same designs.
-            method: ``uniform``: each on its own; ``sobol``: evenly spread, in an order that can go
-                on; ``stratified``: each parameter's range cut into as many parts as designs.
+            count: the number of designs.
+            seed: the random seed; equal seeds give equal designs.
+            method: ``uniform``: independent draws; ``sobol``: an extensible low-discrepancy
+                sequence; ``stratified``: each parameter's range is divided into ``count`` strata.
 
         Raises:
-            DesignError: none was found, or there are too many parameters for the method.
-            SpecError: the count is no whole number above zero.
+            DesignError: no legal design was found, or the method does not support that many
+                parameters.
+            SpecError: the count is not a positive integer.
         """
         from dse.api.tell import whole
         from dse.services.space.sample import draw, too_few
 
         if whole(count) is None or count < 1:
-            hint = "a whole number of them: sample(8)"
+            hint = "give a positive integer: sample(8)"
             raise SpecError(f"{count!r} designs cannot be drawn", hint=hint)
         found = _designs(draw(self.solved, count, seed, method))
         if len(found) < count:
@@ -225,16 +232,16 @@ class Space:
         return found
 
     def enumerate(self) -> Iterator[Design]:
-        """All legal designs, in a fixed order.
+        """Yield all legal designs in a fixed order.
 
         Raises:
-            DesignError: they cannot be counted.
+            DesignError: the legal designs cannot be counted.
         """
         for batch in self.solved.enumerate():
             yield from _designs(batch)
 
     def neighbours(self, design: Mapping[str, Value]) -> list[Design]:
-        """The legal designs one small move away.
+        """Return the legal designs that differ from a design by one small move.
 
         Raises:
             DesignError: the design is not legal.
@@ -242,14 +249,14 @@ class Space:
         return _designs(self.solved.neighbours(self.check(design)))
 
     def fixed(self, values: Values | None = None, **more: Value) -> Space:
-        """The part of the space that has these values, which may be empty.
+        """Return the subspace in which some parameters are fixed; it may be empty.
 
         Example:
             ``space.fixed({"chip.rows": 64}, tile=16).count()``
 
         Args:
-            values: by parameter; quantities may be texts with a unit.
-            more: the same, of parameters whose names are words of Python.
+            values: values by parameter; quantities may be strings with a unit.
+            more: the same, for parameters whose names are Python identifiers.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
@@ -262,18 +269,19 @@ class Space:
         return self._from_engine_space(narrow_space(self.told, given), self.name, self.description)
 
     def why(self, values: Values | None = None, **more: Value) -> DesignExplanation:
-        """Return whether designs with these values exist, and which rules forbid them.
+        """Return whether designs with these values exist, and which constraints forbid them.
 
-        Of a whole design it tells each rule that the design breaks; of some values how many legal
-        designs have them or, where none has, a smallest set of rules and values that contradict
-        one another. Without values it is about the space as a whole. It is shown in words.
+        For a complete design the explanation lists each constraint that it violates. For some
+        values it gives the number of legal designs with them or, if there are none, a minimal set
+        of contradicting constraints and values. Without values it covers the entire space. Print
+        it to read it as text.
 
         Example:
             ``print(space.why(tile=128, stages=6))``
 
         Args:
-            values: by parameter; quantities may be texts with a unit.
-            more: the same, of parameters whose names are words of Python.
+            values: values by parameter; quantities may be strings with a unit.
+            more: the same, for parameters whose names are Python identifiers.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
@@ -283,9 +291,9 @@ class Space:
         return DesignExplanation.of(self.told, self._values({**(values or {}), **more}), "set")
 
     def describe(self) -> Described:
-        """Parameters, rules and what each removes, and how much is left.
+        """Return the parameters, the constraints with what each removes, and the number left.
 
-        What cannot be counted is estimated from 10,000 draws, and says so.
+        Numbers that cannot be counted are estimated from 10,000 draws, and marked as estimates.
         """
         from dse.services.space.describe import space_json
 
@@ -295,15 +303,15 @@ class Space:
     def export(
         self, target: Target, file: str | Path | None = None, *, drop_rules: bool = False
     ) -> Translated:
-        """The space in the words of another tool, or as one flat YAML file.
+        """Convert the space to the format of another tool, or to one flat YAML file.
 
         Args:
             target: ``yaml``, ``configspace`` or ``optuna``.
-            file: where to write the text; nowhere without.
-            drop_rules: leave out what the other tool cannot say, and tell so in ``notes``.
+            file: a file to write the text to; default: none.
+            drop_rules: leave out constraints that the target cannot express; ``notes`` lists them.
 
         Raises:
-            SpecError: the other tool cannot say a rule, and it is not to be dropped.
+            SpecError: the target cannot express a constraint, and ``drop_rules`` is false.
             StorageError: the file cannot be written.
         """
         from dse.report.json.atomic_file import write_whole
@@ -317,7 +325,7 @@ class Space:
         return {"text": found.text, "file": written, "notes": list(found.warnings)}
 
     def difference(self, other: Space) -> Differing:
-        """Return the changes to another space: parameters, domains, conditions and rules."""
+        """Return the differences to another space: parameters, domains, conditions, constraints."""
         from dse.services.space.convert import differing
 
         return differing(self.told, other.told)
@@ -328,7 +336,7 @@ class Space:
         return plain_values(values, self.told)
 
     def to_yaml(self) -> str:
-        """Return the text of a space file that describes the same space."""
+        """Return the space as the text of a space file."""
         from dse.schema.yaml.writer import yaml_text
 
         if self.file is not None:
@@ -344,8 +352,8 @@ class Space:
     def __repr__(self) -> str:
         try:
             return visible(self._words)
-        except DseError as error:  # whoever looks at a space with mistakes is to see them
-            return f"<Space that cannot be: {error}>"
+        except DseError as error:  # show the mistakes of an invalid space
+            return f"<invalid Space: {error}>"
 
     @property
     def _words(self) -> str:

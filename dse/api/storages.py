@@ -1,4 +1,4 @@
-"""The studies of a storage as a whole: listed, brought in from files, and merged."""
+"""Functions on the studies of a storage: list, import and merge them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def studies(storage: str | Storage | None = None) -> list[StudyRow]:
-    """The studies of a storage, each with its trials and its question.
+    """Return the studies of a storage, each with its number of trials and its question.
 
     Example:
         ``[row["study"] for row in studies("sqlite:///dse.db")]``
 
     Args:
-        storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
+        storage: a storage or its URL; default: ``sqlite:///dse.db``.
 
     Raises:
-        StorageError: it cannot be opened.
+        StorageError: the storage cannot be opened.
     """
     from dse.services.studies.catalogue import study_rows
 
@@ -41,27 +41,30 @@ def import_study(
     folder: str | Path = "",
     storage: str | Storage | None = None,
 ) -> Imported:
-    """Read a study that was exported, or begin one with trials that were found elsewhere.
+    """Import an exported study, or create a study from trials of another tool.
 
-    A file is checked line by line and as a whole; nothing in it is run. An exported study is not
-    run before you trust it: ``starts`` lists what it names, and :meth:`StudyRecord.trust` lets it.
+    The file is validated; nothing in it is executed. An imported study cannot run before it is
+    trusted: ``starts`` lists the programs and functions that it would call, and
+    :meth:`StudyRecord.trust` allows them.
 
     Example:
         ``Study.load(import_study("quickstart.jsonl", name="theirs")["study"])``
 
     Args:
-        source: a file that :meth:`StudyRecord.export` wrote; with ``study`` a CSV table, an Optuna
-            storage or its journal.
-        name: the new study's, instead of its own.
-        study: the study file that trials of elsewhere are to begin.
-        optuna: which study of an Optuna storage.
-        trust: the study may be run at once; with ``study``, its models may start programs now.
-        folder: where the files of an exported study are here; the present folder without.
-        storage: where to, or its URL; ``sqlite:///dse.db`` where nothing is said.
+        source: a file written by :meth:`StudyRecord.export`; with ``study``, a CSV table, an
+            Optuna storage or an Optuna journal.
+        name: the new study's name; default: that of the source.
+        study: the study file for trials of another tool.
+        optuna: the name of the study in an Optuna storage.
+        trust: whether the study may run at once; with ``study``, whether its models may start
+            programs during the import.
+        folder: the folder with the files that an exported study refers to; default: the current
+            one.
+        storage: the target storage or its URL; default: ``sqlite:///dse.db``.
 
     Raises:
         StorageError: the source is damaged or cannot be read.
-        StudyError: there is a study of that name, or no trial can be taken.
+        StudyError: a study of that name exists, or no trial can be imported.
     """
     from dse.schema.yaml.files import resolve_path
     from dse.services.studies.transfer import Elsewhere, begun_with, restore_study
@@ -75,21 +78,21 @@ def import_study(
 
 
 def merge(*studies: Study | str, name: str, storage: str | Storage | None = None) -> Joined:
-    """Begin a study with the finished trials of several; it asks what the first one asks.
+    """Create a study with the finished trials of several; its definition is that of the first.
 
-    Their spaces and evaluators have to be the same. The trials count for no budget. The new study
-    is kept where the first one is.
+    Their spaces and evaluators must be the same. The imported trials do not count towards a budget.
+    The new study is stored in the storage of the first one.
 
     Example:
         ``merge("monday", "tuesday", name="both")``
 
     Args:
-        studies: each a study, or the name of a stored one.
-        name: the new study's.
-        storage: where names are looked up, or its URL.
+        studies: studies, or names of stored ones.
+        name: the new study's name.
+        storage: the storage, or its URL, in which names are looked up.
 
     Raises:
-        StudyError: they differ, or there is a study of that name.
+        StudyError: the studies differ, or a study of that name exists.
     """
     from dse.services.studies.transfer import join_studies
     from dse.study import study as engine

@@ -1,4 +1,4 @@
-"""A study in Python: asked, run, gone on with, and looked at."""
+"""Study in Python: define, run, continue and inspect it."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """A named question with its record; one that exists is gone on with.
+    """Named optimization problem with its stored trials; an existing study is continued.
 
-    It is kept where ``dse run`` keeps its studies, so that ``dse front NAME``, ``dse report NAME``
-    and ``dse serve`` show it. Its functions are known to this program alone: others can read such
-    a study, and only a program that gives the same functions can run it. ``ended`` is why the last
-    :meth:`run` or :meth:`ask` found nothing more to do; it is empty while the study goes on.
+    It is stored in the same storage as by ``dse run``, so that ``dse front NAME``, ``dse report
+    NAME`` and ``dse serve`` show it. Its functions are not stored: any program can read the study,
+    but only a program that passes the same functions can run it. ``ended`` is why the last
+    :meth:`run` or :meth:`ask` found nothing more to do; it is empty while the study continues.
 
     Example:
         ``Study("tiles", {"tile": [16, 32], "stages": (1, 6)}, [kernel], optimizer="nsga2")``
 
     Args:
-        name: what it is called; letters, digits, ``_``, ``-``, ``.`` and spaces.
-        space: which designs exist: a :class:`Space`, the mapping of its parameters, or a file.
-        evaluators: functions made by ``@evaluator``; in a mapping by name also plug-ins, as a
-            study file says them: ``{"chip": {"use": "accelerators.systolic", "rows": 16}}``.
-        told: metrics that the program tells itself, with :meth:`ask` and :meth:`tell`; a text is
-            a metric without a unit. In a mapping with the parameters that each depends on:
-            ``{"accuracy": ["bits"]}``; ``None`` is all.
-        storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
-        asked: the question: ``minimize`` and ``maximize``, each expressions over metrics, and the
+        name: the study's name: letters, digits, ``_``, ``-``, ``.`` and spaces.
+        space: a :class:`Space`, the mapping of its parameters, or the path of a space file.
+        evaluators: functions made by ``@evaluator``; in a mapping by name also plug-ins, written as
+            in a study file: ``{"chip": {"use": "accelerators.systolic", "rows": 16}}``.
+        told: metrics that the calling program measures and reports itself, see :meth:`ask`; a
+            string is a metric without a unit. A mapping gives the parameters that each metric
+            depends on: ``{"accuracy": ["bits"]}``; ``None`` means all parameters.
+        storage: a storage or its URL; default: ``sqlite:///dse.db``.
+        asked: the definition: ``minimize`` and ``maximize``, expressions over metrics, and other
             keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
             ``baselines``, ``scenarios``, ``fidelities``, ``prior``, ``budget``, ``retries``,
-            ``storage_patience``, ``early``, ``optimizer``, ``executor``, ``seed``. Without goals
-            each metric that has one counts.
+            ``storage_patience``, ``early``, ``optimizer``, ``executor``, ``seed``. Without
+            ``minimize`` and ``maximize``, each metric with a goal is an objective.
 
     Raises:
-        SpecErrors: with every mistake in the question.
-        StudyError: a study of this name exists and asks something else.
+        SpecErrors: with every mistake in the definition.
+        StudyError: a study of this name exists with another definition.
     """
 
     def __init__(
@@ -91,20 +91,20 @@ class Study:
         storage: str | Storage | None = None,
         seed: int | None = None,
     ) -> Study:
-        """The study that a file describes: begun now, or gone on with if it exists.
+        """Return the study that a file describes; create it if it does not exist.
 
         Example:
             ``Study.open("study.yaml", seed=3).run()``
 
         Args:
             file: the study file; ``library:studies/...`` is a shipped one.
-            name: what it is called, instead of the file's ``study:``.
-            storage: a storage or its URL, instead of the file's.
-            seed: instead of the file's.
+            name: the study's name; default: the file's ``study:``.
+            storage: a storage or its URL; default: the file's.
+            seed: the random seed; default: the file's.
 
         Raises:
             SpecErrors: with every mistake in the file, each with its line.
-            StudyError: a study of this name exists and asks something else.
+            StudyError: a study of this name exists with another definition.
         """
         from dse.api.open import open_study
 
@@ -114,18 +114,18 @@ class Study:
     def load(
         cls, name: str, storage: str | Storage | None = None, evaluators: Evaluators = ()
     ) -> Study:
-        """The study of that name, from its record alone.
+        """Return a stored study by name, without its study file.
 
         Example:
             ``Study.load("tiles", evaluators=[kernel]).run(measurements=40)``
 
         Args:
-            name: what it is called.
-            storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
-            evaluators: the functions that it was begun with, if it is to be run.
+            name: the study's name.
+            storage: a storage or its URL; default: ``sqlite:///dse.db``.
+            evaluators: the functions that it was created with; needed only to run it.
 
         Raises:
-            StudyError: there is none, or a function is another than it was.
+            StudyError: there is no such study, or a function has changed.
         """
         from dse.api.open import load_study
 
@@ -134,7 +134,7 @@ class Study:
     @classmethod
     def _of(cls, study: engine.StudyEngine, planned: Planned | None = None) -> Study:
         made = cls.__new__(cls)
-        made._keep(study, planned)  # noqa: SLF001 - it is one of ours
+        made._keep(study, planned)  # noqa: SLF001 - of this class
         return made
 
     @property
@@ -144,17 +144,17 @@ class Study:
 
     @property
     def problem(self) -> Problem:
-        """The question as optimizers see it."""
+        """Problem that optimizers solve: space, objectives, limits and metrics."""
         return self.engine.problem
 
     @property
     def trials(self) -> Trials:
-        """All trials by number: designs, states, metrics, spread, faults."""
+        """Trials by number: designs, states, metrics, standard errors (spread) and faults."""
         return self.engine.trials
 
     @property
     def front(self) -> Front:
-        """The designs that no other beats."""
+        """Pareto front: the non-dominated feasible trials."""
         from dse.api.front import front_of
 
         return front_of(self.engine)
@@ -173,33 +173,33 @@ class Study:
         progress: bool | None = None,
         on_error: OnError = "raise",
     ) -> str:
-        """Go on until the budget is used up; why it stopped is returned.
+        """Run the study until its budget is used up; return why it stopped.
 
-        An interrupt loses nothing that was finished: call it again.
+        After an interrupt all finished trials are stored; call it again to continue.
 
         Example:
             ``study.run(measurements=40, executor={"use": "processes", "workers": 4})``
 
         Args:
-            measurements: stop after so many in all; this and the next four are instead of the
-                study's budget.
-            trials: stop after so many in all.
-            time: stop after so long in all: ``"20 min"``, or seconds.
-            cost: stop when so much is spent, at the study's price.
-            gain: stop when less of the hypervolume is expected to be gained: ``"0.1 %"``.
-            executor: where evaluations run, instead of the study's: ``"processes"``.
-            workers: how many evaluations at once.
-            on_finished: told each trial when it is stored.
-            progress: show how far it is: in the notebook's cell, or in the terminal; ``None``
-                where there is one, ``False`` nowhere.
-            on_error: ``raise`` what a function of yours raises before any trial came out, or where
-                no design has a value; ``keep`` ends nothing. Later failures are kept with their
-                trials either way.
+            measurements: maximum number of measurements of the study. This and the next four
+                arguments replace the study's budget.
+            trials: maximum number of trials of the study.
+            time: maximum total evaluation time: ``"20 min"``, or a number of seconds.
+            cost: maximum total cost, at the study's price.
+            gain: stop when the expected relative gain in hypervolume is lower: ``"0.1 %"``.
+            executor: an executor that replaces the study's: ``"processes"``.
+            workers: the number of concurrent evaluations.
+            on_finished: called with each trial when it is stored.
+            progress: show progress in the notebook cell or the terminal; ``None``: if there is
+                one, ``False``: never.
+            on_error: ``raise``: raise the exception of a user's function if all trials so far
+                have failed, or if no design has a value; ``keep``: only store failed trials. Later
+                failures are stored with their trials in both cases.
 
         Raises:
-            SpecError: there is no such budget.
-            Exception: that of your function, see ``on_error``.
-            StudyError: an evaluator cannot be run here, or is another than it was.
+            SpecError: the budget is invalid.
+            Exception: the exception of a user's function, see ``on_error``.
+            StudyError: an evaluator cannot run here, or has changed since the study was created.
         """
         from dse.api.progress import ShownRun
 
@@ -212,24 +212,24 @@ class Study:
         return self.ended
 
     def ask(self, count: int = 1, *, wait: bool = False) -> list[Trial]:
-        """Return designs to be measured by the caller, kept as running trials.
+        """Return designs for the caller to measure, stored as running trials.
 
-        At least one; fewer than ``count`` where a bound is near, or where something must be
-        reported first: ``auto`` begins with one. None when the study has ended: :attr:`ended` says
-        why. While others hold what must be reported first, it waits for them. Threads may share a
-        study.
+        It returns at least one; fewer than ``count`` if the budget is nearly used up, or if a
+        result must be reported first (``auto`` begins with one). The list is empty when the study
+        has ended; :attr:`ended` is the reason. It waits while a result that is needed first is held
+        by other threads or drivers. Threads may share a study.
 
         Example:
             ``[trial.design for trial in study.ask(4)]``
 
         Args:
-            count: how many at most.
-            wait: wait also for trials that this thread asked, where other threads report them.
+            count: the maximum number of designs.
+            wait: wait also for trials that this thread requested, if other threads report them.
 
         Raises:
-            StudyError: nothing can be asked before this thread reports its trials, which are
-                named; or the study is not what it was begun with.
-            SpecError: ``count`` is no whole number from 1 on.
+            StudyError: no design can be suggested before this thread reports its trials, which
+                are named; or the study differs from its stored definition.
+            SpecError: ``count`` is not an integer of at least 1.
         """
         from dse.api.ask_tell import Asking
 
@@ -250,27 +250,27 @@ class Study:
         failed: Reason | None = None,
         infeasible: Reason | None = None,
     ) -> Trial:
-        """Keep what came of a design that was asked; it is on disk when this returns.
+        """Store the result of a requested design; it is on disk when this returns.
 
-        Metrics that are not told, of models and of functions, the study's evaluators find out.
+        Metrics of models and functions that are not reported are computed by their evaluators.
 
         Example:
             ``study.tell(trial, {"time": 3.1, "memory": (2.0, 0.1)})``
 
         Args:
             trial: the trial, or its number.
-            metrics: by the study's names or by their own, in their own units; ``(value, standard
-                error)`` is one too.
-            failed: why the design could not be measured, in place of metrics; words, or the
-                exception.
-            infeasible: why the design cannot exist, in place of metrics; words, or the exception.
+            metrics: values by full or own metric name, in the metric's unit; each a number or
+                ``(value, standard error)``.
+            failed: instead of metrics, why the measurement failed: a string or the exception.
+            infeasible: instead of metrics, why the design cannot exist: a string or the exception.
 
         Returns:
             The trial as it is stored.
 
         Raises:
-            StudyError: the trial is not one that was asked here and not told yet.
-            SpecError: there is no such metric, its value is no number, or not one thing is told.
+            StudyError: the trial was not requested here, or was reported already.
+            SpecError: a metric is unknown, a value is not finite, or not exactly one of
+                ``metrics``, ``failed`` and ``infeasible`` is given.
         """
         from dse.api.tell import Said, number_of
 
@@ -280,26 +280,27 @@ class Study:
         return asking.tell(number_of(trial), said)
 
     def close(self) -> None:
-        """Stop asking: trials that were not reported are given back, for a later driver."""
+        """Stop requesting designs; unreported trials become pending for a later driver."""
         with self._begin:
             asking, self._asking = self._asking, None
         if asking is not None:
             asking.close()
 
     def evaluate(self, *designs: Mapping[str, Value]) -> list[Trial]:
-        """Return the designs evaluated by all evaluators, in this process; store nothing.
+        """Evaluate designs with all evaluators in this process; return trials, store nothing.
 
-        What the study measured before is not measured again.
+        Measurements that the study already has are reused.
 
         Example:
             ``study.evaluate({"tile": 64, "stages": 2})[0].metrics``
 
         Args:
-            designs: each the values of a legal design; quantities may be texts with a unit.
+            designs: legal designs, each as values by parameter; quantities may be strings with a
+                unit.
 
         Raises:
-            DesignError: one is not legal.
-            StudyError: an evaluator cannot be run here, or is another than it was.
+            DesignError: a design is not legal.
+            StudyError: an evaluator cannot run here, or has changed since the study was created.
         """
         from dse.schema.study.designs import design_of
         from dse.services.studies.evaluate import evaluate_designs
@@ -309,17 +310,21 @@ class Study:
         )
 
     def add(self, design: Mapping[str, Value]) -> int:
-        """Add a design of one's own as a pending trial, which the next run takes up first.
+        """Add a user-chosen design as a pending trial, which the next run evaluates first.
 
         Example:
             ``study.add({"tile": 64, "stages": 2})``
+
+        Args:
+            design: values by parameter; quantities may be strings with a unit.
 
         Returns:
             The number of the trial.
 
         Raises:
             DesignError: the design is not legal.
-            StudyError: a trial has it already, or the study is not what it was begun with.
+            StudyError: a trial of this design exists, or the study differs from its stored
+                definition.
         """
         from dse.schema.study.designs import design_of
         from dse.services.studies.add_design import add_pending_design
@@ -327,13 +332,14 @@ class Study:
         return add_pending_design(self.engine, design_of(design, self.problem.space), self.trials)
 
     def effects(self, *metrics: str) -> list[Effects]:
-        """Main effects and interactions of parameters on metrics: shares of their variance.
+        """Return main effects and interactions of parameters on metrics, as shares of variance.
 
-        Over a full factorial they are the analysis of variance; over the trials of another
-        optimizer they describe what it looked at.
+        For a full factorial design this is an analysis of variance; for the trials of an optimizer
+        it describes only the sampled region.
 
         Args:
-            metrics: metrics or objectives; all that is asked where none is named.
+            metrics: names of metrics or objectives; default: the objectives, and the metrics that
+                limits and compound objectives read.
 
         Raises:
             StudyError: there is no such metric, or fewer than two trials have it.
@@ -343,7 +349,7 @@ class Study:
         return study_effects(self.engine, metrics)
 
     def report(self, file: str | Path) -> Path:
-        """Write the study as one HTML page that opens anywhere, without a network.
+        """Write the study as one self-contained HTML page; return its path.
 
         Raises:
             StorageError: the file cannot be written.
@@ -356,7 +362,7 @@ class Study:
 
     @property
     def record(self) -> StudyRecord:
-        """Stored data of the study: status, events, provenance, proof.
+        """Stored record of the study: status, events, provenance and verification.
 
         The record can be exported, migrated and deleted.
         """
@@ -365,7 +371,9 @@ class Study:
         return StudyRecord(self.engine)
 
     def to_pandas(self) -> Any:  # pandas is an extra
-        """A row for each trial: state, parameters, metrics and their spread.
+        """Return a data frame with the state, parameters, metrics and spread of each trial.
+
+        The spread of a metric is its standard error.
 
         Raises:
             PluginError: pandas is not installed.
@@ -375,7 +383,9 @@ class Study:
         return to_pandas(self)
 
     def to_polars(self) -> Any:  # polars is an extra
-        """A row for each trial: state, parameters, metrics and their spread.
+        """Return a data frame with the state, parameters, metrics and spread of each trial.
+
+        The spread of a metric is its standard error.
 
         Raises:
             PluginError: polars is not installed.
@@ -396,11 +406,11 @@ class Study:
         try:
             trials = format_count(len(self.trials), "trial")
             return f"<Study {self.name!r}: {trials}, {len(self.front):,} on the front>"
-        except DseError as error:  # it was deleted, or its storage is away
+        except DseError as error:  # it was deleted, or its storage is unavailable
             return f"<Study {self.name!r} that cannot be read: {visible(error.problem)}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"the study {self.name!r} cannot be sent to another process; send its name, and there: "
-            "Study.load(name, storage, evaluators=[...])"
+            f"the study {self.name!r} cannot be sent to another process; send its name, and there "
+            "call Study.load(name, storage, evaluators=[...])"
         )

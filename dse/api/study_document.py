@@ -1,4 +1,4 @@
-"""A question asked in Python as the study file that would ask the same."""
+"""Conversion of a study defined in Python to the document of the equivalent study file."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dse.errors import SpecError, nearest
 from dse.protocols import EVERYTHING
 
 AnyEvaluator = FunctionEvaluator[Any, Any] | Mapping[str, Any]
-"""A function made by ``@evaluator``, or what a study file says: ``{"use": "...", ...}``."""
+"""A function made by ``@evaluator``, or an entry of a study file: ``{"use": "...", ...}``."""
 
 Evaluators = Mapping[str, AnyEvaluator] | Sequence[FunctionEvaluator[Any, Any]]
 Goals = str | Sequence[str] | Mapping[str, str]
-"""Expressions over metrics; in a mapping each with the name that it is shown by."""
+"""Expressions over metrics; in a mapping, by the name under which each is shown."""
 
 Plugin = str | Mapping[str, Any]
 """A plug-in's name, or a mapping with its options: ``{"use": "nsga2", "population": 40}``."""
 
 
 class StudyOptions(TypedDict, total=False):
-    """Content of a study file, besides its name, its space and its evaluators.
+    """Keys of a study file, besides its name, its space and its evaluators.
 
-    ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; a
-    metric's own name will do where one evaluator alone tells it. Without them each metric with a
-    goal is an objective. Functions that measure run in this process where no ``executor`` is said.
+    ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; the own
+    name of a metric suffices if only one evaluator provides it. Without them, each metric with a
+    goal is an objective. Without an ``executor``, measuring functions run in this process.
     """
 
     question: str
@@ -50,15 +50,15 @@ class StudyOptions(TypedDict, total=False):
 
 
 ToldMetrics = Metric | str | Sequence[Metric | str] | Mapping[Any, Sequence[str] | str | None]
-"""Metrics that the program tells; in a mapping each with the parameters that it depends on."""
+"""Metrics that the program reports; in a mapping, each with the parameters it depends on."""
 
 TOLD = "told"
-"""The evaluator whose metrics the program tells."""
+"""Name of the evaluator whose metrics the program reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpecs:
-    """Evaluators of a problem: their entries in the file, their functions and metrics."""
+    """Evaluators of a study: their entries in the study file, their functions and metrics."""
 
     specs: Mapping[str, Mapping[str, Any]]
     objects: Mapping[str, FunctionEvaluator[Any, Any]]
@@ -66,13 +66,13 @@ class EvaluatorSpecs:
 
     @staticmethod
     def of(evaluators: Evaluators, told: ToldMetrics) -> EvaluatorSpecs:
-        """Return the evaluators by name; a reported metric given as a text has no unit.
+        """Return the evaluators by name; a reported metric given as a string has no unit.
 
-        Metrics that are told are of one evaluator, ``told``, where all read the same parameters;
-        else of ``told``, ``told2`` and so on.
+        Reported metrics that depend on the same parameters form one evaluator; further ones get a
+        number appended to the name, from 2 on.
 
         Raises:
-            SpecError: two have one name, there is none at all, or what is told is no metric.
+            SpecError: two evaluators have one name, there is none, or a reported metric is invalid.
         """
         named = _map_by_name(evaluators)
         specs: dict[str, Mapping[str, Any]] = {}
@@ -91,13 +91,13 @@ class EvaluatorSpecs:
             metrics |= {f"{name}.{metric.name}": metric for metric in own}
         if not specs:
             raise SpecError(
-                "a study needs an evaluator, or metrics that are told",
+                "a study needs an evaluator, or metrics that the program reports",
                 hint='evaluators=[kernel], or told=[Metric("time", "us", goal="minimize")]',
             )
         return EvaluatorSpecs(specs=specs, objects=objects, metrics=metrics)
 
     def objectives(self, minimize: Goals, maximize: Goals) -> list[dict[str, str]]:
-        """Return the objectives, as in the file; by default every metric that has a goal."""
+        """Return the objectives as in a study file; default: every metric that has a goal."""
         asked = [
             *self._entries("minimize", minimize),
             *self._entries("maximize", maximize),
@@ -108,7 +108,7 @@ class EvaluatorSpecs:
         if not goals:
             raise SpecError(
                 "nothing is to be minimized or maximized",
-                hint='say minimize="kernel.time", or give a metric its goal: '
+                hint='set minimize="kernel.time", or give a metric its goal: '
                 'Metric("time", "us", goal="minimize")',
             )
         return [{goal: name} for name, goal in goals.items()]
@@ -120,19 +120,19 @@ class EvaluatorSpecs:
         return [{goal: self._full(text)} for text in listed]
 
     def _full(self, text: str) -> str:
-        """Return the study's name of a metric's own name, if one evaluator alone provides it.
+        """Return the full name of a metric if only one evaluator provides the given own name.
 
-        Any other text is returned as it is.
+        Any other text is returned unchanged.
         """
         found = [full for full, one in self.metrics.items() if one.name == text]
         return found[0] if len(found) == 1 else text
 
 
 def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
-    """Return the metrics that the caller reports, by what they read.
+    """Return the metrics that the caller reports, grouped by the parameters they depend on.
 
     Raises:
-        SpecError: what is told is no metric, or what it reads are no names.
+        SpecError: an entry is no metric, or its parameters are no names.
     """
     if isinstance(told, Metric | str):
         told = [told]
@@ -179,11 +179,11 @@ def _by_own_names(evaluators: Iterable[FunctionEvaluator[Any, Any]]) -> dict[str
         if not one.name.isidentifier():
             raise SpecError(
                 f"an evaluator cannot be called {one.name!r}",
-                hint='say its name: evaluators={"kernel": ...}',
+                hint='give it a name: evaluators={"kernel": ...}',
             )
         if one.name in found:
             raise SpecError(
-                f"two evaluators are called {one.name!r}", hint="give names: evaluators={...}"
+                f"two evaluators are called {one.name!r}", hint="name them: evaluators={...}"
             )
         found[one.name] = one
     return found
@@ -199,10 +199,15 @@ def _no_evaluator(given: object, where: str = "") -> SpecError:
 
 
 def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[str, Any]:
-    """The study file that would ask this, but for its space.
+    """Return the document of the equivalent study file, without its space.
+
+    Args:
+        name: the study's name.
+        cast: its evaluators.
+        asked: the other keys of the study file.
 
     Raises:
-        SpecError: there is no such key.
+        SpecError: a key is unknown.
     """
     odd = next((key for key in asked if key not in StudyOptions.__annotations__), None)
     if odd is not None:

@@ -1,4 +1,4 @@
-"""A study by several optimizers over seeds, so that they can be compared."""
+"""Sweep: one study run by several optimizers with several seeds, for a comparison."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Watching:
         self.finished = on_finished
 
     def begins(self, study: engine.StudyEngine, budget: Budget) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def ended(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def sweep(
@@ -45,27 +45,26 @@ def sweep(
 ) -> Comparison:
     """Run a study by every optimizer with every seed, and compare the optimizers.
 
-    The studies are called NAME.OPTIMIZER.SEED. Those that have ended are not run again, and one
-    that was cut is gone on with: after an interrupt, call it again.
+    The studies are named NAME.OPTIMIZER.SEED. Finished ones are not run again, and an interrupted
+    one is continued: after an interrupt, call it again.
 
     Example:
         ``sweep("study.yaml", optimizers=["auto", "tpe"], seeds=10, measurements=40)``
 
     Args:
-        study: a study that was asked in Python or opened from its file, or the file.
-        optimizers: by name; the study's own without any.
-        seeds: how many for each, from the study's on.
-        name: instead of the study's.
-        storage: a storage or its URL; the study's without.
-        executor: where evaluations run, instead of the study's: ``{"use": "processes",
-            "workers": 4}``.
-        on_finished: told each trial when it is stored.
-        stops: when each study stops, instead of the study's budget: ``measurements``, ``trials``,
-            ``time`` (seconds, or a text with a unit), ``cost``, ``gain``.
+        study: a study defined in Python or opened from its file, or the path of the file.
+        optimizers: names of optimizers; default: the study's own.
+        seeds: the number of consecutive seeds per optimizer, starting at the study's seed.
+        name: the common prefix NAME; default: the study's name.
+        storage: a storage or its URL; default: the study's.
+        executor: an executor that replaces the study's: ``{"use": "processes", "workers": 4}``.
+        on_finished: called with each trial when it is stored.
+        stops: a budget for each study that replaces the study's: ``measurements``, ``trials``,
+            ``time`` (seconds, or a string with a unit), ``cost``, ``gain``.
 
     Raises:
-        SpecErrors: the file has mistakes, or an optimizer does not fit it.
-        StudyError: the study is one that was loaded from its record, or cannot be run.
+        SpecErrors: the file has mistakes, or an optimizer does not support it.
+        StudyError: the study was loaded from its record, or cannot be run.
     """
     from dse.api.comparison import Comparison
     from dse.api.error_text import in_python
@@ -76,8 +75,8 @@ def sweep(
     if isinstance(study, Study):
         if study.planned is None:
             raise StudyError(
-                f"{study.name!r} was loaded from its record, which knows one optimizer alone",
-                hint="sweep the file, or the study that is asked in Python",
+                f"{study.name!r} was loaded from its record, which has only one optimizer",
+                hint="sweep the study file, or a study that is defined in Python",
             )
         planned, where = study.planned, ""
         name, storage = name or study.name, storage or study.engine.storage

@@ -1,4 +1,4 @@
-"""Result of a design as the caller reports it: numbers, or the reason for their lack."""
+"""Results of designs that the caller reports: metric values, or the reason of a failure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dse.core.trial import Trial
 from dse.errors import InfeasibleError, SpecError
 
 Told = Mapping[str, float | tuple[float, float]]
-"""Values by metric; ``(value, standard error)`` is a value too."""
+"""Values by metric, each a number or ``(value, standard error)``."""
 
 Reason = str | BaseException
-"""Why there is no number: words, or the exception that was caught."""
+"""Reason why there are no metrics: a text, or the exception that was caught."""
 
 _ONE_OF_THEM = (
     'tell(trial, {"time": 3.1}), tell(trial, failed="why") or tell(trial, infeasible=...)'
@@ -26,7 +26,7 @@ _ONE_OF_THEM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Numbers with their standard errors, by the names that the caller has for them; or a fault."""
+    """Reported result: metric values with standard errors, by the caller's names, or a fault."""
 
     values: Mapping[str, float]
     spread: Mapping[str, float]
@@ -34,17 +34,17 @@ class Said:
 
     @staticmethod
     def of(told: Told | None, failed: Reason | None, infeasible: Reason | None) -> Said:
-        """Return the reported result, if it is one thing and can be kept.
+        """Return the validated result of exactly one of metrics, failure and infeasibility.
 
         Raises:
-            SpecError: it is nothing, or more than one of them, or a value is no finite number.
+            SpecError: none or several of the three are given, or a value is not finite.
         """
-        if told is not None:  # an empty reason beside numbers is none: failed=message or ""
+        if told is not None:  # with metrics, an empty reason is ignored: failed=message or ""
             failed, infeasible = failed or None, infeasible or None
         said = [one for one in (told, failed, infeasible) if one is not None]
         if len(said) != 1:
             many = "more than one thing is" if said else "nothing is"
-            raise SpecError(f"{many} told of the design", hint=_ONE_OF_THEM)
+            raise SpecError(f"{many} reported for the design", hint=_ONE_OF_THEM)
         if failed is not None:
             return Said(values={}, spread={}, fault=Fault(kind="raised", reason=_reason(failed)))
         if infeasible is not None:
@@ -59,10 +59,10 @@ class Said:
 
 
 def number_of(trial: Trial | int) -> int:
-    """Return the number of a reported trial.
+    """Return the number of a trial that is given as a trial or by its number.
 
     Raises:
-        SpecError: it is neither a trial nor a number.
+        SpecError: the argument is neither a trial nor an integer.
     """
     number = trial.number if isinstance(trial, Trial) else whole(trial)
     if number is None:
@@ -71,29 +71,29 @@ def number_of(trial: Trial | int) -> int:
 
 
 def whole(number: object) -> int | None:
-    """As a whole number, of numpy's too; ``None`` where it is none."""
+    """Return an integer, also a numpy one, as ``int``; ``None`` for any other value."""
     try:
-        return index(number)  # type: ignore[arg-type] # which is what is found out
+        return index(number)  # type: ignore[arg-type] # any type may come
     except TypeError:
         return None
 
 
 def _reason(told: Reason) -> str:
-    """Return the reason as a text; an exception reads as if an evaluator had raised it."""
+    """Return the reason as text; an exception is formatted as if an evaluator had raised it."""
     if isinstance(told, InfeasibleError):
         return told.problem
     if isinstance(told, BaseException):
         return f"{type(told).__name__}: {told}"
     if not isinstance(told, str):
         raise SpecError(f"{told!r} is no reason", hint='failed="out of memory", or an exception')
-    return told.strip() or "no reason was told"
+    return told.strip() or "no reason given"
 
 
 def _pair(name: str, told: Any) -> tuple[float, float | None]:
-    """A value with its standard error, if there is one.
+    """Return a value and its standard error, ``None`` without one.
 
     Raises:
-        SpecError: it is no finite number, or the error is negative.
+        SpecError: the value is not finite, or the error is negative.
     """
     value, error = told if isinstance(told, tuple) and len(told) == 2 else (told, None)
     number, known = _number(value), None if error is None else _number(error)
@@ -107,7 +107,7 @@ def _pair(name: str, told: Any) -> tuple[float, float | None]:
 
 
 def _number(told: Any) -> float | None:
-    """As a finite number; ``None`` where it is none. Texts and truths are none either."""
+    """Return a value as a finite float; ``None`` for others, including strings and booleans."""
     if isinstance(told, str | bytes | bool | np.bool_):
         return None
     try:

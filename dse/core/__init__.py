@@ -1,1 +1,1 @@
-"""The nouns: frozen values that need numpy and nothing else."""
+"""Core data types and algorithms: spaces, designs, trials, objectives and Pareto fronts."""

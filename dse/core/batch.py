@@ -1,4 +1,4 @@
-"""Many designs at once, as columns."""
+"""Columnar storage of many designs, for vectorized evaluation."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dse.core.values import Array, Floats, Ints, Mask, Value
 _T = TypeVar("_T")
 
 _MOST_COMBINATIONS = 4
-"""Up to so many combinations per row, those that occur are found through a table of all."""
+"""Most combinations per row for which :meth:`Batch.distinct` uses a table of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One quantity over n designs; rows where it is absent hold a filler.
+    """Values of one quantity over n designs; rows where it is absent hold a filler value.
 
-    A column over a finite domain is kept as codes into it, so that a lookup by value costs one
-    pass over the domain and not one over the rows.
+    A column over a finite domain also stores codes, which are indices into the domain, so that a
+    lookup by value compares once per value of the domain and not once per row.
     """
 
     values: Array  # (n,), natural values
@@ -33,7 +33,12 @@ class Column:
 
     @staticmethod
     def coded(domain: tuple[Value, ...], codes: NDArray[np.integer]) -> Column:
-        """The column that has ``domain[code]`` in each row, and nothing where the code is -1."""
+        """Return the column with ``domain[code]`` in each row, absent where the code is -1.
+
+        Args:
+            domain: the values that the codes index.
+            codes: indices into ``domain``, (n,); -1 for absent.
+        """
         gone = codes < 0
         if not gone.any():
             return Column(build_array(domain).take(codes), None, codes, domain)
@@ -41,14 +46,14 @@ class Column:
 
     @staticmethod
     def of(values: Sequence[Value | None]) -> Column:
-        """A column from plain values; ``None`` marks an absent one."""
+        """Build a column from n plain values; ``None`` marks an absent one."""
         gone = np.array([value is None for value in values], dtype=bool)
         filler = next((value for value in values if value is not None), 0.0)
         filled = build_array(tuple(filler if value is None else value for value in values))
         return Column(filled, gone if gone.any() else None)
 
     def take(self, rows: Array) -> Column:
-        """The column of these rows."""
+        """Return the column of the selected rows, given as indices or a mask."""
         return Column(
             self.values[rows],
             None if self.absent is None else self.absent[rows],
@@ -59,17 +64,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The rows of a batch that differ in some columns, and which of them each row is like."""
+    """Distinct rows of a batch with respect to some columns, and each row's representative."""
 
     rows: Ints  # (d,), one row of each combination
-    place: Ints | None  # (n,), below d; None: every row stands for itself
+    place: Ints | None  # (n,), index into rows; None: every row is its own representative
 
     def spread(self, values: Array) -> Array:
-        """Expand values of each combination (along the last axis) to all rows."""
+        """Expand values of the distinct rows, (..., d), to all rows, (..., n)."""
         return values if self.place is None else np.take(values, self.place, axis=-1)
 
     def spread_rows(self, found: Mapping[int, _T]) -> dict[int, _T]:
-        """Expand values of some combinations to the rows that have these."""
+        """Expand values of some distinct rows, keyed by their index, to all rows like them."""
         if self.place is None or not found:
             return dict(found)
         named = np.zeros(len(self.rows), dtype=bool)
@@ -79,7 +84,7 @@ class Distinct:
 
 
 class Batch:
-    """Columns of n designs: ``batch["tp"]`` is an (n,) array of natural values."""
+    """Batch of n designs as columns: ``batch["tp"]`` is an (n,) array of natural values."""
 
     __slots__ = ("_columns", "_size")
 
@@ -89,7 +94,7 @@ class Batch:
 
     @staticmethod
     def of(designs: Sequence[Mapping[str, Value]]) -> Batch:
-        """The batch of these designs."""
+        """Build a batch from designs, with one column for each name that occurs."""
         names = sorted({name for design in designs for name in design})
         columns = {name: Column.of([design.get(name) for design in designs]) for name in names}
         return Batch(columns, len(designs))
@@ -110,11 +115,14 @@ class Batch:
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """The columns by name."""
+        """Columns by name."""
         return self._columns
 
     def get(self, name: str, default: Value) -> Array:
-        """The column, with ``default`` where it is absent or where there is no such column."""
+        """Return the values of a column, (n,), with ``default`` where they are absent.
+
+        If there is no such column, every row has the default.
+        """
         column = self._columns.get(name)
         if column is None:
             return np.full(self._size, default, dtype=build_array((default,)).dtype)
@@ -123,14 +131,14 @@ class Batch:
         return np.where(column.absent, default, column.values)
 
     def absent(self, name: str) -> Mask:
-        """True in the rows where the parameter is inactive."""
+        """Return in which rows the parameter is inactive, (n,); all, if there is no such column."""
         column = self._columns.get(name)
         if column is None:
             return np.ones(self._size, dtype=bool)
         return np.zeros(self._size, dtype=bool) if column.absent is None else column.absent
 
     def lookup(self, name: str, table: Mapping[Value, float], default: float = 0.0) -> Floats:
-        """``table[value]`` in each row, ``default`` where the parameter is absent.
+        """Return ``table[value]`` for each row, (n,), with ``default`` where it is absent.
 
         Raises:
             KeyError: the column holds a value that the table lacks.
@@ -150,16 +158,16 @@ class Batch:
         return found
 
     def take(self, rows: Array) -> Batch:
-        """The batch of these rows."""
+        """Return the batch of the selected rows, given as indices or a mask."""
         size = int(rows.sum()) if rows.dtype == bool else len(rows)
         return Batch({name: column.take(rows) for name, column in self._columns.items()}, size)
 
     def distinct(self, names: Iterable[str]) -> Distinct:
-        """The rows that differ in these columns, where finding them is worth its price.
+        """Return the rows that are distinct in these columns, if finding them pays off.
 
-        Every row counts as another where a column has no codes, where most rows differ, or where
-        there could be far more combinations than there are rows. Columns that the batch lacks
-        make no difference.
+        All rows are treated as distinct if a column has no codes, if more than half of the rows
+        differ, or if there may be over four times as many combinations as rows. Names without a
+        column are ignored.
         """
         every = Distinct(np.arange(self._size), None)
         columns, combinations = list[tuple[NDArray[np.integer], int, int]](), 1
@@ -187,16 +195,16 @@ class Batch:
         return Distinct(row[found], number[place])
 
     def with_columns(self, columns: Mapping[str, Column]) -> Batch:
-        """The same designs with more columns beside them."""
+        """Return the batch with more columns; they replace columns of the same name."""
         return Batch({**self._columns, **columns}, self._size)
 
     def renamed(self, names: Mapping[str, str]) -> Batch:
-        """Only the columns ``names.values()``, under the names ``names.keys()``."""
+        """Return a batch of only the columns ``names.values()``, renamed to ``names.keys()``."""
         columns = {new: self._columns[old] for new, old in names.items() if old in self._columns}
         return Batch(columns, self._size)
 
     def row(self, index: int) -> dict[str, Value]:
-        """The present values of one row, as plain Python values."""
+        """Return the values of one row that are not absent, as plain Python values."""
         return {
             name: _plain(column, index)
             for name, column in self._columns.items()
@@ -204,11 +212,11 @@ class Batch:
         }
 
     def design(self, index: int) -> Design:
-        """One row as a design."""
+        """Return one row as a design."""
         return Design(self.row(index))
 
     def designs(self) -> list[Design]:
-        """All rows as designs."""
+        """Return every row as a design."""
         names = sorted(self._columns)
         values = [_plain_values(self._columns[name]) for name in names]
         rows = zip(*values, strict=True) if names else ((),) * self._size
@@ -235,9 +243,9 @@ def concatenate_batches(batches: Iterable[Batch]) -> Batch:
 
 
 def build_array(values: tuple[Value, ...]) -> Array:
-    """Build an array of values that never cuts a text or turns a number into one."""
+    """Build an array; texts, and Booleans mixed with numbers, make an array of objects."""
     kinds = set(map(type, values))
-    if kinds in ({int}, {float}):  # most are, and this costs least
+    if kinds in ({int}, {float}):  # fast path for the most frequent case
         return np.array(values)
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
@@ -249,7 +257,7 @@ def build_array(values: tuple[Value, ...]) -> Array:
 
 
 def _plain_values(column: Column) -> list[Value | None]:
-    """Return :func:`_plain` of each row, and ``None`` where the value is absent."""
+    """Return each row's value as a plain Python value; ``None`` where it is absent."""
     values: list[Value | None]
     if column.codes is not None:
         values = [column.domain[code] if code >= 0 else None for code in column.codes.tolist()]
@@ -263,7 +271,7 @@ def _plain_values(column: Column) -> list[Value | None]:
 
 
 def _plain(column: Column, index: int) -> Value:
-    """One row's value as the domain states it, or as a plain Python number."""
+    """Return one row's value as it is in the domain, or as a plain Python value."""
     if column.codes is not None:
         return column.domain[int(column.codes[index])]
     value: Value = column.values[index]

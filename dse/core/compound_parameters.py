@@ -1,9 +1,9 @@
-"""Parameters of several values: lists, orders, subsets, partitions and shares.
+"""Structured parameters: lists, orders, subsets, partitions and shares.
 
-A design stays a flat mapping of single values, so each of these is *lowered*: to scalar members
-with names such as ``bits[0]`` or ``kept[conv1]``, the conditions under which those are active,
-and the rules that tie them together. Where a structured parameter is inactive, all of its members
-are absent and its rules are vacuous.
+A design is a flat mapping of single values, so each structured parameter is *lowered*: to scalar
+``members`` with names such as ``bits[0]`` or ``kept[conv1]``, the ``conditions`` under which they
+are active, and the ``rules`` that couple them; its ``listing`` makes it a list in formulas. If a
+structured parameter is inactive, all of its members are absent and its rules hold vacuously.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.values import Value
 
 TOLERANCE = 1e-9
-"""How far from one the sum of shares may be: they are binary fractions."""
+"""Largest deviation of a sum of shares from one, to allow for floating-point rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Each:
-    """A list of ``length`` values of one domain: ``bits[0]``, ``bits[1]`` and so on.
+    """List of ``length`` values of one domain: ``bits[0]``, ``bits[1]`` and so on.
 
-    ``domain`` says what each member may be; its own name is not used.
+    ``domain`` is the parameter that gives each member's domain; its name is not used.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permutation:
-    """An order of the items: member ``i`` is the item that comes ``i``-th, from 0."""
+    """Order of the items: member ``i`` is the item at position ``i``, from 0."""
 
     name: str
     items: tuple[Value, ...]
@@ -93,8 +93,8 @@ class Permutation:
 class Subset:
     """Selection of items: member ``name[item]`` is true if the item is selected.
 
-    There are ``least`` to ``most`` of them or, where ``counted_by`` names a parameter, as many as
-    it says; any number where that parameter is absent.
+    The number of selected items is from ``least`` to ``most`` or, if ``counted_by`` names a
+    parameter, the value of that parameter; it is not restricted if that parameter is absent.
     """
 
     name: str
@@ -136,11 +136,11 @@ class Subset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A chain of ``length`` links cut into contiguous parts, none of them empty.
+    """Partition of a chain of ``length`` links into contiguous, non-empty parts.
 
-    Member ``i`` is how many links come before cut ``i``; the members ascend. There are ``least``
-    to ``most`` parts: a number of its own, ``name.parts``, where the two differ, or the parameter
-    that ``counted_by`` names. Cut ``i`` is active where there are more than ``i + 1`` parts.
+    Member ``i`` is the number of links before cut ``i``; the members ascend. There are ``least`` to
+    ``most`` parts. If these differ, the number of parts is an own parameter ``name.parts``, or the
+    parameter that ``counted_by`` names. Cut ``i`` is active if there are more than ``i + 1`` parts.
     """
 
     name: str
@@ -217,9 +217,9 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simplex:
-    """Shares of the items, none below zero, that sum to one.
+    """Non-negative shares of the items that sum to one.
 
-    With ``steps`` the shares are whole multiples of ``1 / steps``, and the sum is exact.
+    With ``steps`` the shares are integer multiples of ``1 / steps``, and the sum is exact.
     """
 
     name: str
@@ -229,7 +229,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """The members that are any numbers, so that they are drawn as what sums to one."""
+        """Names of the members if they are continuous, for sampling them jointly; else empty."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property
@@ -269,7 +269,7 @@ Structured = Each | Permutation | Subset | Partition | Simplex
 
 
 def member(name: str, key: Value) -> str:
-    """The name of the member at a key: ``bits[0]``, ``kept[conv1]``."""
+    """Return the name of the member at a key: ``bits[0]``, ``kept[conv1]``."""
     return f"{name}[{key}]"
 
 

@@ -1,4 +1,4 @@
-"""One point of a space: an immutable mapping from active parameters to their values."""
+"""Design, a point of a space: an immutable mapping from active parameters to their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class Design(Mapping[str, Value]):
-    """The values of all active parameters; an inactive parameter is absent, never null."""
+    """Values of all active parameters; an inactive parameter is absent, never ``None``."""
 
     __slots__ = ("_key", "_values")
 
@@ -23,8 +23,8 @@ class Design(Mapping[str, Value]):
 
     @property
     def key(self) -> str:
-        """Key that identifies the design: see :func:`key_of`."""
-        if not self._key:  # found when it is asked for: most designs of a large study never are
+        """Hash that identifies the design: see :func:`key_of`."""
+        if not self._key:  # computed on demand: most designs of a large study never need it
             self._key = key_of(self._values)
         return self._key
 
@@ -54,14 +54,14 @@ class Design(Mapping[str, Value]):
 
 
 def base(name: str) -> str:
-    """The list that a member belongs to (``bits`` of ``bits[3]``); else the name itself."""
+    """Return the list that a member belongs to (``bits`` for ``bits[3]``), else the name."""
     return name.partition("[")[0] if name.endswith("]") else name
 
 
 def nest_members(values: Mapping[str, Value | None]) -> dict[str, Any]:
-    """Gather the members of each list under one name.
+    """Group the members of each list under the list's name.
 
-    Members by number become a list, with ``None`` for an inactive one in between; members by word
+    Numbered members become a list, with ``None`` for an inactive one in between; named members
     become a mapping: ``{"bits": [4, 8], "kept": {"conv1": True}}``.
     """
     plain: dict[str, Any] = {}
@@ -85,5 +85,5 @@ def _in_order(members: Mapping[str, Value | None]) -> Any:
 
 
 def key_of(values: Mapping[str, Value]) -> str:
-    """Sixteen hex digits that are equal for equal values, in every process and on every machine."""
+    """Return 16 hex digits that identify the values, the same in every process and machine."""
     return hashlib.sha256(_JSON.encode(dict(values)).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Designs as points that a surrogate can learn from, whatever their parameters."""
+"""Numeric encoding of designs as points of the unit cube, for surrogates, and its inverse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse.core.values import Floats, Value
 
 @dataclass(frozen=True, slots=True)
 class CoordinateBlock:
-    """One parameter's coordinates, ``start`` to ``stop``; one-hot for three or more choices."""
+    """Coordinates ``start`` to ``stop`` of one parameter; one-hot for three or more choices."""
 
     parameter: Parameter
     start: int
@@ -25,7 +25,12 @@ class CoordinateBlock:
 
 
 def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[CoordinateBlock, ...]:
-    """Return the block of each parameter (of ``names``, or all) in the encoded vector."""
+    """Return each parameter's block of coordinates in the encoded vector.
+
+    Args:
+        space: the space of the parameters.
+        names: the parameters to encode; ``None`` for all.
+    """
     found, start = [], 0
     for parameter in space.parameters:
         if names is not None and parameter.name not in names:
@@ -37,11 +42,16 @@ def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[Coordinat
 
 
 def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> Floats:
-    """Encode the designs in the unit cube, (n, coordinates).
+    """Encode n designs as points of the unit cube, (n, coordinates).
 
-    Numbers: their share of the range on their scale; an ordinal: the share of its rank, so that
-    1, 2, 4, 8 are evenly spaced. Choices: one-hot, or 0 and 1 for two values. An inactive
-    parameter stands in the middle (a number) or nowhere (all zeros).
+    A number is encoded as its share of the range on its scale, and an ordinal as its relative
+    rank, so that 1, 2, 4, 8 are evenly spaced. A choice is one-hot, or 0 or 1 if it has two values.
+    An inactive parameter is encoded as 0.5, or as all zeros if it is one-hot.
+
+    Args:
+        space: the space of the designs.
+        batch: designs as columns, made by :meth:`Space.batch`.
+        names: the parameters to encode; ``None`` for all.
     """
     layout = blocks(space, names)
     points = np.zeros((len(batch), layout[-1].stop if layout else 0))
@@ -53,10 +63,10 @@ def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> 
 
 
 def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Floats:
-    """Designs of this or of an older space in the same coordinates, (n, coordinates).
+    """Encode n designs of this space or an older version of it, (n, coordinates).
 
-    A number that the space does not have stands where its scale would put it, also below 0 or
-    above 1; a choice that it does not have is none of its own (all zeros).
+    A number outside the parameter's domain is extrapolated on its scale, possibly below 0 or
+    above 1. An unknown value of a choice is encoded as all zeros, or 0.5 in a single coordinate.
     """
     inside = np.array([space.knows(design) for design in designs], dtype=bool)
     layout = blocks(space)
@@ -73,9 +83,9 @@ def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Flo
 
 
 def decode_points(space: Space, points: Floats) -> Batch:
-    """Invert :func:`encoded`; a point between designs becomes the nearest legal one.
+    """Decode points, (n, coordinates), to the nearest legal designs; invert :func:`encoded`.
 
-    A point whose real parameters break a rule gives no design.
+    A point whose real parameters violate a rule gives no design.
     """
     layout = {block.parameter.name: points[:, block.start : block.stop] for block in blocks(space)}
     codes = [
@@ -91,7 +101,7 @@ def decode_points(space: Space, points: Floats) -> Batch:
 
 
 def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:
-    """The value whose coordinates are nearest, (n,)."""
+    """Return the codes of the values with the nearest coordinates, (n,)."""
     if _width(parameter) > 1:
         return np.argmax(coordinates, axis=1).astype(np.int32)
     gaps = np.abs(coordinates - _ranks(parameter)[None, :])
@@ -99,7 +109,7 @@ def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:
 
 
 def _coordinate_of(parameter: Parameter, value: Value | None) -> Floats:
-    """One value's coordinates, also of a value that the parameter does not have."""
+    """Return the coordinates of one value, which need not be in the parameter's domain."""
     if isinstance(parameter, Choice):
         if value in parameter:
             return _coordinates(parameter, Column.coded(parameter.values, _code(parameter, value)))[
@@ -147,7 +157,7 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
 
 
 def _ranks(parameter: Finite) -> Floats:
-    """Return the position of each value between 0 and 1."""
+    """Return the coordinate of each value of the parameter, from 0 to 1."""
     if not isinstance(parameter, Choice) and parameter.scale == "log":
         values = np.log(np.asarray(parameter.values, dtype=float))
         return np.asarray((values - values.min()) / max(np.ptp(values), 1e-300))

@@ -1,4 +1,4 @@
-"""Results of an evaluator: metrics, and the outcomes of one batch."""
+"""Metrics, faults, and the results that an evaluator returns for a batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "me
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A named quantity with its unit and, where there is an obvious one, its goal.
+    """Named quantity with its unit and, if there is an obvious one, its goal.
 
-    With ``words`` a value is the place of one of them: ``bottleneck`` is ``compute`` or ``memory``.
-    The metrics that are ``part_of`` another one sum to it. ``written`` is the unit in which the
-    user of a study writes it, where that is another one.
+    A metric with ``words`` is categorical: its value is an index into them, as ``bottleneck`` is
+    ``compute`` or ``memory``. The metrics that are ``part_of`` another one sum to it. ``written``
+    is the unit in which the user of a study writes the metric, if it differs from ``unit``.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Metric:
     written: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a goal that is none. Raises SpecError."""
+        """Raise SpecError unless the goal is valid."""
         if self.goal is not None and self.goal not in get_args(Goal):
             problem = f"the goal of {self.name!r} cannot be {self.goal!r}"
             raise SpecError(problem, hint=nearest(self.goal, get_args(Goal)))
@@ -42,10 +42,10 @@ class Metric:
 class Fault:
     """Reason that a row has no metrics.
 
-    ``infeasible``: the design cannot exist. The rest could not be measured: the evaluator
-    ``raised``, ran into its ``timeout``, its process ``crashed``, what it said was ``invalid``
-    (NaN, a missing metric, no JSON), it ran out of ``memory``, or who ran it was ``lost``: the
-    driver, or the machine.
+    ``infeasible``: the design cannot exist. For the other kinds the evaluation failed: the
+    evaluator ``raised`` an exception, exceeded its ``timeout``, its process ``crashed``, its output
+    was ``invalid`` (NaN, a missing metric, not JSON), it ran out of ``memory``, or the driver or
+    machine that ran it was ``lost``.
     """
 
     kind: FaultKind
@@ -54,10 +54,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """The outcomes of one batch of n rows; a row in ``faults`` has no meaning in the columns.
+    """Results for a batch of n designs; the columns are meaningless in the rows of ``faults``.
 
-    A metric without a value in a row is NaN there, or infinite; ``undefined`` may say why, by
-    metric and row. Whether that costs the design its place is for the study to decide.
+    A metric that is undefined for a row is NaN or infinite there; ``undefined`` may give the
+    reason, by metric and row. The study decides whether the design then counts as failed.
     """
 
     columns: Mapping[str, Floats]  # each (n,)

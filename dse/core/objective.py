@@ -1,4 +1,4 @@
-"""Objectives to optimize and limits to keep, over metrics."""
+"""Objectives and limits (outcome constraints) as expressions over metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.core.metric import Goal
 from dse.core.values import Floats
 
 _LEAST = 1e-12
-"""How far outside a strict limit its bound itself is."""
+"""Amount by which a value equal to the bound violates a strict limit, in scaled slack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,8 @@ class Objective:
     """Expression over metrics to be minimized or maximized, reported in ``unit``.
 
     ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
-    its value divided by ``scale`` is in ``unit``. With a ``label`` it is shown by that. ``written``
-    is the unit in which the user writes it, where that is another one.
+    its value divided by ``scale`` is in ``unit``. ``label`` is the name for display. ``written`` is
+    the unit in which the user writes the objective, if it differs from ``unit``.
     """
 
     expression: Expression
@@ -35,7 +35,7 @@ class Objective:
 
     @property
     def text(self) -> str:
-        """Expression as the user wrote it, which distinguishes the objective from others."""
+        """Expression as the user wrote it, which identifies the objective."""
         return self.expression.text
 
     @property
@@ -44,16 +44,21 @@ class Objective:
         return self.label or self.text
 
     def values(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """The objective in ``unit``, (n,); NaN where a metric is absent."""
+        """Return the objective in ``unit``, (n,); NaN where a metric is absent.
+
+        Args:
+            columns: the metrics and parameters that the expression reads, of n rows.
+            size: the number of rows n.
+        """
         return _numbers(self.expression, columns, size) / self.scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A rule over metrics that a good design keeps: ``slack`` is at least zero where it does.
+    """Constraint on metrics that a feasible design satisfies: ``slack`` is then at least zero.
 
-    The slack is in units of ``scale`` (the bound's own size where it has one), so that slacks of
-    different limits can be compared and added.
+    The slack is divided by ``scale`` (the absolute value of the bound, if there is one), so that
+    slacks of different limits can be compared and added.
     """
 
     text: str
@@ -62,9 +67,9 @@ class Limit:
     strict: bool = False
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """Return each row's margin to the limit, (n,); negative outside, NaN where unknown.
+        """Return each row's scaled margin to the limit, (n,); negative if violated, NaN if unknown.
 
-        Sides that agree to twelve digits are equal, as they are to the rules of a space.
+        Sides that agree to twelve digits are equal, as in the rules of a space.
         """
         node = self.slack.node
         if isinstance(node, Binary) and node.operator == "-":

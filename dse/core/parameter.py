@@ -1,4 +1,4 @@
-"""One axis of a space: its name, its legal values and its scale."""
+"""Parameters of a space: real, integer, ordinal and choice, with their domains and scales."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scale = Literal["linear", "log"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Real:
-    """Any number between two bounds, both included, in ``unit``."""
+    """Real parameter between two bounds, both included, in ``unit``."""
 
     name: str
     low: float
@@ -30,7 +30,7 @@ class Real:
         self,
         shares: Floats,  # (n,), each in [0, 1]
     ) -> Floats:
-        """The values at these shares of the range, on the parameter's scale."""
+        """Return the values at shares of the range on the parameter's scale, (n,)."""
         if self.low == self.high:
             return np.full(shares.shape, self.low)
         if self.scale == "log":
@@ -44,7 +44,7 @@ class Real:
         self,
         values: Floats,  # (n,)
     ) -> Floats:
-        """The inverse of :meth:`at`."""
+        """Return the shares of the range at values, (n,); the inverse of :meth:`at`."""
         if self.high == self.low:
             return np.full(values.shape, 0.5)
         if self.scale == "log":
@@ -54,7 +54,7 @@ class Real:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer:
-    """Whole numbers from ``low`` to ``high``, both included, ``step`` apart, in ``unit``."""
+    """Integer parameter from ``low`` to ``high``, both included, in steps, in ``unit``."""
 
     name: str
     low: int
@@ -78,9 +78,9 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordinal:
-    """Numbers in a stated order, in ``unit``; neighbours in the list are near in the space.
+    """Ordinal parameter: a list of numbers in ``unit``, whose order defines their distance.
 
-    They are evenly spaced, or on a log scale as far apart as their logarithms.
+    On a linear scale they are evenly spaced; on a log scale they are spaced by their logarithms.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Ordinal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Values without an order."""
+    """Categorical parameter: values without an order."""
 
     name: str
     values: tuple[Value, ...]
@@ -120,7 +120,7 @@ def size(parameter: Parameter) -> float:
 
 
 def describe(parameter: Parameter) -> str:
-    """The parameter's domain in words, for messages and tables."""
+    """Return the parameter's domain as text, for messages and tables."""
     unit = f" {parameter.unit}" if parameter.unit else ""
     match parameter:
         case Real():

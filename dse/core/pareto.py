@@ -1,4 +1,4 @@
-"""The designs that no other design beats, and how much they dominate."""
+"""Pareto front of a study: non-dominated trials, hypervolume and reference point."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dse.core.values import Floats, Ints, Mask
 _LARGEST = np.finfo(np.float64).max
 
 REFERENCE_TRIALS = 10
-"""The reference point is frozen once this many trials are within all limits."""
+"""Number of feasible trials after which the reference point is fixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoSet:
-    """The front of a study: trials in the order of their first objective, with their losses."""
+    """Pareto front of a study: trials sorted by their first objective, with their losses."""
 
     problem: Problem
     trials: tuple[Trial, ...]
     losses: Floats  # (n, m), minimised
-    reference: Floats | None  # (m,), as losses; None until it is frozen
+    reference: Floats | None  # (m,), as losses; None until it is fixed
 
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial]) -> ParetoSet:
-        """The front of the trials that are done and within every limit."""
+        """Return the Pareto front of the feasible trials."""
         losses, answers = problem.judged(trials)
         kept = np.flatnonzero(answers)
         best = kept[nondominated(losses[kept])]
@@ -42,29 +42,29 @@ class ParetoSet:
 
     @property
     def hypervolume(self) -> float | None:
-        """Hypervolume dominated below the reference point; ``None`` until that is frozen."""
+        """Hypervolume with respect to the reference point; ``None`` until that is fixed."""
         if self.reference is None:
             return None
         return hypervolume(self.losses, self.reference)
 
     @property
     def hypervolume_is_exact(self) -> bool:
-        """False where so many designs of so many objectives dominate that it is estimated."""
+        """Whether the hypervolume is exact; it is estimated for large, high-dimensional fronts."""
         return self.reference is None or is_exact(self.losses, self.reference)
 
     @property
     def knee(self) -> Trial | None:
-        """The trial nearest to the ideal point, each objective scaled to the front's range."""
+        """Trial nearest to the ideal point, with objectives scaled to the front's range."""
         if not self.trials:
             return None
-        halves = 0.5 * self.losses  # the range of the largest numbers is none
+        halves = 0.5 * self.losses  # halved, because the range of the largest floats overflows
         span = np.ptp(halves, axis=0)
         shares = (halves - halves.min(axis=0)) / np.where(span > 0, span, 1.0)
         return self.trials[int(np.argmin((shares**2).sum(axis=1)))]
 
     @property
     def reference_point(self) -> tuple[float, ...] | None:
-        """The reference point in the objectives' own units and signs."""
+        """Reference point in the objectives' own units and signs."""
         if self.reference is None:
             return None
         signs = [1.0 if o.goal == "minimize" else -1.0 for o in self.problem.objectives]
@@ -74,14 +74,14 @@ class ParetoSet:
 def nondominated(
     losses: Floats,  # (n, m), minimised
 ) -> Mask:
-    """Return the rows that no other row dominates, (n,); of equal rows only the first."""
+    """Return which rows no other row dominates, (n,); of equal rows only the first counts."""
     if not len(losses):
         return np.zeros(0, dtype=bool)
     if losses.shape[1] == 0:
         return np.arange(len(losses)) == 0
     if losses.shape[1] == 1:
         return np.arange(len(losses)) == int(np.argmin(losses[:, 0]))
-    if not np.isfinite(losses).all():  # moocore 0.3.2 ends the process with a fault of memory
+    if not np.isfinite(losses).all():  # moocore 0.3.2 crashes on them; ranks dominate alike
         ranks = [np.unique(column, return_inverse=True)[1] for column in losses.T]
         losses = np.column_stack(ranks).astype(np.float64)
     import moocore
@@ -93,12 +93,12 @@ def hypervolume(
     losses: Floats,  # (n, m), minimised
     reference: Floats,  # (m,)
 ) -> float:
-    """The volume that the rows dominate below ``reference``.
+    """Return the hypervolume that the rows dominate, bounded by ``reference``.
 
-    Of more rows than :func:`most_exact` it is estimated, always in the same way: within some 0.1 %
-    for up to nine objectives and 1 % for twelve, as measured beside exact volumes of random fronts
-    on a sphere and in a cube. An estimate may be a little less with one more row. A volume that is
-    no number, as of losses of 1e200, is told as the largest number.
+    For more rows than :func:`most_exact` it is estimated deterministically, within about 0.1 % for
+    up to nine objectives and 1 % for twelve, as measured against exact volumes of random fronts
+    on a sphere and in a cube. An estimate may decrease slightly when a row is added. A volume that
+    overflows, such as that of losses of 1e200, is returned as the largest float.
 
     Source:
         moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved Dimension-Sweep
@@ -121,29 +121,33 @@ def hypervolume(
 
 
 MOST_EXACT = {5: 5_000, 6: 400, 7: 150, 8: 70, 9: 45, 10: 35, 11: 28, 12: 25}
-"""So many rows' volume is computed within some 0.2 s, by the number of objectives."""
+"""Most rows whose hypervolume is computed exactly in about 0.2 s, by number of objectives."""
 
 
 def is_exact(
     losses: Floats,  # (n, m), minimised
     reference: Floats,  # (m,)
 ) -> bool:
-    """Return whether :func:`hypervolume` computes the volume of these rows, or estimates it."""
+    """Return whether :func:`hypervolume` of these rows is exact and not estimated."""
     inside = int((losses < reference).all(axis=1).sum())
     return inside <= most_exact(losses.shape[1])
 
 
 def most_exact(objectives: int) -> float:
-    """Of how many rows a volume is exact: twice as many would take ten times as long."""
+    """Return the most rows whose hypervolume is exact; twice as many would take ten times longer.
+
+    Args:
+        objectives: the number of objectives; with fewer than five there is no limit.
+    """
     return np.inf if objectives < min(MOST_EXACT) else MOST_EXACT.get(objectives, 20)
 
 
 def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
-    """Return the reference point of hypervolumes, as losses; a pure function of the record.
+    """Return the hypervolume's reference point as losses, (m,); ``None`` until it is fixed.
 
-    The user's, where the study states one; else the worst of the first
-    :data:`REFERENCE_TRIALS` trials within all limits, a tenth of their range beyond it, and
-    ``None`` until there are so many.
+    It is the study's reference point if the user gives one. Otherwise it is the worst loss of the
+    first :data:`REFERENCE_TRIALS` feasible trials plus a tenth of their range, and ``None`` until
+    there are that many. It depends only on the study's record.
     """
     if problem.fixed_reference is not None:
         signs = [1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives]
@@ -151,14 +155,14 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     losses = _first_answers(problem, trials)
     if len(losses) < REFERENCE_TRIALS:
         return None
-    half = np.ptp(0.5 * losses, axis=0)  # the range of the largest numbers is none
+    half = np.ptp(0.5 * losses, axis=0)  # halved, because the range of the largest floats overflows
     margin = np.where(half > 0, 0.2 * half, 0.1 * np.maximum(np.abs(losses[0]), 1e-12))
     with np.errstate(over="ignore"):
         return np.asarray(np.minimum(losses.max(axis=0) + margin, _LARGEST))
 
 
 def _first_answers(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """The losses of the first answers, at most as many as the reference point is frozen by."""
+    """Return the losses of the first feasible trials, at most :data:`REFERENCE_TRIALS` of them."""
     found = np.zeros((0, len(problem.objectives)))
     start, size = 0, 8 * REFERENCE_TRIALS
     while start < len(trials) and len(found) < REFERENCE_TRIALS:
@@ -171,9 +175,9 @@ def _first_answers(problem: Problem, trials: Sequence[Trial]) -> Floats:
 def newcomers(
     losses: Floats,  # (n, m), minimised, finite
 ) -> Ints:
-    """The places of the rows that no earlier row is as good as, (k,), in their order.
+    """Return the indices of the rows that no earlier row weakly dominates, (k,), ascending.
 
-    A row is one exactly if it is on the front of all rows with their place as one more loss.
+    These are the non-dominated rows when the row index is added as one more loss.
     """
     if losses.shape[1] == 0:
         return np.arange(min(len(losses), 1))
@@ -182,14 +186,17 @@ def newcomers(
 
 
 MOST_EACH = 1_400
-"""Of so many rows, of up to five objectives, a trace measures the volume after each."""
+"""Most rows, with up to five objectives, for which a trace has the volume after each row."""
 
 LEAST_VOLUMES = 32
-"""So many volumes a trace has, however many its rows."""
+"""Least number of volumes that a trace computes, if it has that many rows."""
 
 
 def hypervolume_trace(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """The hypervolume after each trial, (n,); zero before the reference point is known."""
+    """Return the hypervolume after each trial, (n,); all zero until the reference point is fixed.
+
+    The reference point of all trials is used for every prefix of them.
+    """
     point = reference(problem, trials)
     trace = np.zeros(len(trials))
     if point is None or not len(trials):
@@ -205,11 +212,11 @@ def volumes_of(
     losses: Floats,  # (k, m), minimised; no row is as good as a later one
     point: Floats,  # (m,)
 ) -> Floats:
-    """The hypervolume of the first row, of the first two, and so on, (k,).
+    """Return the hypervolume of the first row, of the first two rows, and so on, (k,).
 
-    Of very many rows those volumes are computed that :func:`_choose_places` names, evenly spaced
-    and the last among them; between two of them the earlier one is given. Volumes never fall,
-    estimates neither: they are never too much but for the error of :func:`hypervolume`.
+    For very many rows only the volumes at the indices of :func:`_choose_places` are computed, which
+    are evenly spaced and include the last row; the rows in between repeat the previous volume. The
+    result never decreases, and exceeds the true volume at most by the error of :func:`hypervolume`.
     """
     if losses.shape[1] == 1:
         with np.errstate(over="ignore"):
@@ -224,7 +231,7 @@ def volumes_of(
 
 
 def _choose_places(count: int, objectives: int) -> list[int]:
-    """Return the places whose volumes are computed: all, or as many as take no longer."""
+    """Return the indices of the rows whose volumes are computed: all, or what the budget allows."""
     each = min(MOST_EACH, most_exact(objectives) / 2)
     measured = min(count, max(LEAST_VOLUMES, int(each * each / max(count, 1))))
     return np.unique(np.linspace(0, count - 1, measured).round().astype(np.int64)).tolist()

@@ -1,4 +1,4 @@
-"""All that an optimizer may know: the space, what is asked, what is modelled, and the seed."""
+"""Optimization problem as optimizers see it: space, objectives, limits, models and seed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Origin of a metric: its kind, and all the parameters that it depends on.
+    """Origin of a metric: its kind, and the parameters that it depends on.
 
-    A ``pure`` one can be computed without starting a program or calling a stranger's code.
+    A ``pure`` metric is computed without starting a program or calling third-party code.
     """
 
     metric: Metric
@@ -32,10 +32,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """Results of another study, used as a guess of how designs compare, not as measurements.
+    """Results of another study for transfer: they guide the ranking, but are not measurements.
 
-    ``designs`` have the space's names, and need not be legal in it. ``metrics`` have this study's
-    names and units; NaN where the other study does not tell.
+    ``designs`` use the parameter names of this study's space, and need not be legal in it.
+    ``metrics`` use this study's names and units; NaN where the other study has no value.
     """
 
     study: str
@@ -49,12 +49,12 @@ def _nothing(_: Batch) -> Metrics:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """The question: which designs of ``space`` are best for ``objectives`` within ``limits``.
+    """Multi-objective problem: find the best designs of ``space`` that satisfy ``limits``.
 
-    ``model`` computes every modelled metric, exactly and for whole batches; ``fixed_reference``
-    holds the reference point in the objectives' units where the user gave one; ``priors`` tell
-    what other studies found. ``identity`` differs where anything differs that the answer depends
-    on, evaluators and their options too; it is empty where nobody says so much.
+    ``model`` computes every modelled metric, exactly and batchwise; ``fixed_reference`` is the
+    reference point in the objectives' units if the user gives one; ``priors`` are the results of
+    other studies. ``identity`` is a fingerprint of everything that the results depend on,
+    including evaluators and their options; it is empty if it is unknown.
     """
 
     space: Space
@@ -71,39 +71,39 @@ class Problem:
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Every metric by name."""
+        """Metrics by name."""
         return {name: source.metric for name, source in self.sources.items()}
 
     def known(self, batch: Batch) -> Metrics:
-        """Every modelled metric of the designs, and why a design has none."""
+        """Compute every modelled metric of n designs, with the faults of designs without any."""
         return self.model(batch)
 
     def reads(self, metric: str) -> frozenset[str]:
-        """The parameters that the metric depends on."""
+        """Return the names of the parameters that the metric depends on."""
         return self.sources[metric].reads
 
     @property
     def asked(self) -> frozenset[str]:
-        """The metrics that objectives and limits read."""
+        """Names of the metrics that objectives and limits read."""
         expressions = [o.expression for o in self.objectives] + [x.slack for x in self.limits]
         return frozenset(name for e in expressions for name in e.names if name in self.sources)
 
     @property
     def measured(self) -> frozenset[str]:
-        """The asked metrics that cost a measurement."""
+        """Names of the metrics in :attr:`asked` that need a measurement."""
         return frozenset(name for name in self.asked if self.sources[name].kind == "measured")
 
     @property
     def unprobed(self) -> frozenset[str]:
-        """The asked metrics that cannot be computed by looking alone: measured, or not pure."""
+        """Names of the metrics in :attr:`asked` that are measured or not pure."""
         return self.measured | {name for name in self.asked if not self.sources[name].pure}
 
     def rng(self, told: int, pending: int = 0) -> np.random.Generator:
-        """The only source of chance: a stream for each state of knowledge.
+        """Return the random generator for a state of the study; the only source of randomness.
 
         Args:
-            told: how many finished trials are known.
-            pending: how many designs were asked and are not finished.
+            told: the number of finished trials known to the optimizer.
+            pending: the number of designs that were suggested and are not finished.
         """
         return np.random.default_rng(np.random.SeedSequence([self.seed, told, pending]))
 
@@ -112,18 +112,28 @@ class Problem:
         columns: Mapping[str, Column],
         size: int,
     ) -> Floats:
-        """The objectives as losses, (n, m), minimised; NaN where a metric is unknown."""
+        """Return the objectives as losses to minimise, (n, m); NaN where a metric is unknown.
+
+        Args:
+            columns: the metrics and parameters that the objectives read, of n rows.
+            size: the number of rows n.
+        """
         signs = [1.0 if o.goal == "minimize" else -1.0 for o in self.objectives]
         values = [s * o.values(columns, size) for s, o in zip(signs, self.objectives, strict=True)]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """Return the margin of the rows to each limit, (n, l); negative is outside."""
+        """Return each row's margin to each limit, (n, l); negative if violated, NaN if unknown.
+
+        Args:
+            columns: the metrics and parameters that the limits read, of n rows.
+            size: the number of rows n.
+        """
         values = [limit.slacks(columns, size) for limit in self.limits]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
     def columns(self, trials: Sequence[Trial]) -> dict[str, Column]:
-        """Metrics and parameters of the trials, for :meth:`losses` and :meth:`slacks`."""
+        """Return the trials' metrics and parameters for :meth:`losses` and :meth:`slacks`."""
         wanted = {
             name
             for e in (*(o.expression for o in self.objectives), *(x.slack for x in self.limits))
@@ -132,13 +142,13 @@ class Problem:
         return {name: column_of(trials, name) for name in sorted(wanted)}
 
     def trial_losses(self, trials: Sequence[Trial]) -> Floats:
-        """The losses of the trials, (n, m); NaN in the rows of unfinished or failed ones."""
+        """Return the losses of n trials, (n, m); NaN for unfinished or failed trials."""
         return self.losses(self.columns(trials), len(trials))
 
     def judged(self, trials: Sequence[Trial]) -> tuple[Floats, Mask]:
-        """The losses of the trials, (n, m), and which of them are answers, (n,).
+        """Return the losses of n trials, (n, m), and which of them are feasible, (n,).
 
-        An answer is done, within every limit, and has a number for each objective.
+        A feasible trial is done, satisfies every limit and has finite objectives.
         """
         columns = self.columns(trials)
         losses = self.losses(columns, len(trials))
@@ -147,19 +157,19 @@ class Problem:
         return losses, done & kept & np.isfinite(losses).all(axis=1)
 
     def measurements(self, trials: Sequence[Trial]) -> Mask:
-        """Return which finished trials count as measurements, (n,).
+        """Return which trials count as measurements, (n,).
 
-        A measurement is a trial for which at least one measured evaluator was run, however many
-        were, or that failed in a study that has something to measure.
+        A measurement is a finished trial for which at least one measured evaluator ran, or that
+        failed in a study with measured metrics.
         """
         kept = Trials.of(trials)
         failed = kept.are(State.FAILED) if self.measured else np.zeros(len(kept), dtype=bool)
         return np.asarray(kept.over & ((kept.measured > 0) | failed))
 
     def failed(self, trials: Sequence[Trial]) -> Mask:
-        """Return which trials have no value, (n,): failed, or with undefined results.
+        """Return which trials have no value, (n,).
 
-        Undefined results are objectives or limits without a value.
+        These have failed, or are done with an objective or a limit that is undefined.
         """
         columns = self.columns(trials)
         losses, slacks = self.losses(columns, len(trials)), self.slacks(columns, len(trials))
@@ -167,7 +177,7 @@ class Problem:
         return np.asarray(are(trials, State.FAILED) | (are(trials, State.DONE) & undefined))
 
     def undefined_words(self, trials: Sequence[Trial]) -> str:
-        """Return the undefined objectives and limits of the first trial, as text."""
+        """Return a text that lists the undefined objectives and limits of the first trial."""
         columns = self.columns(trials[:1])
         values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
         words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]
@@ -175,7 +185,7 @@ class Problem:
         return "; ".join([*words, *(f"the limit {text!r} has no value" for text in unknown)])
 
     def modelled_trial(self, design: Design) -> Trial:
-        """A design with its modelled metrics, as the trial that it would be."""
+        """Return a trial, with number -1, that holds a design's modelled metrics or its fault."""
         known = self.known(self.space.batch([design]))
         metrics = {name: float(values[0]) for name, values in known.columns.items()}
         defined = {name: value for name, value in metrics.items() if np.isfinite(value)}
@@ -187,6 +197,6 @@ class Problem:
     def feasible(self, trials: Sequence[Trial]) -> Mask:
         """Return which trials are feasible, (n,).
 
-        They are done, within every limit, and have a number for each objective.
+        A feasible trial is done, satisfies every limit and has finite objectives.
         """
         return self.judged(trials)[1]

@@ -1,4 +1,4 @@
-"""Proof of a front: the legal designs that it is exact over, and those without a value."""
+"""Proof of optimality of a Pareto front: how many legal designs it covers, and which failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dse.core.trials import Trials
 from dse.core.values import Value
 
 COMPLETED = "completed"
-"""The kind of event that tells of designs that share what was measured."""
+"""Kind of event that records designs sharing the measurements of a measured design."""
 
 EXACT = "exact"
 EXACT_OVER = "exact over"
 SEARCHED = (EXACT, EXACT_OVER)
-"""Kinds of events that say that every legal design was taken into account."""
+"""Kinds of events that record a search which considered every legal design."""
 
 _LEGAL = re.compile(r"([\d,]+) legal designs")
 _OVER = re.compile(
@@ -34,11 +34,12 @@ _MOST_LETTERS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Counts of a search of all legal designs.
+    """Number of legal, impossible and failed designs in an exhaustive search.
 
-    ``impossible`` designs cannot exist, as an evaluator says. ``failed`` ones have no value: an
-    evaluator failed, or an objective or a limit is undefined; ``example`` is one of them, with the
-    reason. With ``at_least`` there may be more of them. ``note`` is what else is to be said.
+    ``impossible`` designs were reported as infeasible by an evaluator. ``failed`` designs have no
+    value: an evaluator failed, or an objective or a limit is undefined; ``example`` is one of them,
+    with the reason. If ``at_least`` is set, ``failed`` is a lower bound. ``note`` is a further
+    remark that is appended to the claim.
     """
 
     legal: int
@@ -50,7 +51,13 @@ class Coverage:
 
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial], legal: int) -> Coverage:
-        """Return the coverage of trials of all legal designs; of one design the last counts."""
+        """Return the coverage of ``legal`` designs by trials; a design's last trial counts.
+
+        Args:
+            problem: the space, objectives and limits.
+            trials: trials of all legal designs.
+            legal: the number of legal designs.
+        """
         last = {trial.design: trial for trial in trials}
         kept = list(last.values())
         failed = [kept[row] for row in np.flatnonzero(problem.failed(kept)).tolist()]
@@ -64,7 +71,7 @@ class Coverage:
 
     @property
     def text(self) -> str:
-        """The claim that the counts prove."""
+        """Claim that the counts prove, as one line of text."""
         cannot = f"{self.impossible:,} cannot exist" if self.impossible else ""
         if not self.failed and not self.at_least:
             claim = f"exact over all {self.legal:,} legal designs"
@@ -81,19 +88,20 @@ class Coverage:
         return "; ".join(filter(None, parts))
 
     def event(self, told: int) -> Event:
-        """Return the claim as a study remembers it."""
+        """Return the claim as an event of a study with this number of finished trials."""
         plain = not self.failed and not self.at_least
         return Event(kind=EXACT if plain else EXACT_OVER, text=self.text, told=told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Claims that can be made of a study's front.
+    """Claims that can be made about a study's Pareto front.
 
-    ``over`` counts the legal designs with values that the front is exact over; ``None`` where it is
-    not exact, or they were not counted. ``failed`` counts designs without a value: of all legal
-    ones where all were ``searched``, else of the finished trials; ``of`` is how many those are.
-    ``sharing`` counts designs beside these that share a measurement, but have no value in a model.
+    ``over`` is the number of legal designs with values over which the front is exact; ``None``
+    if it is not exact or they were not counted. ``failed`` is the number of designs without a
+    value among ``of`` designs: all legal ones if ``searched``, else those of the finished trials.
+    ``sharing`` is the number of further designs that share a measurement but whose modelled metrics
+    have no value.
     """
 
     searched: bool = False
@@ -107,7 +115,7 @@ class Proof:
 
     @staticmethod
     def of_study(problem: Problem, trials: Sequence[Trial], events: Sequence[Event]) -> Proof:
-        """Return what finished trials and events prove."""
+        """Return the proof that a study's finished trials and events give."""
         kept = Trials.of(trials)
         rows = np.flatnonzero(problem.failed(kept))
         example = failure_text(problem, kept[int(rows[0])]) if len(rows) else ""
@@ -117,17 +125,17 @@ class Proof:
 
     @property
     def exact(self) -> bool:
-        """True if the front is that of every legal design, and none of them failed."""
+        """Whether the front is exact over every legal design, with no failure among them."""
         return self.searched and not self.failed and not self.at_least
 
     @property
     def in_vain(self) -> bool:
-        """True if every legal design was looked at, and each that can exist failed."""
+        """Whether every legal design was evaluated and none of them has a value."""
         return self.searched and self.failed > 0 and self.over == 0
 
     @property
     def front_words(self) -> str:
-        """The front by what it is: ``the exact front``."""
+        """Name of the front with its claim, such as ``the exact front``."""
         if self.exact:
             return "the exact front"
         if not self.searched:
@@ -137,7 +145,7 @@ class Proof:
 
     @property
     def search_words(self) -> str:
-        """Extent of the search, without the front: ``every legal design considered``."""
+        """Extent of the search as text, such as ``every legal design considered``."""
         if self.exact:
             return "every legal design considered"
         if not self.searched:
@@ -146,7 +154,7 @@ class Proof:
 
     @property
     def failed_words(self) -> str:
-        """Number of designs without a value, with one and its reason as text; empty if 0."""
+        """Number of designs without a value and one example, as text; empty if there are none."""
         if not self.failed:
             return self.sharing_words
         least = "at least " if self.at_least else ""
@@ -162,7 +170,7 @@ class Proof:
 
 
 def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
-    """Return the proof with the designs that could not complete the front, by the last event."""
+    """Return the proof with the failures that the last completion event reports."""
     text = next((one.text for one in reversed(events) if one.kind == COMPLETED), "")
     found = _SHARING.search(text)
     if found is None:
@@ -171,7 +179,7 @@ def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
 
 
 def _add_failures(proof: Proof, seen: Proof) -> Proof:
-    """Return the proof of a search, with the trials that have failed since."""
+    """Return the proof of a search, updated by trials that have failed since."""
     if seen.failed <= proof.failed:
         return proof
     lost = seen.failed - proof.failed
@@ -180,7 +188,7 @@ def _add_failures(proof: Proof, seen: Proof) -> Proof:
 
 
 def _parse_claims(text: str) -> Proof:
-    """Return what the text of an event claims, as :attr:`Coverage.text` and older ones write it."""
+    """Parse an event's text, in the form of :attr:`Coverage.text` or of earlier versions."""
     found = _OVER.match(text)
     if found is None:
         counts = _LEGAL.findall(text)
@@ -202,7 +210,7 @@ def _count(text: str) -> int:
 
 
 def failure_text(problem: Problem, trial: Trial) -> str:
-    """Return a design that has no value, with the reason: ``n=0 (raised: ZeroDivisionError)``."""
+    """Return a failed design and its reason as text: ``n=0 (raised: ZeroDivisionError)``."""
     if trial.fault is not None:
         reason = f"{trial.fault.kind}: {trial.fault.reason}"
     else:
@@ -211,7 +219,7 @@ def failure_text(problem: Problem, trial: Trial) -> str:
 
 
 def design_failure_text(problem: Problem, design: Design) -> str:
-    """Return the same for a design that is no trial; all that it asks is modelled."""
+    """Return :func:`failure_text` of a design without a trial, from modelled metrics only."""
     return failure_text(problem, problem.modelled_trial(design))
 
 
@@ -220,7 +228,7 @@ def _design_text(design: Mapping[str, Value]) -> str:
 
 
 def shorten_text(words: str) -> str:
-    """Return the text on one line, with the middle of a long one left out."""
+    """Return the text on one line; the middle of a text over 300 characters is omitted."""
     line = " ".join(words.split())
     if len(line) <= _MOST_LETTERS:
         return line

@@ -1,4 +1,4 @@
-"""Space of designs: parameters, conditions of their activity, and the rules between them."""
+"""Design space: parameters, the conditions under which they are active, and constraints."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ from dse.errors import DesignError, nearest
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """Parameters, the conditions under which they are active, and constraints between them.
+    """Constrained space of designs with conditional parameters.
 
-    ``places`` maps a parameter's name or a rule's text to the file and line that states it.
+    ``conditions`` maps a parameter's name to the condition under which it is active. ``places``
+    maps a parameter's name or a rule's text to the file and line that states it. ``lists`` and
+    ``data`` hold the structured parameters and the data tables by name.
     """
 
     parameters: tuple[Parameter, ...]
@@ -46,20 +48,20 @@ class Space:
 
     @cached_property
     def by_name(self) -> Mapping[str, Parameter]:
-        """The parameters by name."""
+        """Parameters by name."""
         return {parameter.name: parameter for parameter in self.parameters}
 
     @cached_property
     def legal(self) -> Legal:
-        """The legal set, solved once."""
+        """Set of legal designs, compiled at the first access."""
         simplexes = [s.simplex for s in self.lists.values() if getattr(s, "simplex", None)]
         return compile_legal(self.parameters, self.conditions, self.constraints, simplexes)
 
     def check(self, design: Mapping[str, Value]) -> None:
-        """Nothing, if the design is legal.
+        """Raise DesignError unless the design is legal.
 
         Raises:
-            DesignError: with the first rule that the design breaks.
+            DesignError: the design violates a domain, condition or rule; the error names the first.
         """
         unknown = next((name for name in design if name not in self.by_name), None)
         if unknown is not None:
@@ -86,7 +88,11 @@ class Space:
                 )
 
     def are_legal(self, batch: Batch) -> Mask:
-        """Return which rows of a batch of :meth:`batch` :meth:`check` would pass, (n,)."""
+        """Return which of n designs are legal, (n,), as :meth:`check` decides.
+
+        Args:
+            batch: designs as columns, made by :meth:`batch`.
+        """
         size, columns = len(batch), batch.columns
         legal: Mask = np.ones(size, dtype=bool)
         for parameter in self.parameters:
@@ -108,11 +114,11 @@ class Space:
         return True
 
     def knows(self, design: Mapping[str, Value]) -> bool:
-        """Return whether every value is one of its parameter's, regardless of the rules."""
+        """Return whether every value is in its parameter's domain, regardless of the rules."""
         return all(name in self.by_name and v in self.by_name[name] for name, v in design.items())
 
     def fixed(self, values: Mapping[str, Value]) -> Space:
-        """The part of the space where these parameters are active and have these values."""
+        """Return the subspace in which the given parameters are active and have these values."""
         rules: list[Expression] = []
         parameters: list[Parameter] = []
         for parameter in self.parameters:
@@ -129,10 +135,10 @@ class Space:
         return replace(self, parameters=tuple(parameters), constraints=(*self.constraints, *rules))
 
     def count(self) -> int | None:
-        """Return the number of legal designs; ``None`` where they cannot be counted.
+        """Return the number of legal designs; ``None`` if they cannot be counted.
 
-        A space with a real parameter, or with a group of coupled parameters that is too large to
-        be listed, cannot.
+        The designs of a space with a real parameter, or with a group of coupled parameters that is
+        too large, cannot be counted.
         """
         return self.legal.count
 
@@ -141,10 +147,10 @@ class Space:
         return self.legal.estimate()
 
     def enumerate(self, size: int = 65_536) -> Iterator[Batch]:
-        """All legal designs in a fixed order, in batches of at most ``size``.
+        """Yield all legal designs in a fixed order, in batches of at most ``size`` designs.
 
         Raises:
-            DesignError: the space cannot be counted.
+            DesignError: the designs cannot be counted.
         """
         total = self.count()
         if total is None:
@@ -155,7 +161,7 @@ class Space:
             yield self.legal.at_indices(np.arange(start, min(start + size, total)))
 
     def sample(self, count: int, rng: np.random.Generator) -> Batch:
-        """Designs drawn uniformly from the legal set, each on its own.
+        """Draw ``count`` legal designs uniformly and independently.
 
         Raises:
             DesignError: no legal design was found.
@@ -166,29 +172,36 @@ class Space:
         self,
         points: Floats,  # (n, coordinates), each in [0, 1)
     ) -> Batch:
-        """Legal designs at points of the unit cube; uniform points give uniform designs."""
+        """Return legal designs at points of the unit cube; uniform points give uniform designs.
+
+        A point whose design violates a rule that is kept by rejection gives no design.
+        """
         return self.legal.at_points(points)
 
     @property
     def coordinates(self) -> int:
-        """The dimension of the cube that :meth:`at` reads."""
+        """Dimension of the unit cube that :meth:`at` maps to designs."""
         return self.legal.coordinates
 
     def neighbours(self, design: Design) -> Batch:
-        """Legal designs one small move away; coupled parameters move together."""
+        """Return the legal designs one small move away; coupled parameters move together."""
         return self.legal.neighbours(self.batch([design]))
 
     def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
-        """The designs as columns, one for every parameter of the space."""
+        """Return the designs as columns, one for every parameter of the space.
+
+        Raises:
+            DesignError: a value is not in its parameter's domain.
+        """
         return self.legal.batch(designs)
 
     def indices(self, batch: Batch) -> Ints:
-        """The place of each design in the order of :meth:`enumerate`, (n,)."""
+        """Return each design's index in :meth:`enumerate`, (n,); -1 for an illegal design."""
         return self.legal.indices(batch)
 
     @property
     def has_real(self) -> bool:
-        """True if any parameter is continuous."""
+        """Whether any parameter is real."""
         return any(isinstance(parameter, Real) for parameter in self.parameters)
 
     def _check_activity(self, design: Mapping[str, Value], row: Batch) -> None:

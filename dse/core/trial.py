@@ -1,4 +1,4 @@
-"""A design on its way from proposal to outcome."""
+"""Trials and the other records of a study: outcomes, events, asks, drivers and reports."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dse.core.metric import Fault
 
 
 class State(StrEnum):
-    """PENDING > RUNNING > DONE | INFEASIBLE | FAILED; a lost run goes back to PENDING.
+    """State of a trial: PENDING > RUNNING > DONE | INFEASIBLE | FAILED; lost runs become PENDING.
 
-    OUTSIDE is a finished trial of an older space whose design the present space does not have: it
-    is learnt from, and never part of an answer. SCREENED is a finished trial for which only lower
-    rungs of a ladder were bought: a later trial of the same design may buy the next. STOPPED is a
-    finished trial that was certain to be dominated: its metrics may be those of an early step.
+    OUTSIDE is a finished trial from an older version of the space whose design is not in the
+    present space: optimizers learn from it, but it is never part of a result. SCREENED is a
+    finished trial that was evaluated only on lower rungs of a fidelity ladder: a later trial of the
+    same design may evaluate the next rung. STOPPED is a finished trial that was stopped early
+    because it was certain to be dominated: its metrics may be those of an early step.
     """
 
     PENDING = "pending"
@@ -31,7 +32,7 @@ class State(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """True when nothing more will be learnt from the trial."""
+        """Whether the trial has ended, so that nothing more will be learnt from it."""
         return self not in (State.PENDING, State.RUNNING)
 
 
@@ -39,9 +40,9 @@ class State(StrEnum):
 class Outcome:
     """Result of the evaluation of one design.
 
-    ``measured`` counts the measured evaluators that ran for it; a reading that was known
-    already costs none. ``begun_at`` and ``finished_at`` are the wall clock of the machine that
-    evaluated, in seconds since 1970 (UTC); no two outcomes differ by their times alone.
+    ``spread`` holds the standard errors of metrics. ``measured`` counts the measured evaluators
+    that ran for it; a cached measurement does not count. ``begun_at`` and ``finished_at`` are the
+    wall clock of the evaluating machine, in seconds since 1970 (UTC); equality ignores them.
     """
 
     state: State
@@ -54,7 +55,12 @@ class Outcome:
     finished_at: float | None = field(default=None, compare=False)
 
     def attempt(self, number: int, attempt: int) -> Attempt:
-        """Return the record of this outcome for a trial that is issued again."""
+        """Return the record of this outcome as a failed attempt at a trial that is issued again.
+
+        Args:
+            number: the number of the trial.
+            attempt: the number of the attempt.
+        """
         return Attempt(
             number=number,
             attempt=attempt,
@@ -67,13 +73,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One design of a study, and the number of finished trials known when it was suggested.
+    """Suggested design of a study, with its state and outcome.
 
+    It also stores the number of finished trials that were known when it was suggested.
     ``attempts`` counts how often it was given up and issued again; ``worker`` is the driver that
     holds it, or that finished it. The times are wall clock, in seconds since 1970 (UTC): when it
-    was asked, when its last attempt was begun, and when that ended; ``None`` where nobody noted it,
-    as in trials of older versions. They are no part of what a trial is: trials that differ in
-    nothing else are equal.
+    was suggested, when its last attempt began, and when that ended; ``None`` if not recorded, as
+    in trials of older versions. Equality ignores the times.
     """
 
     number: int
@@ -106,15 +112,15 @@ class Trial:
         )
 
     def moved(self, state: State) -> Trial:
-        """The trial in another state."""
+        """Return the trial in another state."""
         return replace(self, state=state)
 
     def held(self, worker: int) -> Trial:
-        """The trial as the driver runs it."""
+        """Return the trial as running and held by the driver."""
         return replace(self, state=State.RUNNING, worker=worker)
 
     def freed(self, attempts: int = 0) -> Trial:
-        """Return the trial as pending and held by no driver, after so many more attempts."""
+        """Return the trial as pending and held by no driver, with ``attempts`` more attempts."""
         return replace(
             self,
             state=State.PENDING,
@@ -124,7 +130,7 @@ class Trial:
         )
 
     def finished(self, outcome: Outcome, worker: int | None = None) -> Trial:
-        """The trial with its outcome; ``worker`` is the driver that found it, if it is known."""
+        """Return the trial with an outcome; ``worker`` is the driver that found it, if known."""
         return Trial(
             number=self.number,
             design=self.design,
@@ -145,7 +151,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that a study remembers beside its trials: a choice, a fallback, a proof."""
+    """Event in a study's record besides its trials: a choice, a fallback or a proof."""
 
     kind: str
     text: str
@@ -154,16 +160,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Origin of suggested designs, stored with them in one step.
+    """Origin of suggested designs, stored atomically with them.
 
-    ``told`` counts the finished trials that the optimizer knew, ``after`` the trials that the
-    study had: where it has another number by now, nothing is added; ``None`` is not checked.
-    ``wanted`` is how many designs were asked for, ``by`` the plug-in that was asked, and
-    ``worker`` the driver that runs the new trials at once, but for the last ``ahead`` of them,
-    which wait for any driver. ``term`` is that of the asker (see :class:`~dse.protocols.Queueing`),
-    who steps down with the ask if it ``releases``; ``None`` asks without being the asker. ``at`` is
-    the wall clock, in seconds since 1970 (UTC), from which the new trials have the time at which
-    they were asked.
+    ``told`` is the number of finished trials that the optimizer had seen. ``after`` is the number
+    of trials that the study then had: if the number has changed, nothing is added; ``None`` skips
+    the check. ``wanted`` is the number of designs that were requested from the plug-in ``by``,
+    which took ``seconds``. ``worker`` is the driver that runs the new trials at once, except the
+    last ``ahead`` of them, which any driver may take. ``term`` is the term of the driver that holds
+    the role of asker (see :class:`~dse.protocols.Queueing`); with ``releases`` the ask also gives
+    up that role; ``None`` asks without the role. ``at`` is the wall clock, in seconds since 1970
+    (UTC), that the new trials store as the time of their suggestion.
     """
 
     told: int = 0
@@ -179,7 +185,7 @@ class Ask:
     at: float | None = None
 
     def issue(self, first: int, designs: Sequence[Design]) -> list[Trial]:
-        """Return the trials of these designs, numbered from ``first`` on."""
+        """Return new trials of the designs, numbered from ``first`` on."""
         new = [
             Trial(number=number, design=design, told=self.told, asked_at=self.at)
             for number, design in enumerate(designs, first)
@@ -190,7 +196,7 @@ class Ask:
         return [*(trial.held(self.worker) for trial in new[:held]), *new[held:]]
 
     def kept(self, first: int, count: int) -> Asked:
-        """Return the record of an ask that gave ``count`` trials from number ``first`` on."""
+        """Return the record of this ask, which added ``count`` trials from number ``first`` on."""
         return Asked(
             first=first,
             count=count,
@@ -204,7 +210,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Record of an ask: the trials from number ``first`` on that it gave."""
+    """Record of an ask that added ``count`` trials, numbered from ``first`` on."""
 
     first: int
     count: int
@@ -217,10 +223,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """A process that runs trials of a study; its ``id`` is given by the storage.
+    """Process that runs trials of a study; the storage assigns its ``id``.
 
-    ``started`` tells one process from a later one with the same ``pid`` on the same ``host``.
-    ``beat`` rises while it lives. ``provenance`` holds versions, machine and evaluators.
+    ``started`` distinguishes it from a later process with the same ``pid`` on the same ``host``.
+    ``beat`` increases while it is alive. ``left`` is true once it has left the study.
+    ``provenance`` holds versions, machine and evaluators.
     """
 
     id: int = -1
@@ -234,12 +241,13 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """State of a study for a driver that requests trials.
+    """State of a study's queue of trials, for a driver that requests some.
 
-    ``waiting`` counts unfinished trials that nobody holds, ``holders`` the drivers that hold some,
-    and ``drivers`` all that have not left. ``asker`` is who asks at present, in the ``term`` of
-    that number; without one, the next asker's term is one more. The last ask gave ``asked``
-    designs in ``ask_s`` seconds. ``trials`` and ``finished`` count those of the study.
+    ``waiting`` counts the unfinished trials that no driver holds, ``holders`` the drivers that hold
+    trials, and ``drivers`` those that have not left. ``asker`` is the driver that currently asks
+    the optimizer for designs, in term number ``term``; if there is none, the next asker's term is
+    ``term + 1``. The last ask gave ``asked`` designs in ``ask_s`` seconds. ``trials`` and
+    ``finished`` count all and the finished trials of the study.
     """
 
     waiting: int = 0
@@ -255,9 +263,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take:
-    """The trials that a driver has taken, and how the study stood then.
+    """Trials that a driver has taken, and the state of the queue at that time.
 
-    ``inherited`` holds the numbers of those that a lost driver held before.
+    ``inherited`` holds the numbers of those trials that a lost driver held before.
     """
 
     trials: Sequence[Trial] = ()
@@ -267,7 +275,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One time that a trial was given up and issued again, why, and when (as in :class:`Trial`)."""
+    """Record of an attempt that was given up, with its fault and times (as in :class:`Trial`)."""
 
     number: int
     attempt: int
@@ -279,7 +287,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """An intermediate result of a trial; ``worker`` is the driver that runs it, as in ``Trial``."""
+    """Intermediate metrics of a running trial at a step; ``worker`` is the driver that runs it."""
 
     number: int
     attempt: int = 0
@@ -290,7 +298,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """New data of a study: trials finished, in order, and trials added."""
+    """New data of a study: trials finished, in the order of finishing, and trials added."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()
@@ -298,10 +306,10 @@ class News:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Rows of a study that are not as they were written, or are missing.
+    """Corrupt or missing rows of a stored study.
 
-    ``part`` is what they hold (``trials``, ``events`` ...; ``study`` for the study's own row, which
-    has no number).
+    ``part`` is the kind of rows (``trials``, ``events`` ...; ``study`` for the study's own row,
+    which has no number).
     """
 
     study: str
@@ -312,11 +320,10 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A study as a list of studies shows it; no trial is read for it.
+    """Summary of a study for a list of studies, made without reading its trials.
 
-    ``spec`` is empty, and the counts are ``None``, where they cannot be read; ``problem`` says why,
-    and is empty for a study of which no damage is known. ``rows`` counts all of
-    its rows.
+    ``spec`` is empty and the counts are ``None`` if they cannot be read; ``problem`` is the reason,
+    and is empty for a study without known damage. ``rows`` counts all of the study's rows.
     """
 
     study: str
@@ -331,7 +338,8 @@ class Summary:
 class History:
     """Records of a study besides its initial data, each kind in its own order.
 
-    ``trials`` stand by number; ``order`` holds the numbers of the finished ones as they ended.
+    ``trials`` are sorted by number; ``order`` holds the numbers of the finished ones in the order
+    of finishing.
     """
 
     trials: Sequence[Trial] = ()

@@ -1,4 +1,4 @@
-"""Many trials at once, as columns: a million of them fit in a few hundred megabytes."""
+"""Columnar storage of trials: a million of them fit in a few hundred megabytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Objects = NDArray[np.object_]
 STATES = tuple(State)
 _CODES = {state: code for code, state in enumerate(STATES)}
 TIMES = ("asked_at", "begun_at", "finished_at")
-"""The columns that hold times."""
+"""Names of the columns that hold times."""
 
 _FINISHED = np.array([state.finished for state in STATES])
 _PAGE = 4096
@@ -31,17 +31,17 @@ _PAGE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Trials(Sequence[Trial]):
-    """A sequence of trials, each of which is made when it is looked at."""
+    """Sequence of trials stored as columns; a :class:`Trial` is built when it is accessed."""
 
     number: Ints
     told: Ints
-    state: NDArray[np.int8]  # places in STATES
+    state: NDArray[np.int8]  # indices into STATES
     cost_s: Floats
     measured: Ints
     attempts: Ints
-    worker: Ints  # -1: nobody
-    ended: Ints  # the place among the finished ones; -1: not finished
-    asked_at: Floats  # wall clock, seconds since 1970 (UTC); NaN: nobody noted it
+    worker: Ints  # id of the driver; -1: none
+    ended: Ints  # index in the order of finishing; -1: not finished
+    asked_at: Floats  # wall clock, seconds since 1970 (UTC); NaN: not recorded
     begun_at: Floats
     finished_at: Floats
     designs: Objects  # each a Design, or its JSON
@@ -51,7 +51,12 @@ class Trials(Sequence[Trial]):
 
     @staticmethod
     def of(trials: Sequence[Trial], order: Sequence[int] = ()) -> Trials:
-        """The columns of trials, or they themselves; ``order`` holds places as they ended."""
+        """Convert trials to columns; a :class:`Trials` is returned unchanged.
+
+        Args:
+            trials: the trials.
+            order: the indices of the finished trials in the order in which they finished.
+        """
         if isinstance(trials, Trials):
             return trials
         ended = np.full(len(trials), -1)
@@ -74,7 +79,7 @@ class Trials(Sequence[Trial]):
 
     @staticmethod
     def joined(parts: Sequence[Trials]) -> Trials:
-        """One after the other."""
+        """Concatenate the parts."""
         parts = [part for part in parts if len(part)] or [Trials.of([])]
         joined: dict[str, Any] = {}
         for one in fields(Trials):
@@ -85,7 +90,7 @@ class Trials(Sequence[Trial]):
 
     @property
     def finished(self) -> Trials:
-        """The finished ones, in the order in which they were finished."""
+        """Finished trials, in the order in which they finished."""
         rows = np.flatnonzero(self.ended >= 0)
         return self.take(rows[np.argsort(self.ended[rows])])
 
@@ -105,7 +110,7 @@ class Trials(Sequence[Trial]):
         return np.asarray(self.state == _CODES[state])
 
     def column(self, name: str) -> Column:
-        """A metric or a parameter of all of them."""
+        """Return a metric or, if there is none of that name, a parameter as a column of n rows."""
         values = self.metrics.get(name)
         if values is None:
             return Column.of([design.get(name) for design in self.iter_designs()])
@@ -116,7 +121,7 @@ class Trials(Sequence[Trial]):
         return Column(np.where(gone, filler, values), gone)
 
     def take(self, rows: Any) -> Trials:
-        """The trials of these rows: numbers, a mask or a slice, as numpy takes them."""
+        """Return the trials of the selected rows, given as indices, a mask or a slice."""
         taken: dict[str, Any] = {}
         for one in fields(self):
             held = getattr(self, one.name)
@@ -130,7 +135,7 @@ class Trials(Sequence[Trial]):
             yield self.take(slice(start, start + size))
 
     def iter_designs(self) -> Iterator[Design]:
-        """The designs one by one."""
+        """Yield the designs in order."""
         for start in range(0, len(self), _PAGE):
             yield from _designs(self.designs[start : start + _PAGE].tolist())
 
@@ -167,19 +172,19 @@ class Trials(Sequence[Trial]):
         return f"Trials([{', '.join(map(repr, self[:_TOLD]))}{more}])"
 
 
-_TOLD = 3  # of a million nobody reads all
+_TOLD = 3  # trials that repr shows
 
 _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker", *TIMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStream:
-    """All trials of one state of a study, by number, a part at a time."""
+    """Stream of all trials of a study at one time, sorted by number, in parts."""
 
     size: int
-    """How many trials there are."""
+    """Total number of trials."""
     spread: frozenset[str]
-    """The metrics of which any trial has a standard error."""
+    """Names of the metrics for which any trial has a standard error."""
     parts: Iterator[Trials]
 
     @staticmethod
@@ -191,7 +196,7 @@ class TrialStream:
 
 
 def column_of(trials: Sequence[Trial], name: str) -> Column:
-    """A metric or a parameter of all trials; the metric where there are both."""
+    """Return a metric or, where a trial lacks it, a parameter as a column of n rows."""
     if isinstance(trials, Trials):
         return trials.column(name)
     return Column.of([t.metrics[name] if name in t.metrics else t.design.get(name) for t in trials])
@@ -205,7 +210,7 @@ def are(trials: Sequence[Trial], state: State) -> Mask:
 
 
 def numbers(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
-    """Numbers by name as one column for each name; NaN where a row has none."""
+    """Convert n rows of numbers by name to one (n,) column per name; NaN where missing."""
     names = sorted({name for row in rows for name in row})
     return {
         name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names
@@ -213,7 +218,7 @@ def numbers(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 
 def objects(values: Sequence[Any]) -> Objects:
-    """An array that holds the values as they are."""
+    """Return a one-dimensional array of the values as objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
@@ -224,11 +229,11 @@ def _ints(values: Sequence[int]) -> Ints:
 def _designs(held: Sequence[Design | str]) -> list[Design]:
     texts = [one for one in held if isinstance(one, str)]
     try:
-        read = json.loads(f"[{','.join(texts)}]")  # all at once, in half the time
+        read = json.loads(f"[{','.join(texts)}]")  # parsing them at once takes half the time
         found = dict(zip(texts, map(Design, read), strict=True))
         return [found[one] if isinstance(one, str) else one for one in held]
     except (ValueError, TypeError, AttributeError) as error:
-        raise StorageError(f"what is stored for a design is none: {error}") from error
+        raise StorageError(f"a stored design cannot be read: {error}") from error
 
 
 def _joined_maps(
@@ -251,7 +256,7 @@ def _drop_nans(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]]:
-    """Yield the known values of each row, by name."""
+    """Return an iterator over the rows, each with its values that are not NaN by name."""
     if not columns:
         return ({} for _ in range(size))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)

@@ -1,4 +1,4 @@
-"""The type names that every noun shares."""
+"""Type aliases for parameter values and numpy arrays, shared by all modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Value = bool | int | float | str
-"""What a parameter can be set to."""
+"""Value of a parameter."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

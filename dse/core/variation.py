@@ -1,8 +1,8 @@
-"""Moves from legal designs to legal designs: crossover, mutation, repair.
+"""Variation operators that keep designs legal: crossover, mutation and repair.
 
-A component (parameters that rules tie together) is the gene: whole components can be swapped
-between parents without a second thought, and inside one the result is taken to the nearest legal
-combination. Real parameters move as shares of their range.
+The gene is a component, a group of parameters coupled by constraints. Exchanging components between
+parents keeps them legal; a mix inside a component is repaired to the nearest legal combination.
+Real parameters vary as shares of their range.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ _LEAST_MOVE = 1e-9
 
 
 def cross_parents(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
-    """Return one child of each pair of parents, without those that break a rule over reals."""
+    """Return one child of each pair of parents, except children that break a rule over reals.
+
+    Args:
+        space: the space of the designs.
+        mothers: n legal designs.
+        fathers: n legal designs, the other parent of each pair.
+        rng: the source of randomness.
+    """
     legal = space.legal
     codes = [
         _mix_component(
@@ -38,11 +45,11 @@ def cross_parents(space: Space, mothers: Batch, fathers: Batch, rng: np.random.G
 def mutate_designs(
     space: Space, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
 ) -> Batch:
-    """Return each design with one or more of its components and reals moved a step.
+    """Return mutated designs: one or more components or real parameters of each change.
 
-    One always moves, and each other with ``chance``: by default one in as many as there are.
-    What stayed where it was is left out: its reals would come back with another rounding, and
-    pass for a new design.
+    At least one gene is selected, and each other one with probability ``chance``: by default one
+    over the number of genes. Designs that did not change are left out, because decoding rounds
+    their real parameters differently and they would pass for new designs.
     """
     legal = space.legal
     genes = len(legal.components) + len(legal.reals)
@@ -72,7 +79,7 @@ def _mix_component(
     fathers: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """Return the component from either parent; in half the rows mixed inside, and repaired."""
+    """Return the component of either parent; half the rows mix both parents' and are repaired."""
     heads = rng.random(len(mothers)) < 0.5
     children = np.where(heads[:, None], mothers, fathers)
     mix = np.where(rng.random(mothers.shape) < 0.5, mothers, fathers)
@@ -93,9 +100,9 @@ def _step_rows(
     rows: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """Draw for each row a legal combination near it, less often the longer the step is.
+    """Draw a nearby legal combination for each row, with weight inverse to the step length.
 
-    One over the length favours no scale: of a hundred values, steps of 1 to 3 come as often as
+    These weights favour no scale: among a hundred values, steps of 1 to 3 are as frequent as
     steps of 10 to 30.
     """
     if not len(rows):
@@ -116,7 +123,7 @@ def _step_rows(
 
 
 def _is_free(component: Component) -> bool:
-    """True for a lone parameter that no rule narrows."""
+    """Return whether the component is one unconditional parameter whose values are all legal."""
     alone = len(component.parameters) == 1 and not component.conditions
     return alone and component.count == len(component.parameters[0].values)
 
@@ -126,14 +133,14 @@ def _strode(
     codes: NDArray[np.int32],  # (n,)
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Each code moved as :func:`_step_rows` would, without looking at every other one."""
+    """Move codes with the distribution of :func:`_step_rows`, without listing all steps."""
     last = len(parameter.values) - 1
     if not last:
         return codes
     if isinstance(parameter, Choice):
         drawn = rng.integers(last, size=len(codes))
         return (drawn + (drawn >= codes)).astype(np.int32)
-    ladder = np.cumsum(1 / np.arange(1, last + 1))  # the weight of all steps of up to 1, 2, ...
+    ladder = np.cumsum(1 / np.arange(1, last + 1))  # weight of all steps up to 1, 2, ...
     weight = np.append(0.0, ladder)
     draw = rng.random(len(codes)) * (weight[codes] + weight[last - codes])
     down = draw < weight[codes]
@@ -146,7 +153,7 @@ def _lengths(
     rows: Codes,  # (r, k)
     row: Codes,  # (k,)
 ) -> Floats:
-    """Like the distance of a repair, but switching a parameter on or off is a step of 1."""
+    """Return each row's distance from ``row``, (r,); a change of activity counts as 1."""
     switched = ((rows < 0) != (row < 0)).sum(axis=1)
     both = np.where((rows < 0) | (row < 0), row, rows)
     return steps(component, both, row) + switched
@@ -177,7 +184,7 @@ def _shaken(
     moves: Mask,  # (n, r)
     rng: np.random.Generator,
 ) -> Floats:
-    """Polynomial mutation of the shares that are to move, within 0 and 1.
+    """Apply polynomial mutation to the selected shares, bounded to 0 and 1.
 
     Source:
         Deb, Goyal: A Combined Genetic Adaptive Search (GeneAS) for Engineering Design, 1996;

@@ -1,4 +1,4 @@
-"""An evaluator in a study: what it reads and provides there, and each of its answers checked."""
+"""Evaluator bound to a study: mapping of its inputs and metrics, and validation of its results."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dse.protocols import Evaluator, Needs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """An evaluator in a study: its name there, and what each of its readings is there.
+    """Evaluator in a study, with its name there and the study's names of its inputs.
 
-    ``names`` maps the evaluator's word for a reading to the study's; ``factors`` holds what a
-    reading is multiplied with to be in the evaluator's unit. One that tells another number under
-    another scenario is there once for each. ``needs`` is what it wants of its machine; one that is
-    ``exclusive`` wants it for itself. ``deciding`` are those of its metrics, under its own names,
-    without which a design has no answer; ``None`` is all of them.
+    ``names`` maps the evaluator's names of its inputs to the study's; ``factors`` holds the factor
+    that converts an input to the evaluator's unit. An evaluator whose metrics depend on the
+    scenario is bound once per ``scenario``. ``needs`` are the resources that it needs; an
+    ``exclusive`` one must run alone on its machine. ``deciding`` are those of its metrics, by own
+    name, that a design must have to be done; ``None`` means all of them.
     """
 
     name: str
@@ -37,77 +37,80 @@ class Bound:
 
     @property
     def label(self) -> str:
-        """Its name, with the scenario that it is for: ``chip@chat``."""
+        """Name of the evaluator with its scenario, if any: ``chip@chat``."""
         return f"{self.name}@{self.scenario}" if self.scenario else self.name
 
     def metric(self, own: str) -> str:
-        """The study's word for a metric of its own: ``chip.latency``, ``chip.latency@chat``."""
+        """Return the study's name of an own metric: ``chip.latency``, ``chip.latency@chat``."""
         full = f"{self.name}.{own}"
         return f"{full}@{self.scenario}" if self.scenario else full
 
     @property
     def pure(self) -> bool:
-        """True if commands that only look may call it: modelled, and nothing is started."""
+        """Whether read-only commands may call it: it is modelled and starts no program."""
         return self.evaluator.kind == "modelled" and bool(getattr(self.evaluator, "pure", False))
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The programs and functions that the study has it call, in words."""
+        """Descriptions of the programs and functions that the study makes it call."""
         return tuple(getattr(self.evaluator, "starts", ()))
 
     @property
     def reads(self) -> frozenset[str]:
-        """Names that the evaluator reads, as the study names them."""
+        """Inputs of the evaluator, by the study's names."""
         return frozenset(self.names.values())
 
     @property
     def provides(self) -> dict[str, Metric]:
-        """Its metrics, in the study's words."""
+        """Metrics of the evaluator, by the study's names."""
         return {self.metric(own): metric for own, metric in self.evaluator.provides.items()}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of the batch under the evaluator's own names; never raises.
+        """Return the metrics of a batch of n designs by own name, each (n,); never raise.
 
-        A row where a deciding metric has no value has a fault. All others that have none are NaN,
-        and so is all that an evaluator without any deciding metric failed to tell; that a design
-        cannot exist counts whoever says it.
+        A row has a fault if a deciding metric has no value. Other missing values are NaN; so are
+        all metrics of a failed row if the evaluator has no deciding metric. An infeasible design is
+        a fault in any case.
+
+        Args:
+            batch: the inputs, by the study's names.
         """
         view = self._view(batch)
         try:
             return self._check_metrics(self.evaluator.evaluate(view), len(batch))
-        except Exception as error:  # noqa: BLE001 - whatever an evaluator raises costs its rows only
+        except Exception as error:  # noqa: BLE001 - an exception fails only its rows
             if len(batch) == 1:
                 return self._check_metrics(Metrics(columns={}, faults={0: _fault(error)}), 1)
         parts = [self.evaluate(batch.take(np.array([row]))) for row in range(len(batch))]
         return _stack_rows(parts, self.evaluator.provides)
 
     def reads_of(self, own: str) -> frozenset[str]:
-        """Return the names that one of its metrics reads, as the study names them.
+        """Return the inputs of one own metric, by the study's names.
 
-        For most evaluators they are all that the evaluator reads.
+        For most evaluators these are all inputs of the evaluator.
         """
         reads = getattr(self.evaluator, "reads_by_metric", {}).get(own, self.names.keys())
         return frozenset(self.names[name] for name in reads if name in self.names)
 
     @property
     def reads_apart(self) -> bool:
-        """True if its metrics read different inputs.
+        """Whether its metrics have different inputs.
 
-        It then reports for each metric whether it has a value.
+        The evaluator then reports for each metric whether it has a value.
         """
         return hasattr(self.evaluator, "reads_by_metric")
 
     def answered(self, trial: Trial) -> bool:
-        """Return whether the trial holds its results: all, or, once done, the deciding ones."""
+        """Return whether the trial has all of its metrics, or is done with the deciding ones."""
         lacking = {name for name in self.provides if name not in trial.metrics}
         if not lacking or trial.state is not State.DONE or len(lacking) == len(self.provides):
             return not lacking
         return self.deciding is not None and not lacking & set(map(self.metric, self.deciding))
 
     def _check_metrics(self, got: Metrics, size: int) -> Metrics:
-        """Return the metrics, with a fault for each row where a deciding one is no number.
+        """Return the metrics, with a fault for each row where a deciding one is not finite.
 
-        A deciding metric that is missing is a fault too.
+        A missing deciding metric is a fault, too.
         """
         faults = {r: f for r, f in got.faults.items() if self._decides(f)}
         blank = list(got.faults.keys() - faults.keys())
@@ -126,7 +129,7 @@ class Bound:
         return Metrics(columns=columns, spread=spread, faults=faults)
 
     def _decides(self, fault: Fault) -> bool:
-        # What was lost is tried again, whoever loses it: a missing value would stay missing.
+        # A lost evaluation is retried even if no metric decides: its NaN would be permanent.
         passes = fault.kind in ("infeasible", "lost")
         return passes or self.deciding is None or bool(self.deciding)
 
@@ -150,7 +153,7 @@ def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
 
 
 def _stack_rows(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
-    """Return one-row metrics as one; rows with a fault hold NaN."""
+    """Return one-row metrics stacked as one batch; rows with a fault hold NaN."""
     nothing = np.full(1, np.nan)
     columns = {
         name: np.concatenate([np.asarray(p.columns.get(name, nothing)) for p in parts])

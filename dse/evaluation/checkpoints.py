@@ -1,8 +1,8 @@
-"""A folder of each trial, where its evaluation keeps what it has so far, over all its attempts.
+"""Checkpoint folder of each trial, which persists over all attempts to evaluate it.
 
-It lies under ``$DSE_TRIAL_ROOT``, else under ``dse-engine/trials`` in ``$XDG_STATE_HOME`` or
-``~/.local/state``, and is gone when the trial's outcome is stored, unless ``$DSE_TRIAL_KEEP`` is
-set. Its name is a hash: no text of a study file or of a stranger names a folder here.
+It is created under ``$DSE_TRIAL_ROOT``, else under ``dse-engine/trials`` in ``$XDG_STATE_HOME`` or
+``~/.local/state``, and removed when the trial's outcome is stored, unless ``$DSE_TRIAL_KEEP`` is
+set. Its name is a hash, so that no user-supplied text becomes a path.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ROOT_VARIABLE = "DSE_TRIAL_ROOT"
 KEEP_VARIABLE = "DSE_TRIAL_KEEP"
 
 _FILES = "files"
-"""Of the evaluators in a trial's folder, each by the place that it has in the study."""
+"""Subfolder with one folder per evaluator, named by the evaluator's index in the study."""
 
 _OUTCOME = "outcome.json"
-"""What became of an evaluation that has ended, until it is stored."""
+"""File with the outcome of a finished evaluation, until the outcome is in the storage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTrial:
-    """The trial for which an evaluator runs.
+    """Trial for which an evaluator runs.
 
-    ``number`` is its number in the study, ``attempt`` how often it was given up before: 0 the
-    first time.
+    ``number`` is its number in the study, ``attempt`` the number of earlier attempts: 0 the first
+    time.
     """
 
     number: int
@@ -46,10 +46,10 @@ class CurrentTrial:
 
     @property
     def folder(self) -> Path:
-        """A folder for this evaluator of this trial alone, which stays over all attempts.
+        """Folder of this evaluator and trial, created on access and kept over all attempts.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         _make_private(self.path)
         return self.path
@@ -61,20 +61,20 @@ _current: ContextVar[CurrentTrial | None] = ContextVar("dse_current_trial", defa
 def current_trial() -> CurrentTrial | None:
     """Return the trial for which the calling evaluator runs, with a folder for checkpoints.
 
-    ``None`` where there is none: outside of a study's run, as in ``dse evaluate``, and in models,
-    which are called for many designs at once. Call it from the thread that the evaluator was
-    called in.
+    It is ``None`` outside of a study's run, as in ``dse evaluate``, and in modelled evaluators,
+    which are called for many designs at once. Call it from the thread in which the evaluator was
+    called.
     """
     return _current.get()
 
 
 @contextmanager
 def evaluating(task: Task, place: int) -> Iterator[None]:
-    """Make the trial known to the code that is called inside the block.
+    """Make the trial available to :func:`current_trial` inside the block.
 
     Args:
-        task: of the trial.
-        place: of the evaluator among those of the study.
+        task: the task of the trial.
+        place: the index of the evaluator in the study.
     """
     if not task.folder:
         yield
@@ -88,10 +88,10 @@ def evaluating(task: Task, place: int) -> Iterator[None]:
 
 
 def root() -> Path:
-    """Return the folder in which all trials on this machine have theirs.
+    """Return the root of the trial folders on this machine.
 
     Raises:
-        RuntimeError: no variable names one, and the user has no home.
+        RuntimeError: no environment variable names it, and the user has no home directory.
 
     Source:
         XDG Base Directory Specification 0.8: a path that is not absolute is to be ignored.
@@ -105,11 +105,11 @@ def root() -> Path:
 
 
 class TrialFolders:
-    """The folders of a study's trials, as its driver sees them.
+    """Folders of a study's trials, managed by its driver.
 
     Args:
-        study: its name.
-        used: something is measured; else no trial has a folder.
+        study: the study's name.
+        used: whether anything is measured; otherwise no trial has a folder.
     """
 
     def __init__(self, study: str, *, used: bool) -> None:
@@ -118,14 +118,14 @@ class TrialFolders:
         self._again: set[int] = set()
 
     def prepare(self, task: Task, trial: Trial) -> Task:
-        """Return the task with what an evaluator may know of its trial, and with its folder."""
+        """Return the task with the attempt, the folder and the ``again`` flag of its trial."""
         folder = folder_of(self._study, trial) if self._used else ""
         again = trial.number in self._again
         self._again.discard(trial.number)
         return replace(task, attempt=trial.attempts, folder=folder, again=again)
 
     def renew(self, numbers: Iterable[int]) -> None:
-        """Let these trials be evaluated again, although their last evaluations have ended."""
+        """Mark trials to be evaluated again, even if an outcome is kept in their folders."""
         self._again.update(numbers)
 
     def forget(self, finished: Iterable[Trial]) -> None:
@@ -135,20 +135,20 @@ class TrialFolders:
                 shutil.rmtree(folder_of(self._study, trial), ignore_errors=True)
 
     def sweep(self, finished: Iterable[Trial]) -> None:
-        """Remove what finished trials have left because a driver was killed before it could."""
+        """Remove folders of finished trials that a killed driver has left behind."""
         if not self._used:
             return
         try:
             left = {entry.name for entry in os.scandir(root())}
         except OSError:
             return
-        if left:  # a name costs a hash: for the trials of this study only where there is any
+        if left:  # hash the trials of this study only if there are any folders
             found = [t for t in finished if Path(folder_of(self._study, t)).name in left]
             self.forget(found)
 
 
 def _has_root() -> bool:
-    """Return whether there is a place for folders: a user of a container may have no home."""
+    """Return whether a root exists: in a container, the user may have no home directory."""
     try:
         root()
     except RuntimeError:
@@ -157,19 +157,20 @@ def _has_root() -> bool:
 
 
 def folder_of(study: str, trial: Trial) -> str:
-    """Return the path of a trial's folder; trials of two studies never share one.
+    """Return the path of a trial's folder; trials of different studies never share one.
 
-    The time at which it was asked tells a study from one of the same name that was deleted.
+    The hash includes the time at which the trial was requested. It distinguishes the study from a
+    deleted one of the same name.
     """
     words = json.dumps([study, trial.number, trial.design.key, trial.asked_at])
     return str(root() / hashlib.sha256(words.encode()).hexdigest()[:32])
 
 
 def keep_outcome(task: Task, outcome: Outcome) -> None:
-    """Keep an outcome in the trial's folder: an evaluation that has ended is not made again.
+    """Save an outcome in the trial's folder, so that a finished evaluation is not repeated.
 
-    What was lost has not ended, and what costs no measurement is found again for nothing. Where
-    the folder cannot be written, nothing is kept.
+    Not saved are lost evaluations, which are not finished, and outcomes without a measurement,
+    which cost nothing to repeat. If the folder cannot be written, nothing is saved.
     """
     if not task.folder or not outcome.measured or is_lost(outcome):
         return
@@ -186,31 +187,31 @@ def keep_outcome(task: Task, outcome: Outcome) -> None:
         _make_private(path.parent)
         part = path.with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps(told))
-        part.replace(path)  # whole, or not there
+        part.replace(path)  # atomic: a reader sees the complete file or none
 
 
 def forget_outcome(study: str, trial: Trial) -> None:
-    """Remove the outcome that is kept in a trial's folder: the trial is to be evaluated again."""
+    """Remove the outcome saved in a trial's folder, so that the trial is evaluated again."""
     with suppress(OSError):
         (Path(folder_of(study, trial)) / _OUTCOME).unlink()
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder and those above it, as far as they are missing, for this user alone."""
+    """Create a folder and its missing parents, accessible to this user only."""
     if not folder.is_dir():
         _make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def is_lost(outcome: Outcome) -> bool:
-    """Return whether an evaluation came to no end of its own."""
+    """Return whether an evaluation was lost: ended from outside, without a result."""
     return outcome.fault is not None and outcome.fault.kind == "lost"
 
 
 def kept_outcome(task: Task) -> Outcome | None:
-    """Return the outcome that :func:`keep_outcome` kept; ``None`` where there is none.
+    """Return the outcome saved by :func:`keep_outcome`; ``None`` if there is none.
 
-    That of a task that is to be evaluated ``again`` is removed.
+    If the task is to be evaluated ``again``, the saved outcome is deleted instead.
     """
     if not task.folder:
         return None

@@ -1,4 +1,4 @@
-"""Early stopping of trials, decided only from earlier reports."""
+"""Early stopping rules; decisions use only the reports recorded so far, so replay repeats them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dse.core.values import Floats, Ints, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halving:
-    """Of the trials that reached a step in ``at``, one in ``eta`` goes on.
+    """Asynchronous successive halving: one in ``eta`` trials continues past each rung.
 
-    A trial is at a rung with the first report at its step or later. It is stopped there if another
-    one dominates it, and it is not among the best share in the order of non-dominated fronts and,
-    in a front, of crowding distance. What nothing dominates is never stopped. With one objective
-    this is the rule of ASHA.
+    The rungs are the steps in ``at``. A trial reaches a rung with its first report at that step or
+    later. It is stopped there if another trial dominates it and it is not in the best 1/``eta`` of
+    the trials at the rung, ranked by non-dominated front and, within a front, by crowding distance.
+    A non-dominated trial is never stopped. With one objective this is the rule of ASHA.
 
     Source:
         Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, algorithm 2;
@@ -35,10 +35,10 @@ class Halving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certain:
-    """Stops what cannot become better than a trial that is done.
+    """Rule that stops a trial that is certain to be dominated by a finished one.
 
-    A metric in ``worsens`` only gets worse with each step; one in ``best`` never gets better than
-    its bound. All other measured metrics may yet become anything.
+    A metric in ``worsens`` only gets worse with each step; a metric in ``best`` never gets better
+    than its bound. All other measured metrics are unbounded until the trial is finished.
     """
 
     worsens: frozenset[str] = frozenset()
@@ -58,11 +58,11 @@ def decide(
     """Return the reason to stop the trial of the last report; empty if it must continue.
 
     Args:
-        rule: the study's.
-        problem: what the study asks.
-        designs: by trial number.
-        reports: all that was recorded up to now, in the order of the record.
-        finished: the trials that were finished by now.
+        rule: the study's early stopping rule.
+        problem: the study's problem.
+        designs: designs by trial number.
+        reports: all reports recorded so far, in order; the last one triggers the decision.
+        finished: the trials finished so far.
     """
     match rule:
         case Halving():
@@ -97,15 +97,15 @@ def _apply_halving(
 
 
 def rungs(rule: Halving, told: Sequence[Report]) -> list[int]:
-    """The rungs at which a trial is with the last of its reports, and was not before."""
+    """Return the rungs that a trial reaches with the last of its reports."""
     at = [(rung, _find_first_reports(told, rung)) for rung in rule.at]
     return [rung for rung, reached in at if reached.get(told[-1].number) is told[-1]]
 
 
 def convert_for_optimizer(trial: Trial) -> Trial:
-    """Return the trial as optimizers see it: a stopped one as failed, without values.
+    """Return the trial as optimizers receive it: a stopped one as failed, without values.
 
-    What it last reported is no measurement, and its design is not asked again.
+    Its last report is not a final measurement, and its design is not suggested again.
     """
     if trial.state is not State.STOPPED:
         return trial
@@ -113,10 +113,10 @@ def convert_for_optimizer(trial: Trial) -> Trial:
 
 
 def runs(reports: Sequence[Report]) -> list[int]:
-    """Return which run of its trial each report is of, numbered in the order of their beginning.
+    """Return for each report the index of its run within its trial, in order of first report.
 
-    A run is one driver's, of one attempt; where its steps start again, another one has begun. Two
-    runs of a trial may report by turns, where one driver was taken for lost.
+    A run is one evaluation by one driver in one attempt; if the step does not increase, a new run
+    has begun. Reports of two runs of a trial may alternate if one driver was considered lost.
     """
     found: list[int] = []
     begun = Counter[int]()
@@ -133,7 +133,7 @@ def runs(reports: Sequence[Report]) -> list[int]:
 
 
 def _find_first_reports(reports: Sequence[Report], rung: int) -> dict[int, Report]:
-    """Return the first report at the rung of each trial's last run, in the order of arrival."""
+    """Return, by trial, the first report of its last run that reaches the rung."""
     found: dict[int, tuple[int, Report]] = {}
     newest: dict[int, int] = {}
     for run, one in zip(runs(reports), reports, strict=True):
@@ -147,12 +147,14 @@ def _find_first_reports(reports: Sequence[Report], rung: int) -> dict[int, Repor
 
 def rank_rows(
     losses: Floats,  # (n, m), minimised
-    broken: Floats,  # (n,), zero where all limits are kept
+    broken: Floats,  # (n,), total limit violation; zero if all limits are satisfied
 ) -> tuple[Ints, Mask]:
-    """Return the rows from the best on, (n,), and which of them are not dominated, (n,).
+    """Return the row indices from best to worst, (n,), and a mask of the best rows, (n,).
 
-    Rows within all limits come first, front by front, in a front the least crowded first; then
-    the others, by how much they break. Of equals the first comes first.
+    Rows that satisfy all limits come first, by non-dominated front and, within a front, by
+    decreasing crowding distance; then the others, by increasing violation. Ties keep their order.
+    The mask is true for rows of the first front, or, if no row satisfies all limits, for those of
+    the least violation.
     """
     front = np.full(len(losses), len(losses), dtype=np.int64)
     left, number = np.flatnonzero(broken <= 0), 0
@@ -168,13 +170,13 @@ def rank_rows(
 
 
 def _unbeaten(losses: Floats) -> Ints:
-    """The rows that no other dominates; of equal rows all."""
+    """Return the indices of the non-dominated rows, including all copies of equal rows."""
     distinct, place = np.unique(losses, axis=0, return_inverse=True)
     return np.flatnonzero(nondominated(distinct)[place.reshape(-1)])
 
 
 def _crowding(losses: Floats) -> Floats:
-    """The crowding distance of each row of a front, (n,); infinite at its ends.
+    """Return the crowding distance of each row of a front, (n,); infinite at its ends.
 
     Source:
         Deb et al., NSGA-II, 2002, section III-B.
@@ -190,7 +192,7 @@ def _crowding(losses: Floats) -> Floats:
 
 
 def _broken(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """By how much each trial breaks the limits as far as they are known, (n,)."""
+    """Return the total violation of the known limits by each trial, (n,)."""
     slacks = problem.slacks(problem.columns(trials), len(trials))
     return np.nansum(np.maximum(-slacks, 0.0), axis=1)
 
@@ -205,7 +207,7 @@ def _beaten(
     for place, objective in enumerate(problem.objectives):
         mixed = objective.expression.names & (problem.measured & metrics.keys())
         if mixed and objective.text not in problem.metrics:
-            row[place] = np.nan  # nobody said in which direction the whole goes
+            row[place] = np.nan  # the expression may not be monotonic in its metrics
     front = ParetoSet.of(problem, finished)
     if not np.isfinite(row).all() or not len(front.losses):
         return ""

@@ -1,4 +1,4 @@
-"""Lock of this machine: a timing runs alone, other measurements run together."""
+"""Machine-wide lock: exclusive measurements (timings) run alone, others run concurrently."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ GOES_ON = "goes on"
 
 @contextmanager
 def turn(*, alone: bool, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """A turn on this machine, among all processes that take turns.
+    """Hold the machine lock inside the block, exclusively or shared with other processes.
 
-    The locks are of the operating system: a process that dies holds none. Who waits to be alone
-    keeps the gate shut meanwhile, so that those who come together cannot keep it out for ever.
+    Operating-system file locks are used, so a process that dies holds none. A process that waits
+    for exclusive access holds a second lock (the gate), so that later shared holders queue behind
+    it and cannot starve it.
 
     Args:
-        alone: nobody else has a turn at the same time.
-        on_wait: told ``waits`` before a wait, and ``goes on`` after it.
+        alone: whether the lock is exclusive.
+        on_wait: called with ``waits`` before a wait, and with ``goes on`` after it.
     """
     from portalocker import LockFlags, unlock
 
@@ -49,7 +50,7 @@ def _lock(file: int, kind: LockFlags, on_wait: Callable[[str], None]) -> None:
 
 @contextmanager
 def _file(name: str) -> Iterator[int]:
-    """A file of all users: to be locked it need only be readable."""
+    """Yield the descriptor of a lock file shared by all users; read access suffices to lock it."""
     path = Path(tempfile.gettempdir()) / f"dse-{name}.lock"
     how = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
     try:

@@ -1,4 +1,4 @@
-"""Evaluators in dependency order, each shown only what it reads, each answer checked."""
+"""Evaluation pipeline: runs the evaluators in dependency order and validates their results."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from dse.protocols import Needs, Task
 
 
 class Pipeline:
-    """All evaluators of a study; turns tasks into outcomes, wherever it is called."""
+    """Pipeline of all evaluators of a study; a callable from tasks to outcomes."""
 
     def __init__(self, bound: Sequence[Bound], deciding: frozenset[str] | None = None) -> None:
-        """Make a pipeline of evaluators.
+        """Create a pipeline.
 
         Args:
             bound: the evaluators.
-            deciding: the metrics without which a design has no answer; all without it. What these
-                are computed from decides too.
+            deciding: the metrics that a design must have to be done, which includes the metrics
+                they are computed from; ``None``: all metrics.
         """
         self.bound = order_evaluators(bound)
         self.sources = _sources(self.bound)
         if deciding is not None:
             every = self._behind(deciding)
             self.bound = tuple(_deciding(one, every) for one in self.bound)
-        self.may_start = False  # only what runs a study may have evaluators start programs
+        self.may_start = False  # only commands that run a study let evaluators start programs
         self.on_wait = _unheard
         self.on_report: Watcher = unheard
         self._turns = any(one.exclusive for one in self.bound)
 
     def _behind(self, asked: frozenset[str]) -> frozenset[str]:
-        """The metrics asked for, their stated parts, and all that these are computed from."""
+        """Return the given metrics, their parts, and all metrics they are computed from."""
         found = frozenset[str]()
-        for one in reversed(self.bound):  # whoever reads a metric comes after whoever provides it
+        for one in reversed(self.bound):  # readers of a metric come after its provider
             for own, metric in one.evaluator.provides.items():
                 if {one.metric(own), one.metric(metric.part_of)} & (asked | found):
                     found |= {one.metric(own)} | (one.reads_of(own) & self.sources.keys())
@@ -58,13 +58,13 @@ class Pipeline:
 
     @property
     def needs(self) -> Needs:
-        """The most of each thing that one of its evaluators needs: they run one by one."""
+        """Maximum of each resource over the evaluators, which run in sequence."""
         return reduce(Needs.joined, (one.needs for one in self.bound))
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
-        """Return the outcome of each task; metrics that it brings along are not measured again.
+        """Return the outcome of each task; metrics given in the task are not measured again.
 
-        An evaluation that has ended, and whose outcome nobody has stored, is not made again.
+        An outcome that was saved in the trial's folder, but not yet stored, is reused.
         """
         kept = [kept_outcome(task) for task in tasks]
         rest = [task for task, outcome in zip(tasks, kept, strict=True) if outcome is None]
@@ -85,11 +85,14 @@ class Pipeline:
         return outcomes
 
     def known(self, batch: Batch) -> Metrics:
-        """Every metric that needs no measurement, under the study's names; NaN where undefined.
+        """Return all metrics that need no measurement, by the study's names, each (n,).
 
-        What is not ``pure``, and what reads of it, is left out before ``may_start`` is true.
-        Where evaluators that do not read one another have faults in one row, that a design cannot
-        exist goes before a failure.
+        Undefined values are NaN. While ``may_start`` is false, metrics of evaluators that are not
+        ``pure``, and metrics that depend on them, are left out. If independent evaluators have
+        faults in one row, infeasibility takes precedence over a failure.
+
+        Args:
+            batch: n designs.
         """
         columns: dict[str, Floats] = {}
         faults: dict[int, Fault] = {}
@@ -115,7 +118,7 @@ class Pipeline:
         return Metrics(columns=columns, faults=faults)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
-        """Evaluate once all rows that agree in the parameters behind the evaluator's inputs."""
+        """Evaluate each distinct combination of the evaluator's underlying parameters once."""
         behind = frozenset[str]().union(*(self.sources[name].reads for name in bound.provides))
         among = batch.distinct(behind)
         if among.place is None:
@@ -143,13 +146,13 @@ class Pipeline:
                 for own, values in got.columns.items():
                     row.metrics[bound.metric(own)] = float(values[place])
                 for own, values in got.spread.items():
-                    if np.isfinite(values[place]):  # the row's spread may be unknown
+                    if np.isfinite(values[place]):  # the standard error may be unknown
                         row.spread[bound.metric(own)] = float(values[place])
 
     def _told(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
-        """Return the evaluator's metrics; none where it was stopped.
+        """Return the evaluator's metrics; none if the trial was stopped early.
 
-        Only the measurement of a single design can report.
+        Only the evaluation of a single design can send reports.
         """
         if len(rows) > 1:
             return bound.evaluate(batch)
@@ -165,20 +168,20 @@ class Pipeline:
         return self.on_report(row.number, step, {**row.metrics, **row.reported})
 
     def _place(self, bound: Bound, rows: Sequence[_Row], rank: int) -> AbstractContextManager[None]:
-        """Make the current trial known to a measured evaluator; models are called for many."""
+        """Return a context with the current trial for a measured evaluator; empty for a model."""
         if bound.evaluator.kind == "modelled":
             return nullcontext()
         return evaluating(rows[0].task, rank)
 
     def _turn(self, bound: Bound) -> AbstractContextManager[None]:
-        """The machine, while a measurement runs: alone if it is exclusive, else with others."""
+        """Return the machine lock of a measurement, exclusive or shared; empty for a model."""
         if not self._turns or bound.evaluator.kind == "modelled":
             return nullcontext()
         return turn(alone=bound.exclusive, on_wait=self.on_wait)
 
 
 class MeasurementCache:
-    """Known results of measured evaluators, by their inputs: nothing is measured twice."""
+    """Cache of measured results by evaluator and inputs, so that nothing is measured twice."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._sources = pipeline.sources
@@ -187,11 +190,11 @@ class MeasurementCache:
 
     @property
     def measured(self) -> bool:
-        """True if any evaluator measures."""
+        """Whether any evaluator measures."""
         return bool(self._measured)
 
     def learn(self, trial: Trial) -> None:
-        """Remember the measurements of a trial; a stopped one has no final result."""
+        """Store the measurements of a trial; ignore a stopped one, which has no final result."""
         if trial.state is State.STOPPED:
             return
         for bound in self._measured:
@@ -201,7 +204,7 @@ class MeasurementCache:
                 self._known.setdefault(self._key(bound, trial.design), (metrics, spread))
 
     def task(self, trial: Trial) -> Task:
-        """The trial as a task, with all that is known of it."""
+        """Return the trial as a task, with the cached measurements of its design."""
         metrics: dict[str, float] = {}
         spread: dict[str, float] = {}
         for bound in self._measured:
@@ -217,7 +220,7 @@ class MeasurementCache:
 
 
 class _Row:
-    """One task on its way through the pipeline."""
+    """State of one task in the pipeline."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -234,7 +237,7 @@ class _Row:
         self.measured = 0
 
     def needs(self, bound: Bound, read: Set[str]) -> bool:
-        """True if the evaluator, which reads these metrics, is to run for this row."""
+        """Return whether the evaluator, which reads the metrics ``read``, must run for this row."""
         if self.fault is not None:
             return self._may_be_impossible(bound, read)
         if self.stopped or bound.provides.keys() <= self.metrics.keys():
@@ -244,21 +247,21 @@ class _Row:
         return wanted
 
     def _may_be_impossible(self, bound: Bound, read: Set[str]) -> bool:
-        """Return whether a model may still report that the design cannot exist.
+        """Return whether a model may still find the design infeasible after a failure.
 
-        The model must read nothing of what failed.
+        The model must not read metrics of the failed evaluator.
         """
         assert self.fault is not None
         free = bound.evaluator.kind == "modelled" and read <= self._select_finite().keys()
         return free and self.only is None and self.fault.kind != "infeasible"
 
     def judge(self, fault: Fault | None) -> None:
-        """Take a fault: that a design cannot exist goes before a failure, whatever came first."""
+        """Record a fault; infeasibility takes precedence over a failure, whichever came first."""
         if self.fault is None or (fault is not None and fault.kind == "infeasible"):
             self.fault = fault
 
     def can(self, bound: Bound) -> bool:
-        """Return whether the evaluator can run; else its metrics are undefined, as one it reads."""
+        """Return whether all inputs are defined; if not, set the evaluator's metrics to NaN."""
         if bound.reads_apart or not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads):
             return True
         self.metrics |= dict.fromkeys(bound.provides, np.nan)
@@ -287,24 +290,24 @@ class _Row:
 
 
 def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
-    """The evaluator with those of its metrics that are among these as the deciding ones."""
+    """Return the evaluator with those of its metrics that are in ``metrics`` as deciding."""
     own = frozenset(own for own in bound.evaluator.provides if bound.metric(own) in metrics)
     return replace(bound, deciding=own)
 
 
 def _build_column(values: Floats) -> Column:
-    """Return a metric as a column, absent where it is undefined."""
+    """Return a metric as a column, absent in the rows where it is undefined."""
     gone = np.isnan(values)
     return Column(values, gone) if gone.any() else Column(values)
 
 
 def order_evaluators(bound: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return the evaluators, each after those it reads; modelled ones as early as possible.
+    """Return the evaluators in topological order, modelled ones as early as possible.
 
-    What a model finds infeasible is then never measured.
+    A design that a model finds infeasible is then never measured.
 
     Raises:
-        SpecError: two give one metric, or they read one another in a circle.
+        SpecError: two evaluators provide the same metric, or their dependencies form a cycle.
     """
     by_metric: dict[str, Bound] = {}
     for one in bound:
@@ -321,7 +324,7 @@ def order_evaluators(bound: Sequence[Bound]) -> tuple[Bound, ...]:
         sorter.prepare()
     except CycleError as error:
         circle = " -> ".join(reversed(error.args[1]))
-        raise SpecError(f"these evaluators read one another in a circle: {circle}") from error
+        raise SpecError(f"the dependencies of these evaluators form a cycle: {circle}") from error
     order: list[Bound] = []
     ready: list[str] = []
     while sorter.is_active():
@@ -333,7 +336,7 @@ def order_evaluators(bound: Sequence[Bound]) -> tuple[Bound, ...]:
 
 
 def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
-    """Each metric with its kind and all parameters behind it, through earlier evaluators too."""
+    """Return each metric's kind and the parameters it depends on, directly or indirectly."""
     sources: dict[str, Source] = {}
     for one in bound:
         earlier = [sources[name] for name in one.reads if name in sources]

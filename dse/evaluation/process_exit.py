@@ -1,4 +1,4 @@
-"""Cause of a process's end: its own action, or an external one."""
+"""Classification of process exits: crashed by itself, killed from outside, or out of memory."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 from dse.core.metric import FaultKind
 
 _OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-"""Signals that people, schedulers and the kernel send.
+"""Signals that users, schedulers and the kernel send.
 
-What a program brings on itself comes as SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL and others.
+A crash of the program itself raises SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL or others.
 """
 
 _SHELL = 128
 """A shell whose command was ended by signal n exits with 128 + n (POSIX, Shell Command Language)"""
 
 _FORWARDED = (signal.SIGKILL, signal.SIGTERM)
-"""A program of several processes exits so when one of them was ended from outside."""
+"""Signals that a parent process may report as exit status when a child was killed from outside."""
 
 _ROOT = Path("/sys/fs/cgroup")
 
 
 def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
-    """Return the kind of fault of a process that a signal has ended.
+    """Return the kind of fault of a process that was ended by a signal.
 
     Args:
-        number: of the signal.
-        short: the kernel ended a process for want of memory meanwhile.
+        number: the signal number.
+        short: whether the kernel's out-of-memory killer ended a process in the meantime.
     """
     if number == signal.SIGKILL and short:
         return "memory"
@@ -36,14 +36,22 @@ def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
 
 
 def describe_death(number: int, *, short: bool = False) -> str:
-    """Return the signal's name, with what is known or guessed of its sender."""
+    """Return the signal's name; for SIGKILL also whether memory was, or may have been, short.
+
+    Args:
+        number: the signal number.
+        short: whether the kernel's out-of-memory killer ended a process in the meantime.
+    """
     if number != signal.SIGKILL:
         return signal_name(number)
     return "SIGKILL: the kernel was short of memory" if short else "SIGKILL; was memory short?"
 
 
 def forwarded_signal(status: int) -> int:
-    """Return the signal from outside that an exit status stands for; 0 where it stands for none."""
+    """Return the signal encoded in an exit status of 128 + signal; 0 if it encodes none.
+
+    Only SIGKILL and SIGTERM are recognized.
+    """
     return status - _SHELL if status - _SHELL in _FORWARDED else 0
 
 
@@ -56,9 +64,9 @@ def signal_name(number: int) -> str:
 
 
 def count_memory_kills() -> int:
-    """Return how often the kernel ended a process of this control group for want of memory.
+    """Return how often the out-of-memory killer ended a process of this control group.
 
-    It only ever rises; 0 too where the kernel does not count.
+    The count never decreases; it is 0 if the kernel does not provide it.
 
     Source:
         ``oom_kill`` in ``memory.events`` (Documentation/admin-guide/cgroup-v2.rst) and in
@@ -68,7 +76,7 @@ def count_memory_kills() -> int:
 
 
 def _counters() -> Iterator[Path]:
-    """Find both versions' files; a container sees its own group as the root of all."""
+    """Yield the counter files of cgroup v1 and v2; in a container, its group is the root."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

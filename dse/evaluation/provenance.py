@@ -1,4 +1,4 @@
-"""Provenance of a driver: machine, versions, evaluators, and the state of the files."""
+"""Provenance of a driver: machine, package versions, evaluators, and the git commit."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PATIENCE_S = 5.0
 
 
 def provenance(folder: Path, evaluators: Mapping[str, Any]) -> dict[str, str]:
-    """Return the known provenance of this process, without importing anything heavy.
+    """Return the provenance of this process, without importing heavy packages.
 
     Args:
-        folder: where the study file is.
-        evaluators: that part of the study's identity.
+        folder: the folder of the study file.
+        evaluators: the evaluators' part of the study's identity.
     """
     text = json.dumps(evaluators, sort_keys=True, default=str)
     found = {
@@ -42,7 +42,7 @@ def provenance(folder: Path, evaluators: Mapping[str, Any]) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, the machine, and the packages that numbers may depend on."""
+    """Return the versions of Python, the platform, and the packages that affect results."""
     return dict(_versions())
 
 
@@ -56,11 +56,12 @@ def _versions() -> Mapping[str, str]:
 
 
 def git_state(folder: Path) -> str:
-    """The commit that a folder is at, with ``, changed`` where files in it differ from it.
+    """Return the git commit of a folder, with ``, changed`` if files in it are modified.
 
-    Empty where there is no repository, or no git. Nothing of the repository is written or run.
+    Empty if there is no repository, or no git. Nothing is written to the repository, and no program
+    that its configuration names is run.
     """
-    # The monitor of files is a program that the repository names.
+    # core.fsmonitor may name a program in an untrusted repository: do not run it.
     options = ["-c", "core.fsmonitor=false", "-C", str(folder)]
     said = _said(["git", *options, "status", "--porcelain=v2", "--branch", "--", "."])
     lines = said.splitlines()
@@ -80,18 +81,18 @@ def _cpu() -> str:
 
 
 def gpu() -> str:
-    """The names and drivers of NVIDIA's cards; empty where there are none."""
+    """Return the names and driver versions of NVIDIA GPUs; empty if there are none."""
     said = _said(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
     return "; ".join(line.strip() for line in said.splitlines())
 
 
 def _said(command: Sequence[str]) -> str:
-    """Return the output of a program; empty if it is missing, fails or takes too long."""
+    """Return the output of a command; empty if it is missing, fails or exceeds the time limit."""
     program = shutil.which(command[0])
     if program is None:
         return ""
     with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(  # noqa: S603 - our own words
+        done = subprocess.run(  # noqa: S603 - constant commands
             [program, *command[1:]],
             capture_output=True,
             check=False,

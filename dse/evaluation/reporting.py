@@ -1,4 +1,4 @@
-"""Intermediate reports of an evaluator, and the exception that ends its trial early."""
+"""Intermediate reports of evaluators, and the exception that stops a trial early."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from contextvars import ContextVar
 from dse.errors import EvaluationError
 
 Listener = Callable[[int, Mapping[str, float]], bool]
-"""Told a step and metrics; true if the trial need not go on."""
+"""Function of a step and metrics that returns whether the trial must stop."""
 
 Watcher = Callable[[int, int, Mapping[str, float]], bool]
-"""A listener to many trials: told the trial's number first, and metrics in the study's words."""
+"""Listener of many trials: a function of a trial's number, a step and metrics by full name."""
 
 _listener: ContextVar[Listener | None] = ContextVar("dse_early_listener", default=None)
 
 
 class Stopped(BaseException):
-    """Ends an evaluator whose trial is certain to be dominated: tidy up, and let it pass."""
+    """Exception that stops an evaluator early; the evaluator cleans up and lets it propagate."""
 
 
 def report(step: int, metrics: Mapping[str, float]) -> None:
-    """Report metrics after a step of an evaluation that continues: a loss after an epoch.
+    """Report intermediate metrics of a running evaluation, such as the loss after an epoch.
 
-    A study may end the trial there. Where no study listens, nothing happens. Call it from the
-    thread that the evaluator was called in.
+    The study may stop the trial at this point. Outside of a study's run, nothing happens. Call it
+    from the thread in which the evaluator was called.
 
     Args:
-        step: rises: epochs, batches, repeats.
-        metrics: the evaluator's own names, in the units that it declares.
+        step: an increasing count of epochs, batches or repeats.
+        metrics: values by the evaluator's own metric names, in the declared units.
 
     Raises:
-        Stopped: the trial need not go on.
-        EvaluationError: a number is not finite.
+        Stopped: the trial is stopped early.
+        EvaluationError: a value is not finite.
     """
     listener = _listener.get()
     if listener is None:
@@ -49,7 +49,7 @@ def report(step: int, metrics: Mapping[str, float]) -> None:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Hear what is reported inside the block."""
+    """Pass reports made inside the block to the listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -58,5 +58,5 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def unheard(_number: int, _step: int, _metrics: Mapping[str, float]) -> bool:
-    """Ignore the report, and stop nothing."""
+    """Ignore the report and let the trial continue."""
     return False

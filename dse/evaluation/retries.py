@@ -1,4 +1,4 @@
-"""Retries: transient faults, and the number of times that a trial is issued again."""
+"""Retry policy: the number of times that a trial is reissued after each kind of fault."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dse.core.metric import Fault, FaultKind
 from dse.core.trial import Attempt
 
 RETRIES: Mapping[FaultKind, int] = {"lost": 3, "memory": 1}
-"""What a study does that says nothing: a machine that was lost says little about the design.
+"""Default number of retries by kind of fault.
 
-It says a little: a design that has taken four drivers or workers with it is given up, and the study
-goes on. Memory may be short because of others: that is tried once more, and no oftener, for it may
-end others in turn.
+A lost machine is rarely the design's fault, but after four losses the design itself is suspect and
+its trial is failed. Memory may have run out because of other processes; this is retried only once,
+because the retry may in turn starve others.
 """
 
 
 def again(
     fault: Fault | None, attempts: list[Attempt], number: int, retries: Mapping[FaultKind, int]
 ) -> bool:
-    """True if a trial with this fault is to be issued once more.
+    """Return whether a trial with this fault is to be reissued.
 
     Args:
-        fault: why it has no metrics; ``None`` where it has.
-        attempts: those of the study that were given up before.
-        number: of the trial.
-        retries: how often, for each kind of fault; a kind that is missing never.
+        fault: the fault of the trial; ``None`` if it has metrics.
+        attempts: the abandoned attempts of the study.
+        number: the trial's number.
+        retries: the maximum number of retries by kind of fault; 0 for a missing kind.
     """
     if fault is None or fault.kind == "infeasible":
         return False

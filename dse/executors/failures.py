@@ -1,4 +1,4 @@
-"""Outcomes of tasks whose work did not give one."""
+"""Failed outcomes of tasks that crashed, were lost or raised an exception."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse.protocols import Task, Work
 
 
 def build_failure(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
-    """Return the failed outcome of a task that was lost."""
+    """Return a failed outcome with a fault of the given kind."""
     return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
 
 
@@ -19,9 +19,9 @@ def build_error_outcome(error: BaseException) -> Outcome:
 
 
 def alone(work: Work, task: Task) -> Outcome:
-    """Return the work's outcome of one task; any exception becomes a failure."""
+    """Run the work on a single task and return its outcome; an exception becomes a failure."""
     try:
         (outcome,) = work([task])
-    except Exception as error:  # noqa: BLE001 - whatever work raises costs its task only
+    except Exception as error:  # noqa: BLE001 - an exception fails only its task
         return build_error_outcome(error)
     return outcome

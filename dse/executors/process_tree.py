@@ -1,4 +1,4 @@
-"""Ending a process together with all that it started."""
+"""Termination of a process together with all processes that it started."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOOK_S = 0.02
 
 
 def end(pid: int) -> None:
-    """Kill the descendants of a process, the group that it leads or led, and itself.
+    """Kill a process, its descendants, and the process group that it leads or led.
 
-    Programs of evaluators carry a mark, by which what left both the tree and the group is found.
-    Where there is no ``/proc``, descendants that left the group live on.
+    Programs started by evaluators carry a mark, by which processes that left both the tree and the
+    group are found. Without ``/proc``, descendants that left the group survive.
     """
     members = descendants(pid)
     marks = marks_of(members) - marks_of([os.getpid()])
@@ -34,9 +34,9 @@ def end(pid: int) -> None:
 
 
 def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
-    """Return when none of the processes runs any more, or when the time is up.
+    """Wait until none of the processes runs, at most ``limit_s`` seconds.
 
-    They need not be our children, so there is nothing but to look.
+    It polls, because processes that are not children of this one cannot be waited for.
     """
     until = time.monotonic() + limit_s
     while any(map(runs, pids)) and time.monotonic() < until:
@@ -44,7 +44,7 @@ def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the descendants of a process at all levels, as far as ``/proc`` lists them."""
+    """Return the ids of all descendants of a process; none without ``/proc``."""
     children: dict[int, list[int]] = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -58,7 +58,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def runs(pid: int) -> bool:
-    """Return whether the process has not ended; one that was not reaped has ended."""
+    """Return whether a process is running; a zombie counts as ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -67,5 +67,5 @@ def runs(pid: int) -> bool:
 
 
 def _parent(stat: str) -> int:
-    # The name of the program is in brackets and may hold anything, brackets too: proc(5).
+    # The program's name is in parentheses and may itself contain parentheses: proc(5).
     return int(stat.rpartition(")")[2].split()[1])

@@ -1,4 +1,4 @@
-"""Work done in other processes, each of which may crash or hang at the cost of its task only."""
+"""Executor with worker processes: a crash or hang of a worker fails only its task."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dse.executors.worker_process import Beginning, NotBegunError, WorkerProcess
 from dse.protocols import Task, Work
 
 _LOOK_S = 0.5
-"""How often to look whether a worker is alive whose children hold its pipe open."""
+"""Interval of liveness checks, in seconds: children of a dead worker may keep its pipe open."""
 
 _STARTS = 4
-"""So many workers that die before they are ready, one after another, are no accident."""
+"""Number of consecutive workers that die before they are ready after which the run ends."""
 
 
 class Processes:
-    """Spawned workers, started when needed, each with one task at a time.
+    """Executor with spawned worker processes, started when needed, one task at a time each.
 
-    A task whose worker dies before the task is begun waits for another worker, and nobody hears of
-    it but by an event. A worker that is ended from outside costs its task the fault ``lost``, by
-    which a study knows to try it again.
+    If a worker dies before its task has begun, the task is requeued and an event is recorded. If a
+    worker is killed from outside, its task gets the fault ``lost``, after which a study retries it.
 
     Args:
-        workers: Tasks at once.
-        timeout_s: A task that takes longer has failed, and its worker is ended.
+        workers: Number of concurrent tasks.
+        timeout_s: Time limit of a task in seconds; a task that exceeds it fails, and its worker is
+            killed.
     """
 
     barrier = False
@@ -50,7 +50,7 @@ class Processes:
         self.on_begin: Beginning = ignore_begin
         self._events: list[Event] = []
         self._unstarted = 0
-        atexit.register(self.close)  # else the interpreter waits for the workers to end
+        atexit.register(self.close)  # otherwise the interpreter waits for the workers at exit
 
     def submit(self, task: Task) -> None:
         if self._closed:
@@ -81,7 +81,7 @@ class Processes:
         self._workers.clear()
 
     def events(self) -> list[Event]:
-        """Return the workers' events since the last call that a user should know."""
+        """Return the events since the last call that matter to a user."""
         found, self._events = self._events, []
         return found
 
@@ -107,10 +107,10 @@ class Processes:
         return outcomes
 
     def _count_failed_start(self, worker: WorkerProcess, reason: str) -> None:
-        """Count a worker that died before its task was begun.
+        """Count a worker that died before its task had begun.
 
         Raises:
-            PluginError: so did those that were started after others had.
+            PluginError: too many consecutive workers died before they were ready.
         """
         text = f"a trial waits for another worker: {reason} before it had begun"
         self._events.append(Event(kind="executor", text=text))
@@ -119,9 +119,9 @@ class Processes:
         self._unstarted = max(self._unstarted, worker.generation + 1)
         if self._unstarted >= _STARTS:
             raise PluginError(
-                f"workers do not start: of the last one's task {reason}",
-                hint="does what the study's evaluators import run on this machine? "
-                "nothing is lost: 'dse resume' goes on",
+                f"workers do not start: for the last task, {reason}",
+                hint="check that the imports of the study's evaluators work on this machine; "
+                "no result is lost: 'dse resume' continues the study",
             )
 
     def _assign(self) -> None:
@@ -150,5 +150,5 @@ def _pickle_work(work: Work) -> bytes:
     except Exception as error:
         raise PluginError(
             f"the work cannot be sent to other processes: {error}",
-            hint="define functions at the top of a module, or take the executor 'serial'",
+            hint="define functions at the top of a module, or use the executor 'serial'",
         ) from error

@@ -1,4 +1,4 @@
-"""Work done in this process, when its outcomes are asked for."""
+"""Executor that runs tasks in this process when their outcomes are collected."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dse.protocols import Task, Work
 
 
 class Serial:
-    """Runs all that was submitted in one call of ``work``: what models by columns want.
+    """Executor that runs all submitted tasks in one call of ``work``, as vectorized models need.
 
-    What crashes or hangs takes this process with it: where that may happen, take ``processes``.
+    A crash or hang of an evaluator affects this process; if that may happen, use ``processes``.
 
     Args:
-        batch: Tasks that are taken at once.
+        batch: Maximum number of tasks per call.
     """
 
     barrier = True
@@ -39,7 +39,7 @@ class Serial:
         return outcomes
 
     def close(self) -> None:
-        """Forget what was not collected."""
+        """Discard tasks that were not collected."""
         self._tasks.clear()
 
     def _run(self) -> dict[int, Outcome]:
@@ -47,14 +47,14 @@ class Serial:
         try:
             outcomes = work(self._tasks)
             return {t.number: o for t, o in zip(self._tasks, outcomes, strict=True)}
-        except Exception:  # noqa: BLE001 - one by one it shows whose fault it was
+        except Exception:  # noqa: BLE001 - rerun each task alone to find the failing ones
             return {task.number: alone(work, task) for task in self._tasks}
 
     def _own_work(self) -> Work:
-        """Return the work, such that its reports come to this executor.
+        """Return a copy of the work whose reports go to this executor.
 
-        Drivers in threads of one process share the work. Where they shared its listener too, a
-        trial's reports would go to whichever driver began one last, or be lost.
+        Drivers in threads of one process share the work. If they shared its listener, too, a
+        trial's reports would go to the driver that began a trial last, or be lost.
         """
         if not hasattr(self._work, "on_report"):
             return self._work

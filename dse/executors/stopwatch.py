@@ -1,4 +1,4 @@
-"""Time spent, without the time spent waiting."""
+"""Stopwatch that excludes waiting time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Stopwatch:
-    """Runs from the start; time in which it is stopped does not count."""
+    """Stopwatch that starts when created; time while it is stopped does not count."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -14,25 +14,25 @@ class Stopwatch:
 
     @property
     def stopped(self) -> bool:
-        """True while no time counts."""
+        """Whether the stopwatch is stopped."""
         return self._stopped is not None
 
     @property
     def spent_s(self) -> float:
-        """Time counted so far, in seconds."""
+        """Counted time in seconds."""
         return (time.monotonic() if self._stopped is None else self._stopped) - self._since
 
     def stop(self) -> None:
-        """From now on no time counts."""
+        """Stop counting time; do nothing if already stopped."""
         if self._stopped is None:
             self._stopped = time.monotonic()
 
     def pass_over(self, seconds: float) -> None:
-        """Count that much less: it was spent waiting."""
+        """Subtract ``seconds`` that were spent waiting from the counted time."""
         self._since += seconds
 
     def go_on(self) -> None:
-        """From now on time counts again."""
+        """Resume counting time; do nothing unless stopped."""
         if self._stopped is not None:
             self._since += time.monotonic() - self._stopped
             self._stopped = None

@@ -1,4 +1,4 @@
-"""Start of a worker process: its environment, and its driver's state meanwhile."""
+"""Preparation of a worker's start: the environment it inherits, the state of its driver."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ THREADS = (
     "NUMEXPR_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-"""How many threads a numeric library may use, as each of them wants to be told."""
+"""Environment variables with which numeric libraries read their number of threads."""
 
 _SILENT = (
     "import pickle, sys; sys.excepthook = lambda kind, *more: None "
     "if kind in (EOFError, pickle.UnpicklingError) else sys.__excepthook__(kind, *more); "
 )
-"""What a process does before it reads what it is to be: too little, if its driver was killed."""
+"""Code run first in a spawned process: no traceback if a killed driver leaves its input cut off."""
 
 
 @contextmanager
 def birth(*, main: bool) -> Iterator[None]:
-    """Prepare for a process that is spawned within the block.
+    """Set up the environment of a process that is spawned inside the block.
 
     Args:
-        main: it needs what the main script defines.
+        main: whether the process needs definitions of the main script.
     """
     with (
         _one_thread(),
@@ -50,8 +50,8 @@ def birth(*, main: bool) -> Iterator[None]:
 def _one_thread() -> Iterator[None]:
     """Set one thread per worker for all numeric libraries, unless the user set the number.
 
-    They read it when they are imported, and a spawned process imports before it runs our first
-    line: so it must be in the environment that it is born with.
+    Libraries read the variable when they are imported, and a spawned process imports them before
+    any code here runs. The variable must therefore be in the inherited environment.
     """
     unset = [name for name in THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
@@ -64,10 +64,10 @@ def _one_thread() -> Iterator[None]:
 
 @contextmanager
 def _main_if(needed: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sentence
-    """The main module hidden, where a worker has no need to import it again.
+    """Hide the main module inside the block unless a worker needs to import it.
 
-    A spawned process imports the main script: slow for a command, impossible for standard input,
-    and without end for a script that lacks ``if __name__ == "__main__"``.
+    A spawned process imports the main script. That is slow for a command, impossible for standard
+    input, and recurses endlessly for a script without ``if __name__ == "__main__"``.
     """
     main = sys.modules["__main__"]
     if not needed:
@@ -80,8 +80,8 @@ def _main_if(needed: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sente
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back; the process inherits that, until it can ignore it."""
-    resource_tracker.ensure_running()  # it would let Ctrl-C through when it starts
+    """Block SIGINT (Ctrl-C) inside the block; the process inherits this until it ignores SIGINT."""
+    resource_tracker.ensure_running()  # starting it later would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -91,9 +91,9 @@ def _block_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _silent_orphan() -> Iterator[None]:
-    """Let the process end without a traceback where its driver is killed while it starts it.
+    """Make the process end without a traceback if its driver is killed during the start.
 
-    The library has no option for it.
+    ``multiprocessing`` has no option for this, so its command line is patched.
     """
     written = spawn.get_command_line
 

@@ -1,4 +1,4 @@
-"""Main loop of a worker process: take a task, work, answer, until the driver is gone."""
+"""Main loop of a worker process: receive a task, run it, send the outcome, repeat."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from dse.protocols import Task, Work
 from dse.system.broken_pipes import outlive_readers
 
 READY = b""
-"""The first answer: the work is loaded."""
+"""First message of a worker: the work is loaded."""
 
 WAITS = turns.WAITS.encode()
-"""The worker waits for its turn on the machine: the time of its task stands still."""
+"""Message: the worker waits for the machine lock, and its task's time stops counting."""
 
 GOES_ON = turns.GOES_ON.encode()
-"""The wait is over."""
+"""Message: the wait is over."""
 
 REPORT = b"report"
-"""What the rest of the answer is, pickled: when it was sent, a step and metrics.
+"""Prefix of a report message; the pickled rest is the time of sending, a step and metrics.
 
-The driver says then whether the task need not go on.
+The driver replies whether the task must stop.
 """
 
 BEGUN = b"begun "
-"""The rest of the answer is the wall clock at which the worker has begun its task."""
+"""Prefix of a message with the wall-clock time at which the worker began its task."""
 
 _CHECK_S = 1.0
 
 
 def serve(pipe: Connection[bytes, Task]) -> None:
-    """The life of a worker.
+    """Run a worker process until its driver is gone.
 
     Args:
-        pipe: Brings the pickled work, which is loaded once, and then tasks. Takes words about
-            waits and pickled outcomes after :data:`READY`.
+        pipe: Delivers the pickled work, which is loaded once, and then tasks. Receives
+            :data:`READY`, then messages about waits, and pickled outcomes.
     """
     _settle()
     with suppress(EOFError, OSError):  # the driver is gone
@@ -55,11 +55,11 @@ def serve(pipe: Connection[bytes, Task]) -> None:
 
 
 def _work(pipe: Connection[bytes, Task]) -> None:
-    """Load the work and do one task after the other.
+    """Load the work and run tasks in sequence.
 
     Raises:
         EOFError: the driver is gone.
-        OSError: likewise.
+        OSError: the driver is gone.
     """
     act = _load_work(pipe.recv_bytes())
     if hasattr(act, "on_wait"):
@@ -75,10 +75,10 @@ def _work(pipe: Connection[bytes, Task]) -> None:
 
 
 def guard(pipe: Connection[bytes, Task]) -> None:
-    """The life of a process that stands between a driver and its worker, and dies as that does.
+    """Run a process between a driver and its worker that exits in the same way as the worker.
 
-    Ray kills the children of what it kills, at once and without their own: a worker that is a
-    child's child is left to see that itself, and to end all that it started.
+    When Ray kills a process, it also kills its direct children, but not their descendants. A worker
+    that is a grandchild survives, notices the loss, and ends the processes that it started.
     """
     _settle()
     worker = multiprocessing.get_context("spawn").Process(target=serve, args=(pipe,))
@@ -90,15 +90,15 @@ def guard(pipe: Connection[bytes, Task]) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one dump of the worker is enough
-        with suppress(OSError):  # SIGKILL is always as it should be
+        with suppress(OSError):  # the handler of SIGKILL cannot be set
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
 
 def _settle() -> None:
-    """Leave Ctrl-C and the reader of the output to the driver; end when it does."""
-    os.setsid()  # so that children can be ended with this process as one group, too
+    """Ignore SIGINT and closed output pipes in this process, and end it when the driver ends."""
+    os.setsid()  # so that this process and its children can be killed as one group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     outlive_readers()
@@ -106,10 +106,10 @@ def _settle() -> None:
 
 
 def _follow(driver: int) -> None:
-    """End this worker with all its children when the driver is gone.
+    """End this worker and its children when the driver is gone.
 
-    PR_SET_PDEATHSIG would not do: it kills the worker before this could end the children, and it
-    fires when the *thread* ends that started the worker (prctl(2)).
+    PR_SET_PDEATHSIG is not suitable: it kills the worker before it can end its children, and it
+    fires when the *thread* that started the worker ends (prctl(2)).
     """
     parent = multiprocessing.parent_process()
     while os.getppid() == driver and parent is not None and parent.is_alive():
@@ -133,7 +133,7 @@ def _load_work(work: bytes) -> Work:
 def _send_report(
     pipe: Connection[bytes, Task], _number: int, step: int, metrics: Mapping[str, float]
 ) -> bool:
-    """Report to the driver, and return whether the task has to stop."""
+    """Send a report to the driver, and return whether the task must stop."""
     pipe.send_bytes(REPORT + pickle.dumps((time.monotonic(), step, dict(metrics))))
     return bool(pipe.recv())
 
@@ -142,5 +142,5 @@ def _answer(work: Work, task: Task, begun_at: float) -> bytes:
     try:
         outcome = alone(work, task)
         return pickle.dumps(replace(outcome, begun_at=begun_at, finished_at=time.time()))
-    except BaseException as error:  # noqa: BLE001 - sys.exit() in an evaluator is its fault too
+    except BaseException as error:  # noqa: BLE001 - sys.exit() in an evaluator is a failure, too
         return pickle.dumps(build_error_outcome(error))

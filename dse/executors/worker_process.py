@@ -1,4 +1,4 @@
-"""The driver's side of one worker process."""
+"""Driver-side handle of one worker process."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ from dse.executors.worker_main import BEGUN, GOES_ON, READY, REPORT, WAITS, guar
 from dse.protocols import Task
 
 START_TIMEOUT_S = 300.0
-"""How long a worker may take to import what it needs; the limit of a task begins after that."""
+"""Time limit for a worker's imports, in seconds; the limit of a task counts after that."""
 
 Beginning = Callable[[int, float], None]
-"""Called with a trial's number and the wall clock at which it was begun."""
+"""Callback with a trial's number and the wall-clock time at which it was begun."""
 
 _EXIT_S = 5.0
 
 
 def ignore_begin(_number: int, _at: float) -> None:
-    """Ignore the begin of a task."""
+    """Ignore the start of a task."""
 
 
 class NotBegunError(Exception):
-    """The worker died, or did not start in time, before it had begun its task."""
+    """Error of a worker that died, or did not start in time, before its task had begun."""
 
 
 class WorkerProcess:
-    """A worker with a pipe of its own, so that no other worker's death can touch its task.
+    """Worker process with its own pipe, so that other workers' deaths cannot affect its task.
 
-    It is spawned and never forked: a fork of a process whose libraries run threads can stop dead.
+    It is spawned, never forked: a fork of a process whose libraries run threads can deadlock.
 
     Args:
         work: the pickled work.
-        main: the work needs what the main script defines.
-        guarded: this process may be killed in a way that kills its children, but not theirs.
+        main: whether the work needs definitions of the main script.
+        guarded: whether to start it through :func:`~dse.executors.worker_main.guard`, because this
+            process may be killed together with its children, but not their descendants.
 
     Attributes:
-        ready: its imports are behind it.
-        generation: how many workers before it, one after another, never were ready.
+        ready: whether its imports are done.
+        generation: the number of consecutive workers before it that never became ready.
     """
 
     def __init__(self, work: bytes, *, main: bool = False, guarded: bool = False) -> None:
@@ -72,52 +73,52 @@ class WorkerProcess:
             with birth(main=main):
                 self._process.start()
             theirs.close()
-            with suppress(OSError):  # it has just died, as for a task
+            with suppress(OSError):  # it has just died: the next outcome() call reports it
                 self._pipe.send_bytes(work)
-        except BaseException:  # nobody else knows of it yet, and the interpreter would wait for it
+        except BaseException:  # not in any list yet; the interpreter would wait for it at exit
             self.end()
             raise
 
     @property
     def alive(self) -> bool:
-        """True while it can take a task."""
+        """Whether it can take a task."""
         return self._process.is_alive() and not self._pipe.closed
 
     @property
     def processes(self) -> list[int]:
-        """Its process, and all that were started by it."""
+        """Ids of its process and of all descendants."""
         pid = self._process.pid
         return [] if pid is None else [pid, *descendants(pid)]
 
     @property
     def signs(self) -> list[Connection[Task | bool, bytes] | int]:
-        """Objects to wait for: an answer, or the end of the process."""
+        """Objects to wait for: the pipe (a message) and the sentinel (the end of the process)."""
         return [self._pipe, self._process.sentinel]
 
     def left_s(self, timeout_s: float | None) -> float:
-        """Time until its task is overdue; none passes while it waits for its turn."""
+        """Return the time until its task is overdue, in seconds; infinite while it waits."""
         limit_s = START_TIMEOUT_S if not self.ready else timeout_s
         if limit_s is None or self._watch.stopped:
             return math.inf
         return limit_s - self._watch.spent_s
 
     def take(self, task: Task) -> None:
-        """Begin a task; only one that is free may."""
+        """Send a task to this worker, which must be free."""
         self.task = task
         self._begun_at = None
         self._kills = count_memory_kills()
         if self.ready:
             self._watch = Stopwatch()
-        with suppress(OSError):  # it has just died: that shows when its outcome is asked for
+        with suppress(OSError):  # it has just died: outcome() reports it
             self._pipe.send(task)
 
     def outcome(self, timeout_s: float | None) -> Outcome | None:
-        """Return what became of its task; ``None`` while it is at work.
+        """Return the outcome of its task; ``None`` while the task runs.
 
         Raises:
-            NotBegunError: nothing did, and the worker is no more.
+            NotBegunError: the worker died before the task had begun.
         """
-        over = not self._process.is_alive()  # asked first: what it said before it died counts
+        over = not self._process.is_alive()  # checked first: messages sent before death count
         try:
             while self._pipe.poll():
                 answer = self._pipe.recv_bytes()
@@ -136,7 +137,7 @@ class WorkerProcess:
         return None if self.left_s(timeout_s) > 0 else self._overdue(timeout_s)
 
     def end(self) -> None:
-        """Kill it with all that it started."""
+        """Kill the worker and all processes that it started."""
         if self._process.pid is not None and not self._pipe.closed:
             end(self._process.pid)
             self._process.join()
@@ -157,11 +158,11 @@ class WorkerProcess:
         self.on_begin(self.task.number, at)
 
     def _told(self, report: bytes) -> None:
-        """Forward a report, and send back whether the task has to stop."""
+        """Forward a report, and reply whether the task must stop."""
         assert self.task is not None
-        sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from our own worker
+        sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from this driver's worker
         stops = self.on_report(self.task.number, step, metrics)
-        self._watch.pass_over(time.monotonic() - sent_s)  # one clock for all of the machine
+        self._watch.pass_over(time.monotonic() - sent_s)  # the monotonic clock is machine-wide
         self._pipe.send(stops)
 
     def _handle_crash(self) -> Outcome:
@@ -198,7 +199,7 @@ def _describe_exit(code: int | None, *, short: bool) -> str:
 
 def _load_outcome(answer: bytes) -> Outcome:
     try:
-        outcome: Outcome = pickle.loads(answer)  # noqa: S301 - from our own worker
+        outcome: Outcome = pickle.loads(answer)  # noqa: S301 - from this driver's worker
     except Exception as error:  # noqa: BLE001 - a class that only the worker can import
         return build_error_outcome(error)
     return outcome

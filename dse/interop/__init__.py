@@ -1,1 +1,1 @@
-"""Studies, spaces and trials in the formats of other tools, and as files."""
+"""Import and export of studies, spaces and trials: archive files and formats of other tools."""

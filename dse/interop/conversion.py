@@ -16,9 +16,10 @@ from dse.interop.values import value_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceImport:
-    """A space of another tool, as one of ours.
+    """Space imported from another tool.
 
-    ``warnings`` say what our language has no words for; ``names`` maps their names to ours.
+    ``warnings`` lists the properties that cannot be represented; ``names`` maps the other tool's
+    names to those of the parameters.
     """
 
     space: Space
@@ -27,10 +28,10 @@ class SpaceImport:
     warnings: tuple[str, ...]
 
     def design(self, values: Mapping[str, Any]) -> Design:
-        """Their configuration as a design: our names, and exactly our values.
+        """Convert a configuration of the other tool to a design of the space.
 
         Raises:
-            SpecError: a value is none of its parameter's.
+            SpecError: a value is not in the domain of its parameter.
         """
         return Design(
             {
@@ -49,7 +50,7 @@ class SpaceExport:
 
 
 class UnsupportedRules:
-    """The conditions and rules that another tool has no words for."""
+    """Collection of the conditions and rules that another tool cannot express."""
 
     def __init__(self, tool: str, space: Space) -> None:
         self._tool = tool
@@ -58,7 +59,7 @@ class UnsupportedRules:
 
     @contextmanager
     def condition(self, name: str) -> Iterator[None]:
-        """Keep what the block raises about the condition of this parameter."""
+        """Collect a SpecError raised in the block, for the condition of this parameter."""
         rule = self._space.conditions[name]
         what = f"that {name} exists only when {rule.text!r}"
         with self._kept(what, self._space.places.get(name, "")):
@@ -66,7 +67,7 @@ class UnsupportedRules:
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
-        """Keep what the block raises about this rule."""
+        """Collect a SpecError raised in the block, for this rule."""
         with self._kept(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 
@@ -79,16 +80,16 @@ class UnsupportedRules:
             self._told.append((where, f"{what}{place}: {error.problem}"))
 
     def warnings(self, *, drop: bool) -> list[str]:
-        """One sentence for each; what the other tool gets is a superset of the space.
+        """Return a warning for each omission, due to which the export is a superset of the space.
 
         Raises:
-            SpecError: something is unsaid, and not to be dropped.
+            SpecError: there are omissions, and ``drop`` is false.
         """
         if self._told and not drop:
             problem = "; ".join(told for _, told in self._told)
             raise SpecError(
-                f"{self._tool} cannot say {problem}",
+                f"{self._tool} cannot express {problem}",
                 where=self._told[0][0],
-                hint="--drop-rules leaves out what it cannot say, and exports a superset",
+                hint="--drop-rules leaves these out, and exports a superset of the space",
             )
         return [f"left out {told}" for _, told in self._told]

@@ -1,4 +1,4 @@
-"""A study's trials as a data frame of pandas or polars: a row each, a column for each name."""
+"""Export of a study's trials as a pandas or polars data frame, with one row per trial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.errors import PluginError
 
 
 class TabularStudy(Protocol):
-    """A study, as far as a frame of it goes."""
+    """Interface of a study that the conversion to a data frame needs."""
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class TabularStudy(Protocol):
 
 
 def to_pandas(study: TabularStudy) -> Any:  # pandas is an extra
-    """A pandas frame; ``frame.attrs["units"]`` holds the unit of each column.
+    """Return the trials as a pandas frame; ``frame.attrs["units"]`` has the column units.
 
     Raises:
         PluginError: pandas is not installed.
@@ -64,7 +64,7 @@ def to_polars(study: TabularStudy) -> Any:  # polars is an extra
 
 
 def units(study: TabularStudy) -> dict[str, str]:
-    """The unit of each column that has one."""
+    """Return the unit of each column that has one."""
     problem = study.problem
     found = {"cost_s": "s"}
     found |= {p.name: p.unit for p in problem.space.parameters}
@@ -105,7 +105,7 @@ def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[flo
 
 
 _TEXTS = ("state", "fault")
-"""Columns that are texts where they are empty, too, so that frames of two studies fit together."""
+"""Columns that have a text type even if empty, so that frames of two studies can be joined."""
 
 
 def _series(pl: Any, name: str, cells: Sequence[Value | None]) -> Any:

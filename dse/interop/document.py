@@ -1,4 +1,4 @@
-"""Another tool's JSON: its text with the places of its names, and what its names become."""
+"""JSON document of another tool, with line numbers for errors, and the mapping of its names."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dse.core.expressions.parser import RESERVED
 from dse.errors import SpecError
 
 _LONGEST = 180
-"""What is longer is no name; there is room for a number that tells two apart."""
+"""Length to which a name is cut; it leaves room for a numeric suffix that makes it unique."""
 
 
 class Document:
-    """A JSON text with the places of its names, so that a mistake can be pointed at."""
+    """Parsed JSON text that can locate names, for the line numbers of error messages."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self._text = text
         try:
             self.value: Any = json.loads(text)
-        except ValueError as error:  # no JSON, or a number of thousands of digits
+        except ValueError as error:  # invalid JSON, or an integer of thousands of digits
             line = getattr(error, "lineno", 1)
             raise SpecError(f"this is no JSON: {error}", where=f"{file}:{line}") from error
         except RecursionError as error:
@@ -30,21 +30,21 @@ class Document:
             raise SpecError("a JSON object is expected here", where=f"{file}:1")
 
     def place(self, name: str) -> str:
-        """``file:line`` of the first line that holds the name as a JSON text."""
+        """Return ``file:line`` of the first occurrence of the name as a JSON string."""
         spellings = [json.dumps(name), json.dumps(name, ensure_ascii=False)]
         at = max(0, *(self._text.find(spelling) for spelling in spellings))
         return f"{self.file}:{self._text.count(chr(10), 0, at) + 1}"
 
 
 class NameMap:
-    """Their names, each as one that our expressions can hold, and no two alike."""
+    """Mapping of another tool's names to distinct names that are valid in expressions."""
 
     def __init__(self) -> None:
         self.ours: dict[str, str] = {}
         self._taken: set[str] = set()
 
     def add(self, theirs: str) -> str:
-        """Our name for this one."""
+        """Add a name, and return the valid name that it is mapped to."""
         name = base = legal_name(theirs)
         number = 2
         while name in self._taken:
@@ -55,7 +55,7 @@ class NameMap:
 
     @property
     def warnings(self) -> list[str]:
-        """One sentence for each name that had to change."""
+        """Warnings, one for each name that was changed."""
         return [
             f"{theirs!r} is called {ours} here: a name has letters, digits, '_' and '.'"
             for theirs, ours in self.ours.items()
@@ -64,7 +64,7 @@ class NameMap:
 
 
 def legal_name(text: str) -> str:
-    """The text as a name of our language: ``classifier:svc:C`` is ``classifier.svc.C``."""
+    """Return the text as a valid name: ``classifier:svc:C`` becomes ``classifier.svc.C``."""
     words = []
     for part in re.split(r"[.:]+", text.strip(".:")):
         word = re.sub(r"\W+", "_", part).strip("_") or "_"

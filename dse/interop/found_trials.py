@@ -1,4 +1,4 @@
-"""Trials of elsewhere, before anyone looked whether a study of ours can take them."""
+"""Trials from external sources (CSV, data frames), not yet checked against a study."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from dse.errors import StorageError
 MOST_ROWS = 10_000_000
 
 _HEADER = re.compile(r"\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*")
-"""``bits[3]`` has no unit: there is no blank."""
+"""Column header with an optional unit; ``bits[3]`` has none, since no space precedes it."""
+
 FORMULA_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
-"""What begins a formula in a spreadsheet, for a class of a pattern."""
+"""Characters that begin a formula in a spreadsheet, for use in a regex character class."""
 
 _DEFUSED = re.compile(rf"(?:^|(?<=[;\t\r\n]))'(?=[\t\r\n]|[ \"]*[{FORMULA_SIGNS}])")
 _TRUTHS = {"true": True, "false": False}
@@ -25,11 +26,11 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalTrial:
-    """One trial in another tool's words.
+    """Trial from an external source, in that source's names and units.
 
-    ``values`` are settings and numbers by name, ``units`` the unit of those that tell one;
-    ``objectives`` are in the order of the study's, in the units of its objectives. ``state`` is how
-    it ended, where that is known.
+    ``values`` holds parameters and metrics by name, ``units`` the units of those that state one.
+    ``objectives`` are in the order and the units of the study's objectives. ``state`` is the final
+    state, if known.
     """
 
     values: Mapping[str, Any]
@@ -44,7 +45,7 @@ def read_table(path: str | Path) -> list[ExternalTrial]:
     """Return the rows of a CSV file; a header such as ``chip.energy [mJ]`` gives the unit.
 
     Raises:
-        StorageError: it cannot be read, or is no table.
+        StorageError: the file cannot be read, or is not a valid table.
     """
     file = Path(path)
     try:
@@ -55,7 +56,7 @@ def read_table(path: str | Path) -> list[ExternalTrial]:
 
 
 def of_frame(frame: Any) -> list[ExternalTrial]:  # a frame of pandas or polars
-    """The rows of a data frame of pandas or polars."""
+    """Return the rows of a pandas or polars data frame."""
     told: Mapping[str, str] = getattr(frame, "attrs", {}).get("units", {})
     rows = frame.to_dict("records") if hasattr(frame, "attrs") else frame.to_dicts()
     headers = [header(str(name)) for name in frame.columns]
@@ -81,7 +82,7 @@ def _build_found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Ex
     units: dict[str, str] = {}
     for (name, unit), cell in zip(headers, cells, strict=True):
         empty = cell is None or cell != cell  # noqa: PLR0124 - in pandas it is NaN
-        if not empty and name not in values:  # of one number in two units the first
+        if not empty and name not in values:  # a column repeated in another unit is ignored
             values[name], units[name] = cell, unit
     state = str(values.get("state", ""))
     ended = state in {one.value for one in State if one.finished}
@@ -94,18 +95,18 @@ def _build_found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Ex
 
 
 def header(cell: str) -> tuple[str, str]:
-    """Split the header of a column into its name and its unit, empty where there is none."""
+    """Split the header of a column into its name and its unit; the unit may be empty."""
     found = _HEADER.fullmatch(cell)
     return (found[1], found[2] or "") if found else (cell, "")
 
 
 def strip_formula_guards(text: str) -> str:
-    """Remove the apostrophes that keep a spreadsheet from reading the text as a formula."""
+    """Remove the apostrophes that the CSV export adds against spreadsheet formula injection."""
     return _DEFUSED.sub("", text)
 
 
 def _cell(text: str) -> Any:
-    """The number, truth or word that a cell holds; ``None`` where it is empty."""
+    """Parse a cell as a number, Boolean or text; ``None`` if it is empty."""
     word = text.strip()
     if not word or word.lower() in _TRUTHS:
         return _TRUTHS.get(word.lower())

@@ -1,4 +1,4 @@
-"""The finished trials of several studies of one space as one record."""
+"""Merge of the finished trials of several studies of the same space into one record."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from dse.interop.archive.record import Record
 
 _FIXED = ("use", "options", "version", "reads")
 _LEARNT = (State.DONE, State.INFEASIBLE, State.SCREENED, State.STOPPED, State.FAILED)
-"""Of one design the trial that tells most is kept: the first in this order, then in time."""
+"""States by descending information: of trials of one design the first in this order is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """The record of all; how many designs more than one study had, and how many disagree."""
+    """Merged record, with counts of designs.
+
+    ``shared`` designs are in more than one study; ``unlike`` of these have different metrics.
+    """
 
     record: Record
     shared: int
@@ -30,14 +33,15 @@ def merge_records(
 ) -> Merged:
     """Merge the trials of all records into one study with the problem of the first record.
 
-    The trials stand in the order of their first appearance, study by study, and cost the new study
-    nothing. Of a design that several have, the trial that tells most is kept, of equals the first.
+    The trials are in the order of the first appearance of their designs, study by study, and do
+    not count against the new study's budget. For a design in several studies, the trial with the
+    most informative state is kept (see :data:`_LEARNT`), among equals the first.
 
     Args:
         records: the studies.
-        identities: what each was begun with, in today's words.
-        name: the new study's name.
-        by: what asks of trials that come from elsewhere are called.
+        identities: the settings that each was created with, in the current format.
+        name: name of the new study.
+        by: name of the proposer that is recorded for imported trials.
 
     Raises:
         StudyError: a space or an evaluator differs from the first study's.
@@ -100,8 +104,8 @@ def _check_alike(one: str, other: str, ours: Mapping[str, Any], theirs: Mapping[
     for part in ("space", "order of parameters"):
         if ours.get(part) != theirs.get(part):
             raise StudyError(
-                f"{one!r} and {other!r} have unlike spaces: {_difference(ours, theirs, part)}",
-                hint="carry one over to the other's space first: dse studies migrate",
+                f"{one!r} and {other!r} have different spaces: {_difference(ours, theirs, part)}",
+                hint="migrate one of them to the other's space first: dse studies migrate",
             )
     for name in sorted(ours["evaluators"].keys() | theirs["evaluators"].keys()):
         mine, its = ours["evaluators"].get(name), theirs["evaluators"].get(name)
@@ -117,7 +121,7 @@ def _check_alike(one: str, other: str, ours: Mapping[str, Any], theirs: Mapping[
 
 
 def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], part: str) -> str:
-    """The first thing that only one of them has."""
+    """Return a description of the first difference of a part, by key."""
     mine, its = ours.get(part), theirs.get(part)
     if isinstance(mine, Mapping) and isinstance(its, Mapping):
         key = min(k for k in mine.keys() | its.keys() if mine.get(k) != its.get(k))

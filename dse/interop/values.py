@@ -1,4 +1,4 @@
-"""Another tool's values as ours: which exist, which are one, how many there may be."""
+"""Conversion and validation of another tool's values: types, equality and count."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dse.core.values import Value
 from dse.errors import SpecError
 
 MAX_VALUES = 100_000
-"""A parameter has at most so many values."""
+"""Largest number of values of an imported parameter."""
 
 NOTHING = "none"
-"""The word that stands for another tool's null."""
+"""Text that represents another tool's null."""
 
 _LARGEST = 1e300
-"""No number of another tool is as large as this."""
+"""Magnitude from which on a number is refused."""
 
 _NEAR = 1e-9
-"""Two numbers this close, relative to the larger, are one: 0.1 + 0.2 is 0.3."""
+"""Relative tolerance up to which two numbers are equal, such as 0.1 + 0.2 and 0.3."""
 
 
 def check_value(value: Any, owner: str) -> Value:
-    """Their value as one of ours; null becomes the word ``none``.
+    """Convert another tool's value to a parameter value; null becomes the text ``none``.
 
     Raises:
-        SpecError: it is a list, an object, or no finite number.
+        SpecError: the value is a list, an object, or a number that is not finite.
     """
     if hasattr(value, "item"):  # a number of numpy
         value = value.item()
@@ -36,17 +36,17 @@ def check_value(value: Any, owner: str) -> Value:
         return NOTHING
     if isinstance(value, bool | str):
         return value
-    if isinstance(value, int | float) and abs(value) < _LARGEST:  # false for what is no number
+    if isinstance(value, int | float) and abs(value) < _LARGEST:  # false for NaN
         return value
     shown = json.dumps(value, default=str)[:60]
     raise SpecError(f"{owner} cannot be {shown}", hint="a value is a number, a word, true or false")
 
 
 def number_in(item: Mapping[str, Any], key: str, owner: str) -> int | float:
-    """The number that the item has under the key.
+    """Return the number that the item has under the key.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is no number.
     """
     value = item.get(key)
     if value is not None:
@@ -59,10 +59,10 @@ def number_in(item: Mapping[str, Any], key: str, owner: str) -> int | float:
 def values_in(
     item: Mapping[str, Any], key: str, owner: str, warnings: list[str]
 ) -> tuple[Value, ...]:
-    """The values that the item lists under the key; true and false in our order.
+    """Return the values that the item lists under the key; Booleans as (False, True).
 
     Raises:
-        SpecError: there are none, too many, or one twice.
+        SpecError: there are no values, too many, or duplicates.
     """
     found = item.get(key)
     if not isinstance(found, list) or not found:
@@ -77,10 +77,10 @@ def values_in(
 
 
 def value_of(parameter: Parameter, value: Any) -> Value:
-    """The value of the parameter that theirs means: the nearest one, if it is near enough.
+    """Return the value of the parameter that equals another tool's value up to rounding.
 
     Raises:
-        SpecError: it has none.
+        SpecError: the parameter has no such value.
     """
     plain = check_value(value, parameter.name)
     if isinstance(parameter, Real):
@@ -96,22 +96,22 @@ def value_of(parameter: Parameter, value: Any) -> Value:
 
 
 def first(parameter: Parameter) -> Value:
-    """The parameter's first value."""
+    """Return the parameter's first value; the lower bound of a real one."""
     return parameter.low if isinstance(parameter, Real) else parameter.values[0]
 
 
 def near(left: float, right: float) -> bool:
-    """True if the two numbers differ by rounding only."""
+    """Return whether two numbers differ by rounding only."""
     return abs(left - right) <= _NEAR * max(abs(left), abs(right), 1e-300)
 
 
 def numbers_only(values: Sequence[Value]) -> bool:
-    """True if there is no word and no truth among the values."""
+    """Return whether all values are numbers; Booleans are not."""
     return all(_is_number(value) for value in values)
 
 
 def uniform(values: Sequence[Value]) -> tuple[Value, ...]:
-    """The values; numbers of one kind, so that one value is one key."""
+    """Convert numbers to float if any of them is a float; other values are unchanged."""
     if numbers_only(values) and any(isinstance(value, float) for value in values):
         return tuple(float(value) for value in values)
     return tuple(values)
@@ -123,7 +123,7 @@ def step_values(low: float, high: float, step: float, owner: str) -> tuple[int |
     They are rounded to 12 significant digits, to remove binary rounding errors.
 
     Raises:
-        SpecError: there are none, or too many.
+        SpecError: the range has no value, or too many.
     """
     if step <= 0 or high < low:
         raise SpecError(f"{owner} goes from {low} to {high} in steps of {step}: no value")
@@ -136,7 +136,7 @@ def step_values(low: float, high: float, step: float, owner: str) -> tuple[int |
 
 
 def check_count(count: int, owner: str) -> None:
-    """Nothing, if so many values are not too many. Raises SpecError otherwise."""
+    """Raise SpecError if ``count`` exceeds :data:`MAX_VALUES`."""
     if count > MAX_VALUES:
         raise SpecError(
             f"{owner} has {count:,} values; at most {MAX_VALUES:,} are read",

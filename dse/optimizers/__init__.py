@@ -1,1 +1,1 @@
-"""Optimizers, one method per file; their only state is the finished trials they were given."""
+"""Optimizers, one method per file; their state follows from the finished trials alone."""

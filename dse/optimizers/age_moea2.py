@@ -1,4 +1,4 @@
-"""AGE-MOEA-II over legal designs: distances between designs follow the shape of the front."""
+"""AGE-MOEA-II: evolutionary search with distances along the estimated shape of the front."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ def age_moea2(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """AGE-MOEA-II: survival by spread along the front's own shape; for two objectives or many.
+    """Build AGE-MOEA-II, with survival by spread along the front's estimated shape.
+
+    It suits two objectives as well as many.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least, enough for
-            three steps between any two objectives, and 100 at most or as many as these.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24 and enough for
+            reference directions in steps of a third (but at most 128), otherwise at most 100.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
 
     Source:
         Panichella: An Improved Pareto Front Modeling Algorithm for Large-Scale Many-Objective
@@ -54,10 +56,10 @@ def by_shape(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
 ) -> tuple[Ints, Floats]:
-    """Whole fronts as long as there is room; of the last, those with the best scores.
+    """Select whole fronts while they fit; of the last one, the members with the best scores.
 
-    The first front's shape measures all: its own members score by how far they are from others,
-    those of later fronts by how near they are to the ideal.
+    The shape is that of the first front. Its own members score by their distance to one another,
+    those of later fronts by their proximity to the ideal point.
     """
     fronts = NonDominatedSorting().do(losses, n_stop_if_ranked=size)
     shape = FrontShape.of(losses[fronts[0]])

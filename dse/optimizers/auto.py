@@ -1,4 +1,4 @@
-"""Choice of optimizer and executor for ``auto``, with its reason."""
+"""Choice of the optimizer and executor for ``auto``, with the reason shown to the user."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from dse.core.problem import Problem
 from dse.optimizers.exact.separable_groups import cannot
 
 ENUMERABLE = 1_000_000_000
-"""Up to so many designs an all-modelled space is searched whole."""
+"""Largest number of designs of an all-modelled space that are enumerated exhaustively."""
 
 CHEAP_S = 0.05
-"""A measurement below this costs less than a Bayesian suggestion, so evolution wins on time."""
+"""Seconds below which a measurement is cheaper than a Bayesian suggestion, so evolution wins."""
 
 MANY = 1_000
-"""From so many measurements on, a Gaussian process costs more than it brings."""
+"""Number of measurements above which a Gaussian process costs more than it saves."""
 
 FEW_OBJECTIVES = 3
-"""Above, crowding says little about a front, and AGE-MOEA-II takes the place of NSGA-II."""
+"""Above this number crowding distances hardly rank a front: AGE-MOEA-II replaces NSGA-II."""
 
 EXACT_OBJECTIVES = 4
-"""Up to so many measured objectives the expected hypervolume is computed in closed form."""
+"""Most measured objectives for which expected hypervolume improvement has a closed form here."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizerChoice:
-    """A plug-in's name, and the reason to give to the user."""
+    """Name of the chosen plug-in, and the reason shown to the user."""
 
     use: str
     reason: str
 
 
 def needs_cost(problem: Problem) -> bool:
-    """True if ``auto`` must see what one measurement costs before it can choose."""
+    """Return whether ``auto`` needs the cost of one measurement before it can choose."""
     return bool(problem.measured)
 
 
 def whole(problem: Problem) -> bool:
-    """True if ``auto`` finds the exact front: no budget of trials can end it early."""
+    """Return whether ``auto`` finds the exact front, so that no trial budget can end it early."""
     if problem.measured:
         return False
     return _searchable(problem) or (problem.space.count() is not None and not cannot(problem))
@@ -50,10 +50,10 @@ def optimizer_for(
     """Return the optimizer that ``auto`` picks, with the reason.
 
     Args:
-        problem: the question.
-        measurements: the budget, if there is one. Who bounds measurements wants much from each,
-            whatever one costs.
-        cost_s: seconds that the first trial took; ``None`` where there was none.
+        problem: problem to optimise.
+        measurements: budget of measurements, or ``None``. A limited budget favours a surrogate,
+            whatever one measurement costs.
+        cost_s: seconds that the first trial took; ``None`` if no trial was run.
     """
     if not problem.measured:
         return _choose_for_models(problem)
@@ -81,7 +81,7 @@ def _reason(measurements: int | None, cost_s: float | None) -> str:
         s = "" if measurements == 1 else "s"
         bound = f"no more than {measurements:,} measurement{s} may be made"
         return f"{bound} ({took})" if took else bound
-    return took or "what a measurement takes is not known"
+    return took or "the cost of a measurement is not known"
 
 
 def _choose_for_models(problem: Problem) -> OptimizerChoice:
@@ -96,7 +96,7 @@ def _choose_for_models(problem: Problem) -> OptimizerChoice:
         return OptimizerChoice(
             "decompose",
             f"all metrics are modelled, and the {whole_text(count)} legal designs fall into groups "
-            "that can be searched one by one: every one is accounted for",
+            "that can be searched separately: every design is accounted for",
         )
     use = "nsga2" if len(problem.objectives) <= FEW_OBJECTIVES else "age-moea2"
     return OptimizerChoice(use, "all metrics are modelled, but the space is too large to enumerate")
@@ -108,9 +108,9 @@ def _evolution(objectives: int, why: str) -> OptimizerChoice:
 
 
 def executor_for(problem: Problem) -> OptimizerChoice:
-    """Return the executor for ``executor: auto``; measured evaluators get their own process.
+    """Return the executor for ``executor: auto``, with the reason.
 
-    Code that could crash or hang runs in a separate process.
+    Measured evaluators could crash or hang, so they run in a process of their own.
     """
     if problem.measured:
         return OptimizerChoice("processes", "measured evaluators run in a process of their own")

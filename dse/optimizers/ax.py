@@ -1,4 +1,4 @@
-"""Bayesian optimisation as Meta's Ax does it by default, kept legal and replayable."""
+"""Bayesian optimisation by Meta's Ax with its defaults, restricted to legal designs, replayable."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from dse.optimizers.support.seeded_scope import seed_generators
 class AxService:
     """Optimizer that builds a fresh Ax client from the complete history for every query.
 
-    What Ax wishes is taken to the nearest legal design that was not asked before and that breaks
-    no known limit; so are its batches. Objectives and limits are Ax's own.
+    Each point that Ax proposes, alone or in a batch, is replaced by the nearest legal design that
+    was not asked before and violates no modelled constraint. Ax models objectives and limits.
 
     Args:
-        initial: designs of the even sequence before Ax is asked; by default as many as there are
-            parameters, but 8 at least and 20 at most.
-        restarts: of Ax's search for the best point. Its own number is 20; fewer cost a fraction
-            of the time, and all that is found is rounded to legal designs anyway.
+        problem: problem to optimise.
+        initial: number of space-filling designs before the first proposal by Ax; by default one
+            per parameter, but at least 8 and at most 20.
+        restarts: restarts of Ax's acquisition search. Ax's default is 20; fewer cost a fraction of
+            the time, and every result is rounded to a legal design anyway.
 
     Source:
         Olson et al.: Ax: A Platform for Adaptive Experimentation, AutoML 2025.
@@ -61,7 +62,7 @@ class AxService:
         return drained
 
     def _is_early(self, pending: Sequence[Design]) -> bool:
-        """True while there is too little for a model, or nothing that Ax could vary."""
+        """Return whether there are too few trials for a model, or no parameter that Ax can vary."""
         done = np.isfinite(trial_violations(self._problem, self._told)).sum()
         asked = len(self._told) + len(pending)
         return asked < self._initial or done < 2 or not axes(self._problem.space)
@@ -84,7 +85,7 @@ class AxService:
                     seed=seed,
                     restarts=self._restarts,
                 )
-            except Exception as error:  # noqa: BLE001 - Ax may raise anything; a study goes on
+            except Exception as error:  # noqa: BLE001 - Ax may raise anything; a study continues
                 text = f"drawn at random, because Ax failed: {type(error).__name__}: {error}"
                 self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
                 return []

@@ -1,4 +1,4 @@
-"""C-TAEA over legal designs: one archive converges within the limits, one explores beyond."""
+"""C-TAEA: evolutionary search with a feasible converging archive and an exploring archive."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ def ctaea(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """C-TAEA: two archives that mate, one within the limits, one beyond; for tight limits.
+    """Build C-TAEA, with a feasible and an exploring archive that mate; for tight constraints.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least, enough for
-            three steps between any two objectives, and 100 at most or as many as these.
-        directions: ``das-dennis``, evenly spaced, or ``energy``, exactly ``pop_size`` of them.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24 and enough for
+            reference directions in steps of a third (but at most 128), otherwise at most 100.
+        directions: kind of reference directions: ``das-dennis``, evenly spaced, or ``energy``,
+            exactly ``pop_size`` of them.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
 
     Raises:
         StudyError: there is only one objective.
@@ -59,7 +60,7 @@ def ctaea(
 
 
 class TwoArchives:
-    """The places of those who converged and of those who are diverse, among the parents."""
+    """Survival rule of C-TAEA: convergence and diversity archive, as positions in the parents."""
 
     def __init__(
         self,
@@ -82,7 +83,11 @@ class TwoArchives:
         return stay
 
     def mates(self, count: int, rng: np.random.Generator) -> Ints:
-        """The first of the archive with more of the front, the second of either as it has."""
+        """Return mating pairs, (count, 2), as positions in the parents.
+
+        The first mate is from the archive with more non-dominated members. The second is from the
+        convergence archive with a probability equal to its share of these, else from the other.
+        """
         both = np.concatenate([self._converged, self._diverse])
         _, ranks = NonDominatedSorting().do(self._losses[both], return_rank=True)
         leading = ranks == 0
@@ -97,7 +102,11 @@ class TwoArchives:
         return np.column_stack([self._winners(firsts, count, rng), seconds])
 
     def _winners(self, archive: Ints, count: int, rng: np.random.Generator) -> Ints:
-        """Of each two, who is within the limits, or dominates the other; else either."""
+        """Return the winner of each binary tournament, (count,).
+
+        A feasible entrant beats an infeasible one and, of two feasible ones, the dominating one
+        wins; otherwise the winner is random.
+        """
         one, other = (archive[places] for places in entrants(len(archive), count, rng))
         heads = rng.random(count) < 0.5
         first = self._beats(one, other) | (heads & ~self._beats(other, one))
@@ -111,7 +120,7 @@ class TwoArchives:
 
 
 class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
-    """pymoo's two updates, each for those at some places only; archives may be part full."""
+    """pymoo's two archive updates, for given pool positions; archives may be partly full."""
 
     def __init__(
         self,
@@ -126,7 +135,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         )
 
     def converged(self, places: Ints, rng: np.random.Generator) -> Ints:
-        """Up to one per direction: those within the limits first, then those least outside."""
+        """Return at most as many as directions: feasible ones, then the least violating."""
         if len(places) <= len(self.ref_dirs):
             return places
         with restore_filters():
@@ -135,7 +144,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         return found
 
     def diverse(self, places: Ints, converged: Ints) -> Ints:
-        """Up to one per direction: the best where few have converged, whatever the limits."""
+        """Return at most as many as directions: the best where few converged, feasible or not."""
         places = np.unique(places)
         niches, values = self._associate(self._all[places])
         crowds = np.bincount(self._associate(self._all[converged])[0], minlength=len(self.ref_dirs))
@@ -158,7 +167,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         places: Ints,  # (n,)
         values: Floats,  # (n,), along the direction
     ) -> list[int]:
-        """Front by front, the best along the direction first."""
+        """Return the positions sorted by front, then by value along the direction."""
         if not len(places):
             return []
         _, ranks = NonDominatedSorting().do(self._all[places].get("F"), return_rank=True)

@@ -1,4 +1,4 @@
-"""The exact front of a problem whose groups of parameters meet only in its formulas."""
+"""Exact front of a problem whose groups of parameters interact only in its formulas."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dse.optimizers.exact.separable_groups import cannot, groups_of
 __all__ = ["Decompose", "Decomposed", "cannot", "find_exact_front"]
 
 SEARCHED = 1_000_000
-"""Of so many designs all are looked at where none was found beside which a group could be."""
+"""Most designs that are all enumerated if random draws found none to evaluate the groups with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
     """Exact front, with the counts of the search.
 
-    Of designs with equal objectives one is taken. Where none is feasible, ``designs`` holds the
-    one that breaks the limits least, if any can exist at all.
+    Of designs with equal objectives one is kept. If no design is feasible, ``designs`` holds the
+    one with the least constraint violation, if any can exist at all.
     """
 
     designs: list[Design]
@@ -44,16 +44,17 @@ class Decomposed:
 
 
 class Decompose:
-    """Asks the exact front, found group by group: of a trillion designs in seconds.
+    """Optimizer that asks the exact front, found group by group: a trillion designs in seconds.
 
-    Parameters fall into groups where no rule and no metric reads two of them. Of each group only
-    rows go on that no other row beats whatever is chosen beside it; what goes on is combined. Once
-    all of the front is told, an event of kind ``exact`` says how many designs it speaks for; where
-    designs failed it is ``exact over``, with their count and one of them.
+    Parameters form groups such that no rule and no metric reads two of them. In each group, rows
+    (combinations of values) that another row dominates whatever the other groups choose are pruned,
+    and the remaining rows are combined. Once the front is reported, an event of kind ``exact``
+    states how many designs it covers; if designs failed, it is ``exact over``, with their count
+    and an example.
 
     Raises:
-        StudyError: the problem cannot be taken apart; the reason names what ties it together. That
-            too many combinations are left is told by the first ``ask``.
+        StudyError: the problem cannot be decomposed; the reason names what couples its parts. If
+            too many combinations remain after pruning, the first ``ask`` raises it.
     """
 
     batch = 1_024
@@ -62,7 +63,7 @@ class Decompose:
         reason = cannot(problem)
         if reason:
             raise StudyError(
-                f"the problem cannot be taken apart: {reason}",
+                f"the problem cannot be decomposed: {reason}",
                 hint="use optimizer exhaustive, nsga2 or qlognehvi",
             )
         self._problem = problem
@@ -99,7 +100,7 @@ def find_exact_front(problem: Problem) -> Decomposed:
     See :func:`~dse.optimizers.exact.separable_groups.cannot`.
 
     Raises:
-        StudyError: too many combinations are left to compare, or nothing can exist.
+        StudyError: too many combinations are left to compare, or no design can exist.
     """
     groups = groups_of(problem)
     legal = problem.space.count() or 0
@@ -124,8 +125,8 @@ def find_exact_front(problem: Problem) -> Decomposed:
     coverage = count_coverage(problem, pieces)
     rows = sum(len(piece) for piece in pieces)
     how = (
-        f"{rows:,} rows of {len(groups)} independent groups of parameters speak for all, "
-        f"{found.total:,} combinations of what no other row makes needless were compared"
+        f"{rows:,} rows of {len(groups)} independent groups of parameters cover all designs, "
+        f"{found.total:,} combinations of the rows left by dominance pruning were compared"
     )
     none = "" if found.feasible else feasible_words(problem, 0, designs)
     note = "; ".join(filter(None, [none, how]))

@@ -1,4 +1,4 @@
-"""Every legal design: the exact front where all metrics are modelled, else each in its turn."""
+"""Exhaustive search: the exact front if all metrics are modelled, else each design in order."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ _AHEAD = 1_024
 
 
 class Exhaustive:
-    """Asks the exact front if nothing has to be measured, else all legal designs in their order.
+    """Optimizer that asks the exact front, or all legal designs if a metric is measured.
 
-    Once all of that is told, an event of kind ``exact`` says so, with the count of designs; where
-    designs failed it is ``exact over``, with their count and one of them.
-    The function ``on_progress`` is told how many designs of how many are searched.
+    Once these are reported, an event of kind ``exact`` states the number of designs; if designs
+    failed, it is ``exact over``, with their count and an example.
+    ``on_progress`` is called with the number of searched designs and their total number.
 
     Args:
-        workers: processes that search for the exact front; without a number one for each core,
-            and none where one process is as fast.
-        checkpoint: the file that keeps how far a long search for it has come; without one it lies
-            in ``$DSE_CACHE``, else in ``dse-engine`` in ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        problem: problem to optimise.
+        workers: processes that search for the exact front; by default one for each core, and none
+            if a single process is as fast.
+        checkpoint: file that stores the progress of a long search; by default in ``$DSE_CACHE``,
+            else in ``dse-engine`` in ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
     Raises:
         StudyError: the legal designs cannot be counted.
+        PluginError: ``workers`` is below 1.
     """
 
     batch = 1_024

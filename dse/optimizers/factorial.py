@@ -1,4 +1,4 @@
-"""Characterisation: all combinations of levels, or a fraction of them, whatever comes out."""
+"""Full and fractional factorial designs, for characterisation rather than optimisation."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ from dse.errors import StudyError
 from dse.optimizers.support.fractional_factorial import fraction
 
 LEVELS = 3
-"""So many levels has a real parameter where the study does not say."""
+"""Default number of levels of a real parameter."""
 
 MOST = 10_000
+"""Default limit on the number of designs."""
 
 _HINT = "name fewer levels, such as 'optimizer: {use: factorial, levels: 2}', or a 'resolution'"
 
 
 class Factorial:
-    """Asks every legal combination of the parameters' levels, in an order drawn by the seed.
+    """Optimizer that asks every legal combination of parameter levels, in a seeded random order.
 
-    The order keeps a drift of what is measured from looking like an effect. What the rules of the
-    space forbid is left out.
+    The random order keeps drift of the measurements from looking like an effect. Combinations
+    that break a rule of the space are left out.
 
     Args:
-        levels: at most so many values of each numeric parameter, evenly spread from the first to
-            the last; all of them where not given (of a real one, three).
-        resolution: two levels, and of their combinations a regular fraction in which no main
-            effect is mixed with another (3), nor with an interaction of two parameters (4), nor
-            any such interaction with another (5). Not given: all combinations.
-        most: of more designs than these the study is refused.
+        problem: problem to characterise.
+        levels: maximum number of values of each numeric parameter, evenly spaced from the first to
+            the last; by default all of them (three of a real parameter).
+        resolution: use two levels and a regular fraction of their combinations, in which no main
+            effect is aliased with another (3), nor with a two-parameter interaction (4), nor
+            two such interactions with each other (5). By default all combinations.
+        most: maximum number of designs; a larger study is refused.
 
     Raises:
-        StudyError: there are too many, or a fraction cannot be had of this space.
+        StudyError: there are too many combinations, or the space does not allow the fraction.
     """
 
     batch = 1_024
@@ -99,7 +101,7 @@ class Factorial:
 
 
 def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], str]:
-    """All legal combinations of levels, and what they are in words."""
+    """Return all legal combinations of levels, and a text that describes them."""
     parameters = tuple(_limit_levels(one, levels) for one in space.parameters)
     if any(getattr(one, "simplex", None) for one in space.lists.values()):
         raise StudyError(
@@ -120,7 +122,7 @@ def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], st
 
 
 def _part(space: Space, resolution: int, levels: int | None) -> tuple[list[Design], str]:
-    """A regular fraction of the combinations of two levels, and what it is in words."""
+    """Return the legal runs of a two-level regular fraction, and a text that describes them."""
     if resolution not in (3, 4, 5):
         raise StudyError(f"there is no fraction of resolution {resolution}", hint="3, 4 or 5")
     if levels not in (None, 2):
@@ -128,7 +130,7 @@ def _part(space: Space, resolution: int, levels: int | None) -> tuple[list[Desig
     if space.conditions:
         name = next(iter(space.conditions))
         raise StudyError(
-            f"{name} exists only in some designs, and a fraction is of parameters that always do",
+            f"{name} exists only in some designs; a fraction needs parameters that always exist",
             hint="leave 'resolution' out",
         )
     ends = [_ends(parameter) for parameter in space.parameters]
@@ -152,11 +154,11 @@ def _run(
 
 
 def _ends(parameter: Parameter) -> tuple[Value, ...]:
-    """The two levels of a parameter; one where it is fixed."""
+    """Return the two levels of a parameter; one if it is fixed."""
     values = _values(_limit_levels(parameter, 2))
     if len(values) > 2:
         raise StudyError(
-            f"{parameter.name} has {len(values)} words, and a fraction has two levels",
+            f"{parameter.name} has {len(values)} choices, and a fraction has two levels",
             hint="narrow it to two, or leave 'resolution' out",
         )
     return values

@@ -1,4 +1,4 @@
-"""Bayesian optimisation that learns only what has to be measured and computes all else."""
+"""Grey-box Bayesian optimisation: surrogates for measured metrics only, models for the rest."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
-"""Widths of the steps from the best candidates, in shares of a real parameter's range."""
+"""Step widths of the local search, as fractions of a real parameter's range."""
 _CLIMBERS = 8
 _EACH = 24
 _FINALISTS, _LOOKS = (5, 40), 500_000
-"""So many candidates are valued by their whole staircases, as many designs as that costs."""
+"""Least and most finalists valued on their complete conditional fronts; designs to spend on it."""
 _SMALL, _DULL = 2e-3, 1e-6
-"""Shares of the hypervolume: below the first a gain is doubted, below the second it is none."""
+"""Fractions of the hypervolume: gains below the first are doubted, below the second negligible."""
 _BOLD = 4.0
 _TWO = 2
 _HOPE = 2.0
-"""Standard deviations by which the front may reach farther than it is believed to."""
+"""Standard deviations by which the front may extend beyond its prediction."""
 
 
 class GreyBox:
-    """Asks the measured part whose measurement is expected to add most hypervolume.
+    """Optimizer that asks the measured part with the largest expected hypervolume improvement.
 
-    What measured evaluators read is a design's measured part. Once it was measured, all designs
-    that share it are known, for models tell the rest. So a part is worth what all its completions
-    are expected to add to the front; each metric that is measured has one Gaussian process over
-    what its evaluator reads, and modelled metrics and limits enter as they are. Where everything
-    is measured, this is expected hypervolume improvement over legal designs.
+    The measured part of a design is the values that measured evaluators read. Once it is measured,
+    all designs that share it (its completions) are known, as models give the other metrics. The
+    acquisition value of a part is the hypervolume that all its completions are expected to add to
+    the front. Each measured metric has a Gaussian process over the parameters that its evaluator
+    reads; modelled metrics and limits are computed exactly. If everything is measured, this is
+    expected hypervolume improvement over legal designs.
 
     Args:
-        initial: measured parts of an even sequence before the first model; by default 6.
+        problem: problem to optimise.
+        initial: number of space-filling measured parts before the first model.
 
     Source:
         Emmerich, Deutz, Klinkenberg, CEC 2011 (the expected improvement of the hypervolume);
@@ -100,7 +102,7 @@ class GreyBox:
         return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
 
     def _first(self, count: int, gone: set[bytes]) -> list[Design]:
-        """Evenly spaced measured parts, each in the design of its staircase nearest to the knee."""
+        """Return evenly spaced measured parts, each as its completion nearest to the knee."""
         found: list[Design] = []
         space = self._problem.space
         for design in self._sequence.first(64 * count + 64, ()):
@@ -136,9 +138,9 @@ class GreyBox:
         return found
 
     def _beliefs(self) -> Beliefs | None:
-        """Return the posterior of the known trials, computed once for each number of them.
+        """Return the posterior given the finished trials, cached by their number.
 
-        Hyperparameters are refitted at steps that depend on the number of trials alone.
+        When hyperparameters are refitted depends on the number of trials alone.
         """
         told = len(self._told)
         if self._learnt[0] != told:
@@ -161,7 +163,7 @@ class GreyBox:
         return found
 
     def _report_magnitudes(self, known: Beliefs) -> None:
-        """Report the objectives that are not learnt as they were measured."""
+        """Report the objectives whose values are rescaled or clipped before they are learnt."""
         for place, magnitude in zip(self._roles.learnt, known.magnitudes, strict=True):
             if not magnitude.is_identity and place not in self._reported:
                 self._reported.add(place)
@@ -176,7 +178,7 @@ class GreyBox:
         return known.awaiting(batch, [own.losses for own in self._stairs.wholes(batch)])
 
     def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
-        """The measured part of largest gain, in the design of its staircase that gains most."""
+        """Return the measured part of largest gain, as its completion that gains most."""
         pool = self._parts.pool(self._elite(), gone, rng)
         if not len(pool):
             return None
@@ -199,20 +201,20 @@ class GreyBox:
         return None
 
     def _hope(self) -> float:
-        """Return how far beyond its prediction the front is assumed to reach.
+        """Return by how many standard deviations the front may extend beyond its prediction.
 
-        It is above 0 only at every other trial, with more than two objectives.
-
-        The border of a front of two objectives is two points, which are found in passing; with
-        more it is wide, and what lies beyond the reference point is never looked for.
+        It is above 0 only at every other trial and with more than two objectives. The boundary of
+        a front of two objectives is two points, which the search finds anyway; with more it is
+        large, and regions beyond the reference point would never be explored.
         """
         return _HOPE if len(self._problem.objectives) > _TWO and len(self._told) % 2 else 0.0
 
     def _boldness(self, gain: float, size: float) -> float:
-        """Return the factor for the deviations where the model expects little gain.
+        """Return the factor that widens standard deviations when the expected gain is small.
 
-        A process that is wrong somewhere is often sure of it too. So every other measurement then
-        goes where the model would have to be wrong for the gain to be large.
+        A Gaussian process that is wrong in a region is often overconfident there. So every other
+        measurement then goes where the gain is large only if the model is wrong; if the gain is
+        negligible, every measurement does.
         """
         if gain <= _DULL * size:
             return _BOLD**2
@@ -226,7 +228,7 @@ class GreyBox:
         gone: set[bytes],
         rng: np.random.Generator,
     ) -> tuple[Batch, Floats]:
-        """Extend the pool by points uphill of its best, by legal steps that get smaller."""
+        """Extend the pool by local search from its best members, with shrinking legal steps."""
         for width in _CLIMBS:
             top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
             near = self._parts.around(top, width, _EACH, gone, rng)
@@ -238,7 +240,7 @@ class GreyBox:
     def _looked_at(
         self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
-        """The few that are guessed to be best, valued by their own whole staircases."""
+        """Return the best few of the pool, valued on their own complete conditional fronts."""
         if not (self._roles.free and self._roles.known and known.feasible):
             return pool, worth
         count = np.clip(_LOOKS // max(self._stairs.looks, 1), _FINALISTS[0], _FINALISTS[1])
@@ -263,17 +265,14 @@ class GreyBox:
         return np.asarray(gains * chance)
 
     def _elite(self) -> Batch:
-        """Return the known designs that no other dominates; the latest while none is feasible.
-
-        While none is feasible, these are up to 16 of the designs that could be measured.
-        """
+        """Return the non-dominated feasible designs; until one exists, the last 16 measured."""
         done = [t for t in self._told if t.state is State.DONE]
         losses = self._problem.trial_losses(done)
         rows = _front(losses, self._problem.feasible(done)) if done else []
         return self._problem.space.batch([done[row].design for row in rows])
 
     def _complete_part(self, one: Batch, known: Beliefs | None) -> list[Design]:
-        """Return the design of a measured part that alone would add most, or an empty list."""
+        """Return the completion of a measured part that alone adds most, or an empty list."""
         stairs, groups = self._stairs.guessed(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):
@@ -284,12 +283,12 @@ class GreyBox:
 
 
 def _stride(told: int) -> int:
-    """Up to 40 trials every one is a reason to fit anew, then every second, third, ..."""
+    """Return the refit interval in trials: 1 below 40 trials, then one more for every 20."""
     return 1 + max(0, told - 20) // 20
 
 
 def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
-    """The steps of a staircase, those first that open most below the reference point."""
+    """Return the rows of a conditional front, largest box below the reference point first."""
     losses = case.losses
     if losses.shape[1] == 0 or len(losses) == 1:
         return list(range(len(losses)))

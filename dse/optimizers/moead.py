@@ -1,4 +1,4 @@
-"""MOEA/D over legal designs: one parent for each direction, who mates with its neighbours."""
+"""MOEA/D: evolutionary search with one parent per direction, which mates with its neighbours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse.optimizers.evolutionary.reference_directions import (
 from dse.optimizers.exact.magnitude import shares
 
 _LEAST_WEIGHT = 1e-6
-"""Of a loss in a direction: with none at all, it could be as bad as it likes."""
+"""Least weight of a loss in a direction; a loss of weight zero could grow without penalty."""
 
 
 def moead(
@@ -31,22 +31,24 @@ def moead(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """MOEA/D: a parent for each direction between objectives; neighbours mate.
+    """Build MOEA/D, with one parent for each direction between objectives; neighbours mate.
 
-    A finished trial goes to the direction for which it is best, and takes the places of those
-    around it to whom it is superior: less outside the limits, or as much and nearer. So it does
-    not matter in which order trials finish, or for whom they were bred.
+    A finished trial is assigned to the direction that it suits best and replaces the parents of
+    neighbouring directions that it improves on: those with a larger constraint violation, or with
+    an equal one and a larger scalarised loss. So neither the order in which trials finish nor the
+    direction that they were bred for matters.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least, enough for
-            three steps between any two objectives, and 100 at most or as many as these.
-        directions: ``das-dennis``, evenly spaced, or ``energy``, exactly ``pop_size`` of them.
-        neighbours: of a direction, itself among them: those who mate and are replaced; by default
-            a fifth of all, as in the paper, but 3 at least.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24 and enough for
+            reference directions in steps of a third (but at most 128), otherwise at most 100.
+        directions: kind of reference directions: ``das-dennis``, evenly spaced, or ``energy``,
+            exactly ``pop_size`` of them.
+        neighbours: number of directions, including itself, with which a direction mates and which
+            its trials may replace; by default a fifth of all, as in the paper, but at least 3.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
 
     Raises:
         StudyError: there is only one objective.
@@ -69,10 +71,10 @@ def moead(
 
 
 class MOEADSelection:
-    """Keeps for each direction the place of the one who holds it."""
+    """Survival rule of MOEA/D: for each direction, the position of the parent that holds it."""
 
     _ABROAD = 0.1
-    """How often mates are of anywhere, not neighbours: 1 - delta of Li, Zhang, IEEE TEC 2009."""
+    """Probability of mating outside the neighbourhood: 1 - delta of Li, Zhang, IEEE TEC 2009."""
 
     def __init__(
         self,
@@ -111,8 +113,8 @@ class MOEADSelection:
     def _settle(
         self,
         newcomer: int,
-        holders: Ints,  # (k,), changed
-        losses: Floats,  # (n, m), from the ideal on
+        holders: Ints,  # (k,), modified in place
+        losses: Floats,  # (n, m), relative to the ideal point
         violations: Floats,  # (n,)
     ) -> None:
         mine = self._value.do(losses[newcomer][None, :], weights=self._weights)
@@ -125,7 +127,7 @@ class MOEADSelection:
 
 
 def _pairs(count: int, size: int, rng: np.random.Generator) -> Ints:
-    """Two different ones of ``size``, ``count`` times; of one, twice this one."""
+    """Draw pairs of different indices below ``size``, (count, 2); equal ones if it is 1."""
     one = rng.integers(size, size=count)
     other = rng.integers(max(size - 1, 1), size=count)
     return np.column_stack([one, np.where(size > 1, other + (other >= one), one)])

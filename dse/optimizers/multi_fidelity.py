@@ -1,4 +1,4 @@
-"""Buying the rung that promises most for its price: screen a new design, or promote one."""
+"""Multi-fidelity optimizer: screen a new design or promote one, by expected gain per second."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ from dse.optimizers.bayesian.promotion_value import Promise
 from dse.registry import make
 
 _RECENT = 10
-"""What a new design promises is what the last so many promised when they were screened."""
+"""Number of latest screened designs whose expected gains estimate that of a new design."""
 
 
 class Ladder:
-    """Screens designs of another optimizer on cheap rungs, and promotes those that are worth it.
+    """Optimizer that screens designs on cheap fidelities and promotes those worth their cost.
 
-    A screened design promises the hypervolume that it is expected to add, by its calibrated rung;
-    a new one what the latest ones promised when they were screened. Whichever promises more for
-    each second is bought. Without a ladder of two measured rungs it is the other optimizer.
+    The gain of a screened design is the hypervolume that it is expected to add, given its
+    calibrated fidelity; that of a new design is the mean that the latest ones had when they were
+    screened. The option with more gain per second is evaluated. Without a fidelity ladder of two
+    measured rungs it behaves as the optimizer ``proposals``.
 
     Args:
-        proposals: the optimizer that new designs come from.
+        problem: problem to optimise.
+        proposals: name of the optimizer that proposes new designs.
+
+    Raises:
+        PluginError: a measured metric has no fidelity ladder although another has one.
     """
 
     climbs = True
@@ -56,7 +61,7 @@ class Ladder:
         return list(self._inner.events())
 
     def _next(self, pending: Sequence[Design]) -> list[Design]:
-        """One design: the best of the screened ones, or a new one."""
+        """Return the best screened design or a new one, in a list; empty if none is left."""
         open_ = [trial for trial in self._list_open_trials() if trial.design not in set(pending)]
         best = self._choose_promotion(open_)
         if best is not None:
@@ -66,14 +71,14 @@ class Ladder:
         return new or [trial.design for trial in open_[:1]]
 
     def _list_open_trials(self) -> list[Trial]:
-        """Return the latest trial of each design whose top rung was not bought, oldest first."""
+        """Return the latest trial of each design not evaluated on its top rung, oldest first."""
         latest = {trial.design: trial for trial in self._told}
         return [trial for trial in latest.values() if trial.state is State.SCREENED]
 
     def _choose_promotion(self, open_: Sequence[Trial]) -> Design | None:
-        """Return the screened design to buy the next rung of, if worth more than a new design.
+        """Return the screened design to promote to its next rung, if it beats a new design.
 
-        While too few designs have both rungs to calibrate the lower one, every one is promoted.
+        While too few designs have both rungs to calibrate the lower one, all are promoted.
         """
         if not open_:
             return None
@@ -94,7 +99,7 @@ class Ladder:
         return [promise.of(trial) for trial in screened]
 
     def _newcomers(self) -> float:
-        """The mean gain that the latest screened designs promised when they were new."""
+        """Return the mean expected gain that the latest screened designs had when screened."""
         places = [p for p, trial in enumerate(self._told) if trial.state is State.SCREENED]
         for place in places[-_RECENT:]:
             if place not in self._promised:
@@ -106,7 +111,7 @@ class Ladder:
         return float(np.mean(known)) if known else 0.0
 
     def _prices(self) -> tuple[float, float]:
-        """The mean seconds of a screening and of a promotion."""
+        """Return the mean cost of a screening and of a promotion, in seconds."""
         screened = [t for t in self._told if t.state is State.SCREENED and t.measured]
         designs = {trial.design for trial in screened}
         done = [t for t in self._told if t.state is State.DONE and t.design in designs]
@@ -118,14 +123,13 @@ def _mean_s(trials: Sequence[Trial]) -> float:
 
 
 def _check(problem: Problem) -> None:
-    """Nothing, if every measured metric that is asked is the top of a ladder.
+    """Raise PluginError unless every measured metric is the top of a ladder, if there is one.
 
-    Raises:
-        PluginError: one is not, so that a cheap rung does not tell what a design promises.
+    Without a cheap rung of each metric, the gain of a screened design cannot be estimated.
     """
     lacking = sorted(problem.measured - problem.ladders.keys()) if problem.ladders else []
     if lacking:
         raise PluginError(
-            f"'ladder' cannot tell what a design promises: {lacking[0]} has no cheaper way",
+            f"'ladder' cannot estimate the gain of a design: {lacking[0]} has no lower fidelity",
             hint=f"fidelities: {{{lacking[0]}: [..., {lacking[0]}]}}, or another optimizer",
         )

@@ -1,4 +1,4 @@
-"""NSGA-II over legal designs: pymoo ranks, the space's own moves vary."""
+"""NSGA-II: pymoo's rank and crowding selection, with the space's own variation operators."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def nsga2(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """NSGA-II: survival by rank and crowding; for two or three objectives.
+    """Build NSGA-II, with survival by rank and crowding distance; for two or three objectives.
 
-    A trial outside its limits ranks behind those within, by how far it is outside; one that
-    failed or cannot exist is no parent.
+    An infeasible trial ranks behind all feasible ones, by its total constraint violation; a trial
+    that failed or cannot exist is never a parent.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least and 100 at most.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24, at most 100.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
 
     Source:
         Deb, Pratap, Agarwal, Meyarivan: A Fast and Elitist Multiobjective Genetic Algorithm:
@@ -55,7 +55,7 @@ def by_rank_and_crowding(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
-    """Whole fronts as long as there is room; of the last, those with the widest gaps."""
+    """Select whole fronts while they fit; of the last one, the least crowded members."""
     rows, merits = [], []
     room = size
     for rank, front in enumerate(NonDominatedSorting().do(losses, n_stop_if_ranked=size)):

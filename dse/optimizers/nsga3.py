@@ -1,4 +1,4 @@
-"""NSGA-III over legal designs: pymoo fills niches, the space's own moves vary."""
+"""NSGA-III: pymoo's niching selection, with the space's own variation operators."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ def nsga3(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """NSGA-III: survival by front and by the least crowded direction; for many objectives.
+    """Build NSGA-III, with survival by front and least crowded direction; for many objectives.
 
-    Ideal and extreme points are those of the parents and their children, in losses scaled to
-    them, so that the units of the objectives do not matter.
+    Ideal and extreme points are those of the parents and their children. Losses are scaled to
+    these points, so that the units of the objectives do not matter.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least, enough for
-            three steps between any two objectives, and 100 at most or as many as these.
-        directions: ``das-dennis``, evenly spaced, or ``energy``, exactly ``pop_size`` of them.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24 and enough for
+            reference directions in steps of a third (but at most 128), otherwise at most 100.
+        directions: kind of reference directions: ``das-dennis``, evenly spaced, or ``energy``,
+            exactly ``pop_size`` of them.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
 
     Raises:
         StudyError: there is only one objective.
@@ -60,7 +61,7 @@ def nsga3(
 
 
 class Niches:
-    """Whole fronts as long as there is room; of the last, those whose directions have fewest."""
+    """Selection of whole fronts while they fit; of the last, members of the rarest directions."""
 
     def __init__(self, objectives: int, size: int, kind: str) -> None:
         self._directions = directions_of(objectives, size, kind)

@@ -1,4 +1,4 @@
-"""Bayesian optimisation by noisy expected hypervolume improvement over a pool of legal designs."""
+"""Bayesian optimisation by qLogNEHVI (noisy expected hypervolume improvement) on legal designs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from dse.optimizers.support.seeded_scope import seed_generators
 
 
 class QLogNehvi:
-    """Gaussian processes for what is measured and modelled alike; designs by qLogNEHVI.
+    """Optimizer with one Gaussian process per objective, measured or modelled, and qLogNEHVI.
 
-    One objective: qLogNEI; more than four: qLogNParEGO; while no trial is feasible: the
-    probability of being so. Limits that no measurement is needed for are kept exactly.
+    With one objective the acquisition function is qLogNEI, with more than four qLogNParEGO, and
+    while no trial is feasible the probability of feasibility. Modelled limits are kept exactly.
 
     Args:
-        initial: designs of the even sequence before the first model; by default as many as there
-            are parameters, but 8 at least and 20 at most.
+        problem: problem to optimise.
+        initial: number of space-filling designs before the first model; by default one per
+            parameter, but at least 8 and at most 20.
 
     Source:
         Daulton, Balandat, Bakshy: Parallel Bayesian Optimization of Multiple Noisy Objectives
@@ -68,7 +69,7 @@ class QLogNehvi:
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
-        """Choose the designs with the highest acquisition values, one after the other."""
+        """Choose designs greedily by acquisition value, each given those chosen before."""
         with seed_generators(int(rng.integers(2**31))):
             from dse.optimizers.bayesian.botorch_models import NUMERICAL
 
@@ -95,7 +96,7 @@ class QLogNehvi:
                 return []
 
     def _learnt(self) -> tuple[TrainingData | None, Any]:  # the surrogate's type would import torch
-        """Return the lesson and surrogate of the known trials, learnt once whatever is pending."""
+        """Return training data and surrogate of the finished trials, cached by their number."""
         from dse.optimizers.bayesian.botorch_models import Surrogate
 
         told = len(self._told)
@@ -107,7 +108,7 @@ class QLogNehvi:
 
 
 def _share(lesson: TrainingData, worth: float) -> float | None:
-    """The worth of a design as a share of the front's hypervolume, where it is one at all."""
+    """Return the gain exp(``worth``) as a share of the hypervolume; ``None`` without one."""
     many = len(lesson.scales) > MANY_OBJECTIVES
     volume = hypervolume(lesson.front, np.zeros(len(lesson.scales))) if len(lesson.front) else 0.0
     return None if many or volume <= 0 else float(np.exp(worth) / volume)

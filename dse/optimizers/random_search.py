@@ -1,4 +1,4 @@
-"""Uniform draws from the legal designs: the baseline that every other method must beat."""
+"""Random search over the legal designs: the baseline that every other method must beat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.optimizers.support.unseen_designs import fresh
 
 
 class RandomSearch:
-    """Asks legal designs at random, each once, until the space is exhausted."""
+    """Optimizer that asks legal designs at random, each once, until the space is exhausted."""
 
     batch = 256
 

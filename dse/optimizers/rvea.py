@@ -1,4 +1,4 @@
-"""RVEA over legal designs: pymoo keeps the best along each direction, the space's moves vary."""
+"""RVEA: pymoo's selection along reference directions, with the space's variation operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse.optimizers.evolutionary.reference_directions import (
 from dse.optimizers.exact.magnitude import shares
 
 _RENEWALS = 10
-"""How often the scale is renewed on the way: the paper's 0.1 of all generations."""
+"""Number of updates of the loss scale during a run: the paper's 0.1 of all generations."""
 
 
 def rvea(
@@ -32,25 +32,27 @@ def rvea(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """RVEA: survival of the best along each direction; for many objectives.
+    """Build RVEA, with survival of the best along each direction; for many objectives.
 
-    First the distance to the ideal counts most, later the angle to the direction. Where the paper
-    adapts its directions to the ranges of the losses, the losses are scaled, at the same rhythm.
+    Early on, the distance to the ideal point counts most, later the angle to the direction. The
+    paper adapts its directions to the ranges of the losses; here the losses are rescaled instead,
+    at the same intervals.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least, enough for
-            three steps between any two objectives, and 100 at most or as many as these.
-        directions: ``das-dennis``, evenly spaced, or ``energy``, exactly ``pop_size`` of them.
-        generations: after how many the angle counts in full: the budget of trials divided by
-            ``pop_size`` is best.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24 and enough for
+            reference directions in steps of a third (but at most 128), otherwise at most 100.
+        directions: kind of reference directions: ``das-dennis``, evenly spaced, or ``energy``,
+            exactly ``pop_size`` of them.
+        generations: number of generations after which the angle has its full weight; best is the
+            budget of trials divided by ``pop_size``.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
 
     Raises:
         StudyError: there is only one objective.
-        PluginError: there are less than one generation.
+        PluginError: ``generations`` is below 1.
 
     Source:
         Cheng, Jin, Olhofer, Sendhoff: A Reference Vector Guided Evolutionary Algorithm for
@@ -71,13 +73,13 @@ def rvea(
 
 
 class APDSelection:
-    """Along each direction the one at the least distance, lengthened by its angle.
+    """Selection of the member with the least angle-penalised distance along each direction.
 
     Args:
-        objectives: how many there are.
-        size: of the population.
-        kind: of the directions.
-        trials: after how many the angle counts in full.
+        objectives: number of objectives.
+        size: population size.
+        kind: kind of reference directions, ``das-dennis`` or ``energy``.
+        trials: number of trials after which the angle has its full weight.
     """
 
     def __init__(self, objectives: int, size: int, *, kind: str, trials: int) -> None:

@@ -1,4 +1,4 @@
-"""SMS-EMOA over legal designs: pymoo drops who adds least, the space's own moves vary."""
+"""SMS-EMOA: pymoo's hypervolume-contribution selection, with the space's variation operators."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ def sms_emoa(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """SMS-EMOA: survival by the hypervolume that each one adds; for two to four objectives.
+    """Build SMS-EMOA, with survival by hypervolume contribution; for two to four objectives.
 
-    The contributions of a hundred take 0.2 ms with three objectives, but nearly a second with
-    six, and one of the last front has to go after the other: see nsga3 or age-moea2 for those.
+    The contributions of a hundred members take 0.2 ms with three objectives but nearly a second
+    with six, and members of the last front are dropped one at a time, with contributions computed
+    anew: use nsga3 or age-moea2 for more objectives.
 
     Args:
-        problem: the question.
-        pop_size: by default four times the number of parameters, but 24 at least and 100 at most.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: each finished trial competes at once, as in the paper, instead of a generation.
+        problem: problem to optimise.
+        pop_size: population size; by default four per parameter, at least 24, at most 100.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, as in the paper.
 
     Source:
         Beume, Naujoks, Emmerich: SMS-EMOA: Multiobjective Selection Based on Dominated
@@ -55,7 +56,7 @@ def by_contribution(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
-    """Whole fronts as long as there is room; from the last, who adds least goes, one by one."""
+    """Select whole fronts while they fit; from the last, drop the least contributor repeatedly."""
     ends = {"ideal": np.zeros(losses.shape[1]), "nadir": np.ones(losses.shape[1])}
     survival = LeastHypervolumeContributionSurvival()
     rows, kept = select_survivors(survival, scale_losses(losses), size, rng, **ends)

@@ -1,4 +1,4 @@
-"""A scrambled Sobol sequence over the legal designs: random search without its gaps and clumps."""
+"""Scrambled Sobol sequence over the legal designs: random search without gaps and clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.optimizers.support.unseen_designs import fresh
 
 
 class Sobol:
-    """Asks the designs along the sequence, then whatever the sequence left out."""
+    """Optimizer that asks designs along a Sobol sequence, then random designs not yet asked."""
 
     batch = 256
 

@@ -1,4 +1,4 @@
-"""The tree-structured Parzen estimator of Optuna, kept legal and replayable."""
+"""Optuna's tree-structured Parzen estimator (TPE), restricted to legal designs, replayable."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ from dse.optimizers.support.constraints import known_admissible, trial_violation
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
 
 _CANDIDATES = 24
-"""Optuna's own number."""
+"""Optuna's default number of candidates."""
 
 
 class Tpe:
-    """Optuna's TPE, a fresh sampler for each design; cheap at thousands of trials too.
+    """Optimizer that uses Optuna's TPE, with a fresh sampler per design.
 
-    What it wishes is taken to the nearest legal design that was not asked before and that breaks
-    no known limit. Objectives, limits, conditions and designs under way are Optuna's own.
+    It is cheap at thousands of trials too.
+
+    Each proposal is replaced by the nearest legal design that was not asked before and violates
+    no modelled constraint. Optuna handles objectives, limits, conditions and pending designs.
 
     Args:
-        initial: designs of the even sequence before Optuna is asked; by default as many as there
-            are parameters, but 8 at least and 20 at most.
-        candidates: drawn for each parameter, of which the best is taken.
-        multivariate: all parameters drawn together; by default only with a single objective.
+        problem: problem to optimise.
+        initial: number of space-filling designs before the first proposal by Optuna; by default
+            one per parameter, but at least 8 and at most 20.
+        candidates: number of candidates drawn for each parameter, of which the best is taken.
+        multivariate: whether all parameters are sampled jointly; by default only with a single
+            objective.
 
     Raises:
         PluginError: Optuna is not installed.
@@ -82,7 +86,7 @@ class Tpe:
         return []
 
     def _is_early(self, pending: Sequence[Design]) -> bool:
-        """True while there is too little for a model, or nothing that could vary."""
+        """Return whether there are too few trials for a model, or no parameter that can vary."""
         asked = self._told + len(pending)
         return asked < self._initial or self._done < 2 or not axes(self._problem.space)
 

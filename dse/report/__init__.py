@@ -1,6 +1,6 @@
 """Presentation of studies: tables, figures, HTML, exports.
 
-An evaluator calls it: ``dse.report(step, {"loss": 0.3})`` is
+The package itself is callable by evaluators: ``dse.report(step, {"loss": 0.3})`` is
 :func:`dse.evaluation.reporting.report`.
 """
 
@@ -14,7 +14,7 @@ from dse.evaluation.reporting import report
 
 
 class _Report(ModuleType):
-    """This package, which can be called like the function of the same name."""
+    """Module type that makes this package callable as the function ``report``."""
 
     def __call__(self, step: int, metrics: Mapping[str, float]) -> None:
         report(step, metrics)

@@ -1,4 +1,4 @@
-"""The trials that answer a study: its front, or the nearest misses where nothing is feasible."""
+"""Result of a study to present: its front, or the nearest misses if no design is feasible."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dse.core.trials import Trials
 from dse.core.values import Floats, Ints, Mask, Value
 
 MOST_SHOWN = 3_000
-"""Of a larger answer a page shows evenly spaced designs, its ends and its knee among them."""
+"""Maximum number of designs on a page; of more, evenly spaced ones, both ends and the knee."""
 
 MOST_PARAMETERS = 24
-"""Of more parameters a page tells of each design those that matter most."""
+"""Maximum number of parameters shown for each design; of more, the most important ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Result of a study as it is shown.
+    """Designs that a report presents as the result: the front, or the nearest misses.
 
-    Where no design keeps every limit, ``trials`` are those that break the limits by the least sum
-    of slacks, ``feasible`` is false, and ``broken`` tells each limit that a trial breaks and by how
-    much (in shares of the bound where the bound is a constant). ``weighty`` are parameters by what
-    they matter, the weightiest first, where that is known.
+    If no design is feasible, ``trials`` are those with the smallest sum of constraint violations,
+    ``feasible`` is false, and ``broken`` maps each limit that a trial violates to the amount (as a
+    share of the bound if the bound is a constant). ``weighty`` are the parameters by importance,
+    the most important first, if known.
     """
 
     problem: Problem
@@ -40,7 +40,7 @@ class Answer:
 
     @staticmethod
     def of(front: ParetoSet, trials: Sequence[Trial] = (), weighty: Sequence[str] = ()) -> Answer:
-        """The front, or the nearest misses among ``trials`` where it is empty."""
+        """Return the front, or the nearest misses among ``trials`` if the front is empty."""
         kept: tuple[Trial, ...] = front.trials
         broken: tuple[Mapping[str, float], ...] = ({},) * len(kept)
         if not kept:
@@ -55,7 +55,7 @@ class Answer:
         )
 
     def thinned(self, most: int, keep: Trial | None = None) -> Answer:
-        """Of more trials, evenly spaced ones, the first and the last among them, and ``keep``."""
+        """Return at most ``most`` evenly spaced trials, both ends included, plus ``keep``."""
         size = len(self.trials)
         if size <= most:
             return self
@@ -70,7 +70,7 @@ class Answer:
 
     @cached_property
     def common(self) -> dict[str, Value]:
-        """The parameters that have one value in all trials; none where there is one trial."""
+        """Parameter values that all trials share; empty with fewer than two trials."""
         if len(self.trials) < 2:
             return {}
         first, *others = (trial.design for trial in self.trials)
@@ -82,15 +82,16 @@ class Answer:
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
-        """The parameters that differ between trials, in the order of the space."""
+        """Names of the parameters that differ between trials, in the order of the space."""
         used = {name for trial in self.trials for name in trial.design} - self.common.keys()
         return tuple(p.name for p in self.problem.space.parameters if p.name in used)
 
     @cached_property
     def told(self) -> tuple[str, ...]:
-        """Parameters that a page shows of each design, in the order of the space.
+        """Parameters that a page shows for each design, in the order of the space.
 
-        They are those that differ, or all of one trial; of too many the weightiest.
+        These are the parameters that differ between trials, or all if none does. If there are more
+        than ``MOST_PARAMETERS``, the most important ones are kept.
         """
         names = self.varying or tuple(self.trials[0].design if self.trials else ())
         rank = {name: place for place, name in enumerate(self.weighty)}
@@ -99,26 +100,26 @@ class Answer:
 
     @property
     def untold(self) -> str:
-        """Sentence on how many of the parameters are shown, as in 24 of 200; empty if all."""
+        """Sentence on how many parameters are shown, such as 24 of 200; empty if all are."""
         every = len(self.varying) or len(self.told)
         some = len(self.told)
-        return f"{some} of {every} parameters are told." if some < every else ""
+        return f"{some} of {every} parameters are shown." if some < every else ""
 
     @property
     def other_metrics(self) -> tuple[str, ...]:
-        """The metrics that limits and compound objectives read, beside the bare objectives."""
+        """Metrics that limits and compound objectives read, without the plain objectives."""
         bare = {objective.text for objective in self.problem.objectives}
         return tuple(sorted(self.problem.asked - bare))
 
 
 def objective_values(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """The objectives in their own units and signs, (n, m); NaN where a metric is unknown."""
+    """Return the objectives in their own units and signs, (n, m); NaN for unknown metrics."""
     signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
     return np.asarray(problem.trial_losses(trials) * signs + 0.0)  # + 0.0: no minus zero
 
 
 def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, float]]:
-    """The limits that each trial breaks, by their text, and by how much; finite numbers only."""
+    """Return for each trial the violated limits, by text, with the amount if it is finite."""
     slacks = problem.slacks(problem.columns(trials), len(trials))
     texts = [limit.text for limit in problem.limits]
     broken: list[dict[str, float]] = [{} for _ in range(len(trials))]
@@ -129,9 +130,9 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
 
 
 def broken_rows(problem: Problem, trials: Trials) -> dict[str, Ints]:
-    """Return the places of the trials that break each limit, by the text of the limit.
+    """Return the row indices of the trials that violate each limit, by the limit's text.
 
-    A limit that no trial breaks is left out.
+    A limit that no trial violates is left out.
     """
     slacks = problem.slacks(problem.columns(trials), len(trials))
     outside = np.isfinite(slacks) & (slacks < 0)

@@ -1,4 +1,4 @@
-"""Layout of numbers along an axis: the unit's prefix, the scale, the ticks."""
+"""Axis layout for figures: unit prefix, linear or log scale, and ticks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.words import number_text, prefix_unit, truncate_text, value_text
 from dse.units.units import converted
 
 LOG_FROM = 50.0
-"""Positive values whose largest is more than so many times the smallest go on a log axis."""
+"""Ratio of the largest to the smallest positive value above which an axis is logarithmic."""
 
 _MAX_RANKS = 9
 _TITLE_LETTERS = 40
@@ -26,7 +26,7 @@ _LONG_S = {"s": 120.0, "min": 7200.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Quantity along an axis: shown value = own value * ``factor``, in ``unit``."""
+    """Quantity along an axis: displayed value = original value * ``factor``, in ``unit``."""
 
     name: str
     unit: str
@@ -35,14 +35,14 @@ class Axis:
 
     @property
     def title(self) -> str:
-        """The name with its unit, short enough to stand along an axis."""
+        """Name with its unit, truncated to fit along an axis."""
         name = truncate_text(self.name, _TITLE_LETTERS)
         return f"{name} [{self.unit}]" if self.unit else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoke:
-    """One axis of parallel coordinates: where each design is, from 0 to 1, and what is marked."""
+    """Axis of a parallel-coordinates plot: the position of each design in [0, 1], and ticks."""
 
     title: str
     places: Floats  # (n,)
@@ -54,7 +54,7 @@ def axis_of(
     unit: str,
     values: Floats,  # (n,)
 ) -> Axis:
-    """The axis on which these values read best."""
+    """Return the axis with the unit prefix and the scale that suit these values."""
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
     log = bool(low > 0 and high / low > LOG_FROM)
@@ -69,11 +69,12 @@ def focus(
     *,
     log: bool,
 ) -> tuple[float, float] | None:
-    """Between which ends the best are seen well; ``None`` where nothing lies far from them.
+    """Return axis ends that frame the best values; ``None`` if no other value is far from them.
 
-    Far is more than one span away: that of the best, or of the middle half of the others where
-    that is wider; of two of the best or fewer, away from that middle half too. What is marked, such
-    as a limit, is kept in sight up to two spans away.
+    Far means more than one span away from the best values, and also from the middle half of the
+    others if there are fewer than three best values. The span is the range of these values, or that
+    of the middle half of the others if wider. Marked values, such as limits, are kept in view up to
+    two spans away.
     """
     best, others, marked = (_scale_values(each, log=log) for each in (best, others, marked))
     if not len(best):
@@ -93,22 +94,22 @@ def focus(
 
 
 def _scale_values(values: Floats, *, log: bool) -> Floats:
-    """Return the finite values as the axis lays them out; on a log axis only positive ones."""
+    """Return the finite values; for a log axis, log10 of the positive ones."""
     kept = values[np.isfinite(values) & (values > 0 if log else True)]
     return np.asarray(np.log10(kept) if log else kept)
 
 
 def seconds_axis(name: str, longest_s: float) -> Axis:
-    """An axis of time in seconds, minutes or hours."""
+    """Return a time axis in seconds, minutes or hours."""
     unit = next((unit for unit, most in _LONG_S.items() if longest_s < most), "h")
     return Axis(name=name, unit=unit, factor=converted(1.0, "s", unit), log=False)
 
 
 def spokes(answer: Answer) -> list[Spoke]:
-    """The parameters in which the answer's designs differ, then the objectives, best at the top.
+    """Return the parallel axes: varying parameters, then objectives with the best at the top.
 
-    The weighty ones stand nearest to the objectives, the first of them nearest; of too many those
-    that are told anywhere.
+    The more important a parameter, the nearer it is to the objectives. If there are too many
+    parameters, only those that the report shows for each design have an axis.
     """
     rank = {name: -place for place, name in enumerate(answer.weighty)}
     told = [name for name in answer.varying if name in set(answer.told)]
@@ -134,7 +135,7 @@ def _parameter_spoke(parameter: Parameter, values: Sequence[Value | None]) -> Sp
 def _rank_values(
     parameter: Parameter, values: Sequence[Value | None], order: Sequence[Value]
 ) -> Spoke:
-    """Place the values that occur at equal steps; inactive ones lowest."""
+    """Place the occurring values at equal distances, with inactive ones lowest."""
     ordered: list[Value | None] = [None, *order] if None in values else [*order]
     place = {value: rank / max(len(ordered) - 1, 1) for rank, value in enumerate(ordered)}
     ticked = ordered[:: -(-len(ordered) // (2 * _MAX_RANKS))]
@@ -146,7 +147,7 @@ def _rank_values(
 
 
 def _continuous(parameter: Parameter, values: Sequence[Value | None]) -> Spoke:
-    """On the parameter's own scale between the ends that occur; inactive below."""
+    """Place numbers on the parameter's scale between the occurring ends, inactive ones below."""
     numbers = np.array([np.nan if value is None else float(value) for value in values])
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
     log = _is_log(parameter, low, high)
@@ -161,7 +162,7 @@ def _continuous(parameter: Parameter, values: Sequence[Value | None]) -> Spoke:
 
 
 def _is_log(parameter: Parameter, low: float, high: float) -> bool:
-    """The parameter's own scale; a list of numbers has none, so its range decides."""
+    """Return whether to use a log scale; a list of numbers has no scale, so its range decides."""
     if isinstance(parameter, Real | Integer):
         return parameter.scale == "log"
     return low > 0 and high / low > LOG_FROM

@@ -1,4 +1,4 @@
-"""Effects of each parameter on a metric: as tables, as JSON, as columns and on the page."""
+"""Main effects and interactions of parameters on a metric, as tables, JSON, columns and HTML."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dse.report.text.terminal_table import Lane, print_lanes, results_console
 from dse.report.words import join_list, number_text, parameter_units, value_text
 
 SHOWN = 10
-"""So many interactions are printed; JSON and CSV have all."""
+"""Maximum number of interactions that are printed; JSON and CSV contain all."""
 
 _NOTE = (
-    "share: the part of the variance that goes with this and with nothing else; '-' where it cannot"
-    " be told from the rest"
+    "share: the part of the variance that this term alone explains; '-' where it cannot be"
+    " separated from the other terms"
 )
 
 
@@ -41,7 +41,7 @@ def effects_table(problem: Problem, found: Effects, *, console: Console | None =
 
 
 def headline(found: Effects) -> str:
-    """The mean and the spread of the metric, and how much of it adds up."""
+    """Return a line with the metric's mean, standard deviation and share of main effects."""
     told = number_text(found.mean, found.unit)
     spread = number_text(found.deviation, found.unit)
     drawn = f" drawn of {found.of} by seed {found.seed}" if found.seed is not None else ""
@@ -53,11 +53,11 @@ def headline(found: Effects) -> str:
 
 
 def _left_out(found: Effects) -> str:
-    """Name the parameters that have too many values for their effects to be estimated."""
+    """Return a clause with the parameters that have too many values to estimate effects."""
     every = join_list(found.left_out)
     pairs = join_list(found.unpaired)
-    told = f"; of {every}, with so many values, no effect is estimated" if every else ""
-    return told + (f"; of {pairs}, with so many values, no interaction is" if pairs else "")
+    told = f"; no effect is estimated for {every} (too many values)" if every else ""
+    return told + (f"; no interaction is estimated for {pairs} (too many values)" if pairs else "")
 
 
 def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> EffectsFacts:
@@ -89,14 +89,14 @@ def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> Effe
 
 
 def effects_columns(found: Sequence[Effects]) -> Mapping[str, Sequence[Value | None]]:
-    """A row for each level of each parameter, and one for each interaction, by metric."""
+    """Return the effects as columns: a row per metric and level, and per metric and interaction."""
     rows = [row for one in found for row in _flat(one)]
     names = ("metric", "unit", "parameter", "with", "share", "from", "to", "mean", "trials")
     return {name: [row.get(name) for row in rows] for name in names}
 
 
 def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
-    """The tables for the page; empty without effects."""
+    """Return the tables as HTML; empty without effects."""
     parts = []
     for one in found:
         tables = "".join(
@@ -109,7 +109,7 @@ def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
 
 
 def level_text(level: Level, unit: str) -> str:
-    """A level as people read it: a value, or the range of a group of values."""
+    """Return a level as text: a value, or the range of a group of values."""
     low, high = value_text(level.value, unit), value_text(level.to, unit)
     return low if low == high else f"{low} .. {high}"
 
@@ -141,7 +141,7 @@ def _pair_rows(found: Effects) -> tuple[list[str], list[list[str]]]:
 
 
 def share_text(share: float | None) -> str:
-    """A share of the variance in percent."""
+    """Return a share of the variance in percent."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 

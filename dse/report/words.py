@@ -1,4 +1,4 @@
-"""Values in words: what tables, figures and pages print."""
+"""Text formatting of values, units, durations and counts for tables, figures and pages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dse.core.values import Value
 from dse.units.units import converted, shown
 
 _LEGIBLE = 1e-3, 1e6
-"""Numbers between these are read without an exponent."""
+"""Range of absolute values that are written without an exponent."""
 
 
-@lru_cache(maxsize=65_536, typed=True)  # tables and figures tell the same values again and again
+@lru_cache(maxsize=65_536, typed=True)  # tables and figures format the same values repeatedly
 def value_text(value: Value | None, unit: str = "") -> str:
-    """A parameter's value for people; a dash where it is inactive."""
+    """Return a parameter's value as text; a dash where it is inactive."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -36,9 +36,9 @@ def value_text(value: Value | None, unit: str = "") -> str:
 def number_text(
     value: float | None, unit: str = "", spread: float | None = None, written: str = ""
 ) -> str:
-    """A metric for people, with its standard error where one is known; a dash without value.
+    """Return a metric as text, with its standard error if known; a dash without a value.
 
-    It is told in the unit that the user has ``written``, where its size can be read in that.
+    The unit ``written`` by the user is used if the number is legible in it.
     """
     if value is None or not math.isfinite(value):
         return "-"
@@ -53,12 +53,12 @@ def number_text(
 
 
 def metric_text(value: float | None, metric: Metric, spread: float | None = None) -> str:
-    """A metric for people: its word where it has words, else its number with the unit."""
+    """Return a metric as text: its label if the metric has labels, else number and unit."""
     return word_of(value, metric) or number_text(value, metric.unit, spread, metric.written)
 
 
 def word_of(value: float | None, metric: Metric) -> str | None:
-    """The word that a value stands for, where the metric has words."""
+    """Return the label of a categorical metric's value; ``None`` without a label."""
     if value is None or not metric.words or value not in range(len(metric.words)):
         return None
     return metric.words[int(value)]
@@ -75,7 +75,7 @@ def design_text(
     units: Mapping[str, str],
     most: int | None = None,
 ) -> str:
-    """``name=value`` pairs of the parameters that are active; of more than ``most`` the first."""
+    """Return ``name=value`` pairs of the active parameters, of at most the first ``most``."""
     pairs = [
         f"{truncate_text(n)}={truncate_text(value_text(design[n], units.get(n, '')))}"
         for n in names
@@ -91,14 +91,14 @@ def truncate_text(words: str, letters: int = 80) -> str:
 
 
 def parameter_units(problem: Problem) -> dict[str, str]:
-    """The unit of each parameter by name."""
+    """Return the unit of each parameter by name."""
     return {parameter.name: parameter.unit for parameter in problem.space.parameters}
 
 
 def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
     """Return the limits that a design breaks and by how much, as text.
 
-    An amount is in percent of the bound where the limit has one.
+    The amount is in percent of the bound if the bound is a constant.
     """
     bounded = {limit.text for limit in problem.limits if limit.scale != 1.0}
     told = {
@@ -109,11 +109,11 @@ def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
 
 
 def percent_text(share: float, digits: int = 2) -> str:
-    """A share in percent, with so many digits and never as a power of ten: ``280 %``."""
+    """Return a share in percent with ``digits`` significant digits, no exponent: ``280 %``."""
     percent = 100 * share
     if 0 < abs(percent) < 1e-3:
         return "less than 0.001 %"
-    rounded = float(f"{percent:.{digits}g}")  # 99.9 has become 100, which :.2g writes 1e+02
+    rounded = float(f"{percent:.{digits}g}")  # 99.9 becomes 100, which :.2g writes as 1e+02
     return f"{rounded:,.0f} %" if abs(rounded) >= 10**digits else f"{rounded:.{digits}g} %"
 
 
@@ -124,7 +124,7 @@ def join_list(words: Iterable[str], last: str = "and") -> str:
 
 
 def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> str:
-    """A reference point by objective: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
+    """Return a reference point as text: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
     pairs = zip(objectives, point, strict=True)
     return ", ".join(
         f"{o.name} {number_text(value, o.unit, written=o.written)}" for o, value in pairs
@@ -132,19 +132,19 @@ def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> s
 
 
 def volume_text(front: ParetoSet, digits: int = 5) -> str:
-    """The hypervolume, ``≈`` before it where it is an estimate; a dash where none is known."""
+    """Return the hypervolume, after ``≈`` if it is an estimate; a dash if it is unknown."""
     if front.hypervolume is None:
         return "-"
     return f"{'' if front.hypervolume_is_exact else '≈'}{front.hypervolume:.{digits}g}"
 
 
 def moment_text(at: float) -> str:
-    """Return a moment in seconds since 1970 as a date with its time: 2026-01-31 09:05:00 UTC."""
+    """Return a Unix time in seconds as a date and time: 2026-01-31 09:05:00 UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration: ``12.3 s``, ``4 min 10 s``, ``2 h 5 min``."""
+    """Return a duration as text: ``12.3 s``, ``4 min 10 s``, ``2 h 5 min``."""
     if seconds < 60:
         return shown(seconds, "s")
     minutes, rest = divmod(round(seconds), 60)

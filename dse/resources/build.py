@@ -1,4 +1,4 @@
-"""Environments made whole or not at all, and taken away again."""
+"""Atomic installation and removal of evaluators' virtual environments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.resources.install import settle, sweep
 from dse.system.credentials import children_environment
 
 Watch = Callable[[str], None]
-"""Is told each line of what pip says."""
+"""Callback that receives each line of pip's output."""
 
 _PIP = (
     "install",
@@ -30,14 +30,15 @@ _PIP = (
 
 
 def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
-    """Make an environment and install its pinned packages; false if it was there already.
+    """Create an environment with its pinned packages; return false if it already exists.
 
-    Until the last step all is in a draft beside the folder. Its Python finds its packages by where
-    it lies itself, so that the draft can be renamed; the scripts of packages would not, and are not
-    used.
+    It is built in a draft folder that the last step renames. The environment's Python locates its
+    packages relative to itself, so it survives the rename; the packages' scripts would not, and
+    are not used.
 
     Raises:
-        PluginError: a package cannot be had or is not the pinned file, or there is no room.
+        PluginError: a package is unavailable or is not the pinned file, or the folder cannot be
+            written.
     """
     if environment.installed:
         return False
@@ -52,14 +53,14 @@ def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
             settle(files, environment.folder)
     except OSError as error:
         raise PluginError(
-            f"the environment {environment.name!r} cannot be kept: {error}",
-            hint="DSE_CACHE names another folder for it",
+            f"the environment {environment.name!r} cannot be stored: {error}",
+            hint="set DSE_CACHE to another folder",
         ) from error
     return True
 
 
 def demolish(environment: Environment) -> bool:
-    """Delete an environment; false if there is none.
+    """Delete an environment; return false if it is not installed.
 
     Raises:
         PluginError: it cannot be deleted.
@@ -77,8 +78,12 @@ def demolish(environment: Environment) -> bool:
 
 
 def _install(environment: Environment, files: Path, watch: Watch) -> None:
-    """Lets our pip fill the other environment, in its own words where it fails."""
-    run = subprocess.Popen(  # noqa: S603 - our own Python, and a pinned list
+    """Install the pinned packages into ``files`` with this program's pip.
+
+    Raises:
+        PluginError: pip failed; the message has pip's error.
+    """
+    run = subprocess.Popen(  # noqa: S603 - this program's Python, and a pinned list
         [
             *(sys.executable, "-m", "pip", "--python", str(python_in(files)), *_PIP),
             *("-r", str(environment.requirements)),
@@ -104,5 +109,5 @@ def _install(environment: Environment, files: Path, watch: Watch) -> None:
         raise PluginError(
             f"{environment.package} {environment.version} cannot be installed: "
             f"{reason(''.join(said))}",
-            hint="pip uses the index of `pip config list`; nothing was kept",
+            hint="pip uses the index of `pip config list`; nothing was installed",
         )

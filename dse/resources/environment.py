@@ -1,4 +1,4 @@
-"""An environment of its own for a program whose pins conflict with ours, and its folder."""
+"""Separate virtual environments for packages whose pins conflict with this program's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dse.resources.asset import cache_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """One package with all that it needs, every file pinned by version and hash.
+    """Virtual environment of one package and its dependencies, pinned by version and hash.
 
-    ``requirements`` is the list that pip installs, with the hashes; ``size_bytes`` is what it
-    takes on disk, for the person who decides whether to install it. It is never imported by us:
-    its Python is started.
+    ``requirements`` is the requirements file, with hashes, that pip installs; ``size_bytes`` is
+    the size on disk, for the user who decides whether to install it. Its packages are never
+    imported here; its own Python is started as a process.
     """
 
     name: str
@@ -31,25 +31,25 @@ class Environment:
 
     @property
     def folder(self) -> Path:
-        """Folder of the environment, which need not exist yet.
+        """Folder of the environment, which exists only once it is installed.
 
-        Another list of requirements gives another folder.
+        Its name contains a hash of the requirements file.
         """
         pinned = hashlib.sha256(self.requirements.read_bytes()).hexdigest()
         return environments_folder() / f"{self.name}-{self.version}-{pinned[:8]}"
 
     @property
     def python(self) -> Path:
-        """Its Python."""
+        """Path of the environment's Python interpreter."""
         return python_in(self.folder)
 
     @property
     def installed(self) -> bool:
-        """True if it is there: the folder gets its name when it is complete."""
+        """Installation status; the folder is renamed from a draft only once it is complete."""
         return self.folder.is_dir()
 
     def check_installed(self) -> None:
-        """Nothing, if it is there.
+        """Check that the environment is installed.
 
         Raises:
             PluginError: it is not.
@@ -62,10 +62,10 @@ class Environment:
 
 
 def environments_folder() -> Path:
-    """Return the folder of all environments, each in a subfolder of its own."""
+    """Return the folder that contains one subfolder per environment."""
     return cache_folder() / "environments"
 
 
 def python_in(folder: Path) -> Path:
-    """The Python of a virtual environment."""
+    """Return the path of the Python interpreter in a virtual environment."""
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

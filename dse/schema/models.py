@@ -1,4 +1,4 @@
-"""The shapes of the study file; what a key means stands beside it."""
+"""Schema of the study file: one model for each of its sections."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 NAME = r"\w[\w.\- ]*"
-"""A study's name: it becomes a file's name, and a word on the command line."""
+"""Regular expression of a study's name, which must be valid in file names and as an argument."""
 
 Scalar = bool | int | float | str
 Quantity = int | float | str
-"""A number, or a number with its unit: ``20``, ``64 KiB``."""
+"""Number with or without a unit: ``20``, ``64 KiB``."""
 
 
 class Model(BaseModel):
-    """A mapping with these keys and no others."""
+    """Base of the schema's mappings, which refuse unknown keys."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def default_to_list(value: Any) -> Any:
-    """Return an empty list where the file leaves the key empty."""
+    """Return an empty list for a key without a value."""
     return [] if value is None else value
 
 
@@ -29,7 +29,7 @@ Rules = Annotated[list[str], BeforeValidator(default_to_list)]
 
 
 class ObjectiveSpec(Model):
-    """``minimize:`` or ``maximize:`` an expression over metrics, shown ``as`` a name of its own."""
+    """Objective: ``minimize:`` or ``maximize:`` an expression over metrics; ``as`` is its label."""
 
     minimize: str | None = None
     maximize: str | None = None
@@ -43,7 +43,7 @@ class ObjectiveSpec(Model):
 
 
 class PluginSpec(BaseModel):
-    """``use:`` names a plug-in; all other keys are its options."""
+    """Plug-in named by ``use:``; all other keys are its options."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
 
@@ -55,7 +55,7 @@ class PluginSpec(BaseModel):
 
 
 class ReplicatesSpec(Model):
-    """Runs of a stochastic evaluator; the input that ``as`` names receives the run's number."""
+    """Replicates of a stochastic evaluator; the input named by ``as`` receives their number."""
 
     count: int = Field(ge=2, le=100_000)
     reading: str = Field(default="seed", alias="as")
@@ -72,9 +72,9 @@ class ResourcesSpec(Model):
 
 
 class EvaluatorSpec(PluginSpec):
-    """An evaluator; ``bind`` maps its inputs to parameters where the names differ.
+    """Evaluator; ``bind`` maps its inputs to parameters or metrics where the names differ.
 
-    One that is ``exclusive`` has its machine for itself while it runs.
+    An ``exclusive`` evaluator runs alone on its machine.
     """
 
     bind: dict[str, str] = {}
@@ -84,7 +84,7 @@ class EvaluatorSpec(PluginSpec):
 
 
 class ScenarioSpec(BaseModel):
-    """Circumstances: other options of evaluators by name, and ``values`` of readings."""
+    """Scenario: changed options of evaluators, by name, and fixed ``values`` of their inputs."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
     __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
@@ -116,7 +116,7 @@ class BudgetSpec(Model):
 
 
 class RetriesSpec(Model):
-    """Number of times that a trial is issued again, for each kind of failure."""
+    """Maximum number of retries of a trial, for each kind of failure."""
 
     lost: Attempts | None = None
     crashed: Attempts | None = None
@@ -144,7 +144,7 @@ class EarlySpec(Model):
 
 
 class PriorSpec(Model):
-    """An earlier study, in this storage or another one."""
+    """Earlier study to transfer results from, in this storage or another one."""
 
     study: str
     storage: str | None = None
@@ -161,9 +161,9 @@ Published = Quantity | list[Quantity] | None
 class ClaimSpec(Model):
     """Claim of a paper, and ``ours``: the number of this study that is compared with it.
 
-    ``published`` is the figure of print, an interval of two, a bound such as ``< 2 %``, or the
-    words of print where it has no figure. ``accept`` says of ``ours`` what is to hold; what did not
-    come out may do without.
+    ``published`` is the published figure, an interval of two numbers, a bound such as ``< 2 %``, or
+    text where no figure is published. ``accept`` is the condition on ``ours``; only a claim that
+    was not reproduced needs none.
     """
 
     claim: str = Field(min_length=1)
@@ -177,12 +177,12 @@ class ClaimSpec(Model):
     @model_validator(mode="after")
     def _judged(self) -> ClaimSpec:
         if self.accept is None and self.proof != "not reproduced":
-            raise ValueError("a claim says what is accepted: 'accept: ours < 1'")
+            raise ValueError("a claim needs a condition on its number: 'accept: ours < 1'")
         return self
 
 
 class FindingSpec(Model):
-    """Finding of this study that is in no paper; ``source`` may name what it rests on."""
+    """Finding of this study that no paper contains; ``source`` may name its basis."""
 
     claim: str = Field(min_length=1)
     ours: str
@@ -192,21 +192,21 @@ class FindingSpec(Model):
 
     @property
     def published(self) -> Published:
-        """Return nothing: print has no figure."""
+        """Published figure: always ``None``, since no paper contains a finding."""
         return None
 
     @property
     def proof(self) -> Literal["finding"]:
-        """Return the label that findings have where claims have their kind of proof."""
+        """Kind of proof: always ``finding``."""
         return "finding"
 
 
 class AssumptionSpec(Model):
-    """A value that print does not give, the ``interval`` that it may lie in, and where it stands.
+    """Assumed value that the paper does not state, with its plausible ``interval`` and its places.
 
-    ``turns`` names the place, or the places, as a path of keys: ``job.storage_bandwidth`` is an
-    option of the evaluator ``job``, ``baselines.tuned.penalty`` a value of a baseline,
-    ``space.data.peak`` a value of the space's file; ``*`` stands for every key that has the value.
+    ``turns`` gives the place or places of the value as paths of keys: ``job.storage_bandwidth`` is
+    an option of the evaluator ``job``, ``baselines.tuned.penalty`` a value of a baseline,
+    ``space.data.peak`` a value in the space's file; ``*`` matches every key that has the value.
     """
 
     name: str = Field(min_length=1, max_length=80)
@@ -218,14 +218,14 @@ class AssumptionSpec(Model):
 
     @property
     def targets(self) -> list[str]:
-        """Return the paths that the assumption stands at."""
+        """Paths of the places that contain the assumed value."""
         return [self.turns] if isinstance(self.turns, str) else list(self.turns)
 
 
 class StudySpec(Model):
-    """A study file; ``unread`` lists parameters that nothing is meant to read.
+    """Study file; ``unread`` lists parameters that are intentionally unused.
 
-    ``storage_patience`` is how long a run waits for a storage that is away.
+    ``storage_patience`` is how long a run waits for an unavailable storage.
     """
 
     study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")
@@ -254,7 +254,7 @@ class StudySpec(Model):
 
 
 class PartialStudySpec(StudySpec):
-    """Remainder of a study file without its mistakes."""
+    """Valid part of a study file with errors; required sections are optional here."""
 
     study: str = "study"
     space: str = ""

@@ -1,1 +1,1 @@
-"""The live view: a small web application over any storage."""
+"""Live view: a small web application over any storage."""

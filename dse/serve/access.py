@@ -1,4 +1,4 @@
-"""Access control for viewing and changing: hosts, the token, and pages of the same origin."""
+"""Access control for reading and changing: host names, the token and same-origin checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 COOKIE = "dse-pass"
-"""What lets a browser look where looking needs the token; it lets nobody change anything."""
+"""Name of the cookie that lets a browser read where that requires the token; never change."""
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BEARER = "bearer "
@@ -19,14 +19,14 @@ _BEARER = "bearer "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """The rules of one server.
+    """Access rules of one server.
 
     Args:
-        token: what every change needs, and looking too where the server is not ``open``.
-        hosts: the names that a request may call the server by.
-        open: whether everyone who reaches the server may look.
-        addresses: whether a request may call it by any address of numbers. A page of somebody
-            else whose name is made to mean this machine still says that name, never numbers.
+        token: required for every change, and for reading if the server is not ``open``.
+        hosts: the host names by which a request may address the server.
+        open: whether everyone who reaches the server may read.
+        addresses: whether a request may address it by any IP address. This is safe against DNS
+            rebinding: an untrusted page sends the host name that it rebound, never an address.
     """
 
     token: str
@@ -36,7 +36,7 @@ class AccessRules:
 
     @staticmethod
     def at(host: str, *, token: str | None = None, allowed: tuple[str, ...] = ()) -> AccessRules:
-        """The gate of a server that listens on this address, with a new token if none is given."""
+        """Return the rules of a server at this address, with a new token if none is given."""
         own = _plain(host)
         loopback = _is_loopback(own)
         names = {own, socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -49,31 +49,31 @@ class AccessRules:
 
     @property
     def reading_pass(self) -> str:
-        """Content of the cookie: it proves knowledge of the token without revealing it."""
+        """Content of the cookie, which proves knowledge of the token without revealing it."""
         return hmac.new(self.token.encode(), b"dse may look", hashlib.sha256).hexdigest()
 
     def knows_host(self, header: str) -> bool:
-        """True if a request may call the server so."""
+        """Return whether a request may address the server by this ``Host`` header."""
         name = _plain(urlsplit(f"//{header}").hostname or "") if _is_host(header) else ""
         return name in self.hosts or (self.addresses and _is_address(name))
 
     def may_look(self, authorization: str, cookie: str) -> bool:
-        """True if a request with these may read."""
+        """Return whether a request with this authorization header or cookie may read."""
         return self.open or _same(cookie, self.reading_pass) or self.may_change(authorization)
 
     def may_change(self, authorization: str) -> bool:
-        """True if the header holds the token."""
+        """Return whether the authorization header holds the token."""
         told = authorization[len(_BEARER) :] if authorization.lower().startswith(_BEARER) else ""
         return _same(told.strip(), self.token)
 
 
 def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
-    """Return whether a request is same-origin: no browser reports that another page sent it.
+    """Return whether a request is same-origin: no header reports a page of another origin.
 
     Args:
-        host: the header of that name.
-        origin: likewise; ``None`` where there is none, as programs that are no browser do.
-        fetch_site: the header ``Sec-Fetch-Site``.
+        host: the header ``Host``.
+        origin: the header ``Origin``; ``None`` if absent, as from programs other than browsers.
+        fetch_site: the header ``Sec-Fetch-Site``; ``None`` if absent.
     """
     if fetch_site not in (None, "same-origin"):
         return False
@@ -84,7 +84,7 @@ def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
 
 
 def _same(told: str, known: str) -> bool:
-    """Return whether two secrets are equal, in a time that does not reveal how much of them is."""
+    """Return whether two secrets are equal, by a constant-time comparison."""
     return hmac.compare_digest(told.encode(), known.encode())
 
 

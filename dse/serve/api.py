@@ -1,4 +1,4 @@
-"""The API for programs: everything that the pages show and do, as JSON."""
+"""JSON API for programs: everything that the pages show and do."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from dse.services.studies import add_design as adding
 Name = Annotated[str, Path(description="A study's name.", max_length=1_000)]
 Number = Annotated[int, Path(ge=0, le=2**53, description="A trial's number.")]
 
-_SEEN = {401: "looking needs the token", 421: "the server is not called so"}
-_FOUND = {**_SEEN, 404: "there is none", 409: "it cannot be told", 503: "the storage fails"}
+_SEEN = {401: "reading needs the token", 421: "the host name is not allowed"}
+_FOUND = {**_SEEN, 404: "not found", 409: "the study does not allow it", 503: "the storage fails"}
 _DONE = {
     **_FOUND,
-    400: "the body is no text",
-    403: "a page of elsewhere asks",
-    408: "it is too slow",
-    413: "it is too long",
+    400: "the body is not valid text",
+    403: "the request comes from a page of another origin",
+    408: "the request took too long to arrive",
+    413: "the request is too long",
 }
 
 
 def _problems(told: dict[int, str]) -> dict[int | str, dict[str, Any]]:
-    every = {**told, 422: "what is asked cannot be read"}
+    every = {**told, 422: "the request is invalid"}
     return {code: {"model": models.Problem, "description": words} for code, words in every.items()}
 
 
@@ -49,38 +49,38 @@ changing = APIRouter(
 
 @router.get("/studies")
 def studies(house: Here) -> models.Studies:
-    """All studies of the storage."""
+    """List all studies of the storage."""
     found = list(telling.rows(house.watch, house.runners))
     return models.Studies(storage=house.storage, studies=found)
 
 
 @router.get("/studies/{name}")
 def study(house: Here, name: Name) -> models.StudyState:
-    """A study as it stands."""
+    """Return the present state of a study."""
     return telling.state(house.watch.snapshot(name), house.runners)
 
 
 @router.get("/studies/{name}/front")
 def front(house: Here, name: Name) -> models.Front:
-    """The designs that no other beats."""
+    """Return the front of a study, or the nearest misses."""
     return telling.front(house.watch.snapshot(name))
 
 
 @router.get("/studies/{name}/figures")
 def drawings(house: Here, name: Name) -> models.Figures:
-    """The study's drawings for plotly."""
+    """Return the figures of a study in plotly's JSON form."""
     return figures(house.watch.snapshot(name))
 
 
 @router.get("/studies/{name}/trials")
 def trials(house: Here, name: Name, some: Annotated[models.Some, Query()]) -> models.Trials:
-    """Some trials by number."""
+    """Return a selection of trials by number."""
     return telling.trials(house.watch.snapshot(name), some)
 
 
 @router.get("/studies/{name}/trials/{number}")
 def trial(house: Here, name: Name, number: Number) -> models.TrialTold:
-    """All that the record has of a trial."""
+    """Return the complete record of a trial."""
     return telling.trial(house.watch.snapshot(name), number)
 
 
@@ -90,8 +90,8 @@ def trial(house: Here, name: Name, number: Number) -> models.TrialTold:
     responses={200: {"content": {"text/event-stream": {}}, "description": "States as they come."}},
 )
 def events(house: Here, name: Name, request: Request) -> StreamingResponse:
-    """The study's state whenever it changes, as server-sent events; once if too many listen."""
-    house.watch.snapshot(name)  # one that is not there is told at once
+    """Send the study's state on each change as server-sent events; once if too many listen."""
+    house.watch.snapshot(name)  # raises at once if there is no such study
     if PLACE in request.scope:
         told = house.listeners.told(house.watch, house.runners, name)
         return StreamingResponse(told, media_type="text/event-stream")
@@ -101,7 +101,7 @@ def events(house: Here, name: Name, request: Request) -> StreamingResponse:
 
 @changing.post("/studies/{name}/start", status_code=202)
 def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
-    """Run the study, or go on with it, by a process of this server."""
+    """Start or resume the study in a process of this server."""
     snapshot = house.watch.snapshot(name)
     snapshot.study.check_runnable()
     options = [
@@ -115,7 +115,7 @@ def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
 
 @changing.post("/studies/{name}/pause", status_code=202)
 def pause(house: Here, name: Name) -> models.StudyState:
-    """Ask the process of this server that runs the study to stop; it can be gone on with."""
+    """Ask the process of this server that runs the study to stop; it can be resumed."""
     snapshot = house.watch.snapshot(name)
     house.runners.pause(name, snapshot.there)
     return telling.state(snapshot, house.runners)
@@ -123,7 +123,7 @@ def pause(house: Here, name: Name) -> models.StudyState:
 
 @changing.post("/studies/{name}/designs")
 def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
-    """Judge a design; evaluate it apart, or add it to the study, if it is legal."""
+    """Check whether a design is legal; if so, evaluate it or add it to the study on request."""
     snapshot = house.watch.snapshot(name)
     values: dict[str, Scalar] = dict(told.values)
     try:
@@ -145,7 +145,7 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
 
 @changing.post("/session", status_code=204)
 def session(house: Here, request: Request) -> Response:
-    """Let the browser that knows the token look, by a cookie; changes need the token still."""
+    """Set a cookie that lets the browser read; changes still need the token."""
     response = Response(status_code=204)
     secure = request.url.scheme == "https"
     response.set_cookie(

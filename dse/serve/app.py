@@ -1,4 +1,4 @@
-"""The application: its routes behind its door."""
+"""Web application: its routes behind the request middleware."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dse.serve.pages import views
 
 
 def application(storage: str | Storage, gate: AccessRules) -> FastAPI:
-    """The web application over a storage.
+    """Return the web application over a storage.
 
     Args:
         storage: a storage or its URL.
-        gate: who may look and who may change.
+        gate: the rules for reading and changing.
     """
     house = ServerContext.of(storage, gate)
 
@@ -35,9 +35,9 @@ def application(storage: str | Storage, gate: AccessRules) -> FastAPI:
     app = FastAPI(
         title="dse",
         version=__version__,
-        description="The studies of a storage: looked at, run, paused and added to.",
+        description="The studies of a storage: show, run, pause and extend them.",
         openapi_url="/api/openapi.json",
-        docs_url=None,  # that page takes its scripts from elsewhere
+        docs_url=None,  # that page loads scripts from another site
         redoc_url=None,
         lifespan=lived_in,
     )

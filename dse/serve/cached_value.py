@@ -1,4 +1,4 @@
-"""A value that many want to see: read by one at a time, and not again at once."""
+"""Cached value for many readers: one thread at a time reads it, and not too often."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Generic, TypeVar
 from dse.errors import DseError
 
 YOUNG_S = 0.3
-"""What was read so lately is not read again, however many look on."""
+"""Minimum age in seconds at which a value is read again."""
 
 _REST = 2.0
-"""What took long to read is left alone for so many times as long."""
+"""Minimum age at which a value is read again, as a multiple of its reading time."""
 
 T = TypeVar("T")
 
 
 class CachedValue(Generic[T]):
-    """The value as it was read last, or why it could not be."""
+    """Value as it was read last, or the error that reading it raised."""
 
     def __init__(self) -> None:
         self.value: T | None = None
@@ -29,16 +29,16 @@ class CachedValue(Generic[T]):
         self._took_s = 0.0
 
     def at(self, read: Callable[[T | None], T]) -> T:
-        """The value, read anew unless that was done a moment ago or is being done.
+        """Return the value, read anew unless it is recent or another thread is reading it.
 
-        Nobody waits for another's reading but for the very first: a storage that does not answer
-        keeps one of those who ask, not all.
+        Callers wait for another thread only at the very first reading: a storage that does not
+        answer blocks one caller, not all.
 
         Args:
-            read: gives the value of now from the one before.
+            read: computes the present value from the previous one.
 
         Raises:
-            DseError: the last reading failed so.
+            DseError: the last reading failed with this error.
         """
         first = self.value is None and self._fault is None
         if self._lock.acquire(blocking=first):

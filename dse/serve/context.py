@@ -19,7 +19,7 @@ from dse.system.credentials import mask_url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """One server's things."""
+    """Shared state of one server."""
 
     storage: str
     watch: StorageMonitor
@@ -32,7 +32,7 @@ class ServerContext:
 
     @staticmethod
     def of(storage: str | Storage, gate: AccessRules) -> ServerContext:
-        """The house over a storage; one that is no URL lives in this process alone."""
+        """Return the context over a storage; an object instead of a URL is local to the process."""
         url = storage if isinstance(storage, str) else "memory://"
         allowed = compute_connection_limit()
         return ServerContext(
@@ -45,13 +45,13 @@ class ServerContext:
         )
 
     def close(self) -> None:
-        """Pause what was started here, and let go of the storage."""
+        """Pause the drivers that were started here, and close the storage."""
         self.runners.close()
         self.watch.close()
 
 
 def house_of(request: Request) -> ServerContext:
-    """The house that the request came to."""
+    """Return the context of the server that received the request."""
     found: ServerContext = request.app.state.house
     return found
 

@@ -1,4 +1,4 @@
-"""A design that somebody thought of: judged, and evaluated apart."""
+"""User-supplied designs: legality check and evaluation outside the study."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dse.schema.study.designs import design_of
 from dse.serve.snapshot import Snapshot
 
 EVALUATION_S = 120.0
-"""What takes longer is ended: a study has no such bound, and should measure it."""
+"""Time limit of an evaluation in seconds; a longer one belongs in a study, which has no limit."""
 
 _one_at_a_time = Lock()
 
 
 def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
-    """Return the legal design of these values.
+    """Return the legal design with these values.
 
     Raises:
         DesignError: it breaks a rule of the space.
@@ -35,10 +35,10 @@ def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design
 def evaluate_separately(snapshot: Snapshot, design: Design) -> Trial:
     """Evaluate a design in a separate process and return its trial; nothing is stored.
 
-    What the study measured before is not measured again.
+    Measurements that the study already has are reused.
 
     Raises:
-        StudyError: another design is being evaluated, or the evaluators are other ones by now.
+        StudyError: another design is being evaluated, or the evaluators have changed.
     """
     snapshot.study.check_runnable()
     if not _one_at_a_time.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Studies to take away: the whole record, the front as a table, the report as a page."""
+"""Downloads: the record of a study, its front and trials as tables, its report as a page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST_COMPARED = 50
 
 @router.get("/studies/{name}/download/{kind}")
 def download(house: Here, name: str, kind: str) -> Response:
-    """The study's record, its front or trials as a table, or its report as one page."""
+    """Return the study's record, its front or trials as a table, or its report as one page."""
     snapshot = house.watch.snapshot(name)
     taken = _TAKEN.get(kind)
     if taken is None:
@@ -57,7 +57,7 @@ def download(house: Here, name: str, kind: str) -> Response:
 
 @router.get("/studies/{name}/report")
 def report(house: Here, name: str) -> Response:
-    """The report, to be looked at here."""
+    """Return the report for display in the browser."""
     snapshot = house.watch.snapshot(name)
     with house.turns.one():
         return shown(report_text(snapshot))
@@ -71,11 +71,11 @@ def comparison(
     seeds: bool = False,
     joint: bool = False,
 ) -> Response:
-    """Several studies side by side.
+    """Return a comparison of several studies as a page.
 
-    With ``seeds`` those that differ in nothing else are one group; with ``joint`` the reference
-    point is the worst of all fronts even where the studies state one. Where they cannot be
-    compared, the reason stands above the choice.
+    With ``seeds``, studies that differ only in their seed form one group; with ``joint``, the
+    reference point is the worst of all fronts even if the studies state one. If the studies cannot
+    be compared, the page for choosing them is returned with the reason.
     """
     found = [house.watch.snapshot(name) for name in dict.fromkeys(study)]
     with house.turns.one():

@@ -1,4 +1,4 @@
-"""Error responses: JSON for programs, a page for people."""
+"""Error responses: JSON for programs, an HTML page for people."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _STATUS: tuple[tuple[type[DseError], int], ...] = (
     (PluginError, 409),
 )
 _OTHER = 409
-_WORDS = {404: "there is nothing at this address", 405: "nothing can be asked so here"}
+_WORDS = {404: "there is nothing at this address", 405: "this method is not allowed here"}
 _LONGEST = 2_000
 
 
 class UnknownError(DseError):
-    """Error for a requested thing that does not exist."""
+    """Error for a requested resource that does not exist."""
 
 
 class BusyError(DseError):
-    """The server has too much to do just now."""
+    """Error for a server that is overloaded at the moment."""
 
 
 def refusal(
@@ -41,7 +41,7 @@ def refusal(
     if path.startswith("/api"):
         told = {"error": problem, "hint": hint}
         return JSONResponse(told, status_code=status, headers=headers)
-    href, words = ("/login", "Tell it the token") if status == 401 else ("/", "To all studies")
+    href, words = ("/login", "Enter the token") if status == 401 else ("/", "To all studies")
     title = f"{problem[:1].upper()}{problem[1:]}"
     body = (
         f"<header><h1>{escape(title)}</h1><p>{escape(hint)}</p></header>"
@@ -51,7 +51,7 @@ def refusal(
 
 
 def add_refusals(app: FastAPI) -> None:
-    """Answer what goes wrong in a route."""
+    """Register the handlers that turn exceptions of a route into error responses."""
 
     def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, DseError)

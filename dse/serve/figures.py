@@ -1,4 +1,4 @@
-"""A study's drawings as plotly's scripts take them."""
+"""Figures of a study in the JSON form that plotly's scripts read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.system.terminal_text import visible, visible_json
 
 
 def figures(snapshot: Snapshot) -> models.Figures:
-    """The drawings of the study as it stands."""
+    """Return the figures of the study in its present state."""
     return models.Figures(mark=snapshot.mark, figures=[_figure(one) for one in snapshot.drawings])
 
 

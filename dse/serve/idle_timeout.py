@@ -1,4 +1,4 @@
-"""Connections on which nothing moves are dropped, and the longest idle ones when there are many."""
+"""Connection timeouts: idle connections are dropped, and the longest idle when there are many."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from dse.serve.limits import PLACE, client_of, compute_connection_limit
 
 HEAD_S = 10.0
-"""From a connection's first moment, or from the end of an answer, to the next request's head."""
+"""Seconds from the start of a connection, or the end of a response, to the next request's head."""
 
 SEND_S = 30.0
-"""How long a reader may let a full buffer wait: some tens of kilobytes."""
+"""Seconds for which a client may leave a full send buffer (some tens of kilobytes) unread."""
 
 VANISHED_S = 60.0
-"""How long what was sent may stay unacknowledged: the other side may be gone without a word."""
+"""Seconds for which sent data may stay unacknowledged: the peer may have vanished silently."""
 
 
 class IdleTimeout(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, with an end to waiting for who does not ask or not read."""
+    """HTTP/1.1 protocol of uvicorn, with timeouts for clients that do not send or do not read."""
 
     idle_since: float = 0.0
     _timer: asyncio.TimerHandle | None = None
@@ -61,14 +61,15 @@ class IdleTimeout(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """True while its request is not whole, is refused a place, or is answered."""
+        """Whether its request is incomplete, was refused a slot, or has been answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or PLACE not in cycle.scope
 
     def _look(self) -> None:
-        """Drop the connection unless a request came since the last look, or is being answered.
+        """Drop the connection unless a request came since the last check, or is being answered.
 
-        While its reader takes at least half of what is left from look to look, it stays.
+        The connection also stays while its client reads at least half of the unsent data between
+        two checks.
         """
         cycle: RequestResponseCycle | None = self.cycle
         idle = cycle is None or cycle.response_complete or self.transport.is_closing()
@@ -80,7 +81,7 @@ class IdleTimeout(H11Protocol):
         self._timer = self.loop.call_later(HEAD_S, self._look)
 
     def drop(self) -> None:
-        """End the connection with all that waits to be read, in the system's buffers too."""
+        """Close the connection and discard unsent data, in the system's buffers as well."""
         if self.transport.get_write_buffer_size():
             held = self.transport.get_extra_info("socket")
             held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -90,10 +91,10 @@ class IdleTimeout(H11Protocol):
 def longest_idle(connections: Iterable[IdleTimeout]) -> IdleTimeout:
     """Return the connection to close: of the client with most idle ones, the longest idle.
 
-    What its reader has not taken yet is cut off only where nothing else is idle.
+    A connection with unsent data is returned only if no other connection is idle.
 
     Args:
-        connections: all of the server, at least one of which is idle.
+        connections: all connections of the server, at least one of which is idle.
     """
     idle = [one for one in connections if one.idle]
     counts = Counter(client_of(one.client) for one in idle)
@@ -106,7 +107,7 @@ def longest_idle(connections: Iterable[IdleTimeout]) -> IdleTimeout:
 
 
 def _set_ack_timeout(held: socket.socket) -> None:
-    """Let the kernel close a connection whose other side has vanished without notice."""
+    """Make the kernel close a connection whose peer has vanished without notice."""
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         limit_ms = int(1000 * VANISHED_S)
         held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit_ms)

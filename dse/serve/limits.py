@@ -6,32 +6,32 @@ from collections import Counter
 from ipaddress import IPv6Address, ip_address
 
 CONNECTIONS = 512
-"""Open connections of all kinds; beyond it the one that has waited longest is closed."""
+"""Maximum number of open connections; beyond it the longest idle one is closed."""
 
 STREAMS = CONNECTIONS // 4
-"""Event streams; further readers get the present state and poll."""
+"""Maximum number of event streams; further readers get the present state and poll."""
 
 REQUESTS = CONNECTIONS * 3 // 8
-"""Requests that are answered at once; further ones are refused for a second."""
+"""Maximum number of requests answered at once; further ones may be retried after a second."""
 
 PLACE = "dse.place"
-"""The key of an ASGI scope whose request holds a place: its connection is not closed for others."""
+"""Key of an ASGI scope whose request holds a slot: its connection is not closed for others."""
 
 _RESERVED_FILES = 128
-"""For the storage, children, temporary files and libraries."""
+"""File descriptors reserved for the storage, child processes, temporary files and libraries."""
 
 _FEWEST = 16
 _CUSTOMER_BITS = 64
 
 
 class ClientSlots:
-    """A number of places that clients share; each may hold as many as are free.
+    """Slots that clients share; each client may hold at most as many as are free.
 
-    A client alone gets half of them, the next one half of the rest, and so on: a newcomer always
-    finds a place, and nobody needs to know how many clients there are.
+    A single client gets half of them, the next one half of the rest, and so on: a new client always
+    finds a slot, and the number of clients need not be known.
 
     Args:
-        most: how many places there are.
+        most: the number of slots.
 
     Source:
         Choudhury, Hahne: Dynamic queue length thresholds for shared-memory packet switches,
@@ -43,24 +43,24 @@ class ClientSlots:
         self._held: Counter[str] = Counter()
 
     def enter(self, client: str) -> bool:
-        """Take a place for the client, if it may have one more."""
+        """Take a slot for the client; return whether it may have one more."""
         if self._held[client] >= self._most - self._held.total():
             return False
         self._held[client] += 1
         return True
 
     def leave(self, client: str) -> None:
-        """Give one of the client's places back."""
+        """Release one of the client's slots."""
         self._held[client] -= 1
         if not self._held[client]:
             del self._held[client]
 
 
 def client_of(address: tuple[str, int] | None) -> str:
-    """Return who counts as one client: an IPv4 address, or the /64 network of an IPv6 one.
+    """Return the key of a client: its IPv4 address, or the /64 network of its IPv6 address.
 
     Args:
-        address: host and port of the other side, as ASGI has them.
+        address: host and port of the client, as ASGI gives them.
     """
     host = "" if address is None else address[0]
     try:
@@ -79,7 +79,7 @@ def compute_connection_limit() -> int:
     """Return how many connections may be open, given how many files the process may open."""
     try:
         import resource
-    except ImportError:  # on Windows, which counts no files
+    except ImportError:  # on Windows, which has no such limit
         return CONNECTIONS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = CONNECTIONS if files == resource.RLIM_INFINITY else files - _RESERVED_FILES

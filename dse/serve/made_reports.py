@@ -1,4 +1,4 @@
-"""Reports of what is watched: of one study, and of several beside each other."""
+"""Reports of one study, and comparisons of several, as HTML pages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dse.services.studies.report import report_of
 
 
 def report_text(snapshot: Snapshot) -> str:
-    """The report of a study, as one page."""
+    """Return the report of a study as one HTML page."""
     return report_of(snapshot.study, snapshot.front, snapshot.finished, snapshot.events)
 
 
 def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> str:
-    """Several studies side by side, as one page.
+    """Return a comparison of several studies as one HTML page.
 
     Args:
         found: the studies.
-        seeds: whether those that differ in nothing but their seed are one group.
-        joint: whether the worst of all fronts is the reference point; it is where no study
-            states one, for there is no other.
+        seeds: whether studies that differ only in their seed form one group.
+        joint: whether the worst of all fronts is the reference point, as it always is if no study
+            states one.
     """
     runs = [
         Run.of(s.study.name, s.study.problem, s.finished, s.study.plan.budget.price_per_s)

@@ -1,4 +1,4 @@
-"""Checks of every request before it reaches a route: host, size, duration, pass and token."""
+"""Checks of every request before it reaches a route: host, size, duration, cookie and token."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dse.serve.errors import refusal
 from dse.serve.limits import PLACE, ClientSlots, client_of
 
 BODY_BYTES = 64 * 1024
-"""What is longer is refused, however it is sent."""
+"""Maximum size of a request body; a longer one is refused."""
 
 BODY_S = 10.0
-"""How long a request may take to arrive."""
+"""Maximum time in seconds that a request may take to arrive."""
 
 PIECE_BYTES = 64 * 1024
-"""What is longer is handed on in pieces, each of which waits until its reader has taken others."""
+"""Maximum size of a piece of a response; each piece waits until the client has read others."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
     " blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Scripts are files of this server alone; plotly writes styles as it draws."""
+"""Content security policy: scripts only from this server; plotly needs inline styles."""
 
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -39,8 +39,8 @@ _HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": POLICY,
 }
-_log = logging.getLogger("uvicorn.error")  # which the server shows
-_READING = ("GET", "HEAD", "OPTIONS", "TRACE", "QUERY")  # the safe ones, RFC 9110, 9.2.1
+_log = logging.getLogger("uvicorn.error")  # the logger that the server prints
+_READING = ("GET", "HEAD", "OPTIONS", "TRACE", "QUERY")  # safe methods: RFC 9110, 9.2.1
 _CHANGING = "POST"
 _ALLOWED = {"allow": f"GET, HEAD, {_CHANGING}"}
 _PRINTED = "dse serve printed it when it started"
@@ -55,13 +55,13 @@ _MORE = {405: _ALLOWED, 503: {"retry-after": "1", "connection": "close"}}
 
 
 class RequestMiddleware:
-    """Middleware that admits requests or states why not; no route can bypass it.
+    """Middleware that admits requests or refuses them with a reason; no route can bypass it.
 
     Args:
-        app: what answers them.
-        gate: who may look and who may change.
-        requests: how many are answered at once.
-        streams: how many event streams there are; a reader without a place is answered once.
+        app: the application that answers them.
+        gate: the rules for reading and changing.
+        requests: the slots for requests that are answered at once.
+        streams: the slots for event streams; a reader without a slot gets a single response.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class RequestMiddleware:
         """Answer one request.
 
         Args:
-            scope: what is asked.
-            receive: the body, in pieces.
-            send: where the answer goes.
+            scope: the request.
+            receive: yields the body in pieces.
+            send: takes the response.
         """
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
@@ -97,7 +97,7 @@ class RequestMiddleware:
             await response(scope, receive, answer)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
-        """Answer where there is a place; return why not, or what went wrong."""
+        """Answer if a slot is free; return the reason for a refusal or failure, else ``None``."""
         streams = _STREAM.fullmatch(scope["path"]) is not None
         places, client = self._streams if streams else self._requests, client_of(scope["client"])
         if not places.enter(client):
@@ -116,7 +116,7 @@ class RequestMiddleware:
             _log.exception("a request could not be answered")
             if answer.begun:
                 raise
-            return 500, "this went wrong here", "the server's terminal says what"
+            return 500, "internal server error", "see the server's terminal for the cause"
         return None
 
     def _find_refusal(self, scope: Scope) -> _Reason | None:
@@ -124,31 +124,31 @@ class RequestMiddleware:
         headers, path = Headers(scope=scope), scope["path"]
         host, token = headers.get("host", ""), headers.get("authorization", "")
         if not self._gate.knows_host(host):
-            return 421, "this server is not called so", "name it: dse serve --allow-host NAME"
+            return 421, "this host name is not allowed", "allow it: dse serve --allow-host NAME"
         site = headers.get("sec-fetch-site")
         if scope["method"] not in _READING:
             origin = headers.get("origin")
             if not same_origin(host, origin, site):
-                return 403, "a page of elsewhere cannot change anything here", ""
+                return 403, "a page of another origin cannot change anything here", ""
             if not self._gate.may_change(token):
-                if scope["method"] != _CHANGING:  # no route takes it, whoever asks
-                    return 405, "nothing can be asked so here", f"{_CHANGING} changes, GET looks"
+                if scope["method"] != _CHANGING:  # no route accepts it, with or without a token
+                    return 405, "this method is not allowed here", f"use {_CHANGING} or GET"
                 return 401, "a change needs the token", _PRINTED
         elif site in _STRANGE and headers.get("sec-fetch-mode") != "navigate":
-            return 403, "a page of elsewhere cannot take anything from here", ""
+            return 403, "a page of another origin cannot read anything from here", ""
         elif not path.startswith(_FREE) and not self._gate.may_look(token, _cookie(headers)):
-            return 401, "looking needs the token", _PRINTED
+            return 401, "reading needs the token", _PRINTED
         return None
 
 
-class _Refused(Exception):  # noqa: N818 - it is an answer
+class _Refused(Exception):  # noqa: N818 - it becomes a response
     def __init__(self, status: int, problem: str, hint: str = "") -> None:
         super().__init__(problem)
         self.reason = status, problem, hint
 
 
 async def _body(receive: Receive, headers: Headers) -> bytes:
-    """The whole body: it is short, or it is refused."""
+    """Return the complete body; refuse one that is too long or too slow."""
     told = headers.get("content-length", "0")
     if told.isdigit() and int(told) > BODY_BYTES:
         raise _too_long()
@@ -185,7 +185,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 class _Armed:
-    """The answer with the headers that every answer has, in pieces that a reader can take."""
+    """Response sender that adds the common headers and sends a long body in pieces."""
 
     def __init__(self, send: Send) -> None:
         self.begun = False
@@ -202,7 +202,7 @@ class _Armed:
 
 
 def _pieces(message: Message) -> Iterator[Message]:
-    """The message, or the pieces of its body."""
+    """Yield the message, or several messages with the pieces of its body."""
     body = message.get("body", b"")
     cut = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
     for at in range(0, cut, PIECE_BYTES):

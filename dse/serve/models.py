@@ -25,9 +25,10 @@ class Problem(_Told):
 
 
 class StudyRow(_Told):
-    """A line of the list. ``quiet_s``: since when nothing new was seen; null: never since then.
+    """Row of the list of studies.
 
-    Of a budget ``of`` trials or measurements ``done`` are used; null: it has no such bound.
+    ``quiet_s`` is the time in seconds since new trials were last seen; null if none were seen yet.
+    ``done`` of a budget of ``of`` trials or measurements are used; null if it has no such bound.
     """
 
     name: str
@@ -46,14 +47,14 @@ class StudyRow(_Told):
 
 
 class Studies(_Told):
-    """All studies of the storage, in the order in which they were begun."""
+    """Studies of the storage, in the order in which they were begun."""
 
     storage: str
     studies: list[StudyRow]
 
 
 class DriverRow(_Told):
-    """A process that runs the study; ``own`` if this server started it."""
+    """Process that runs the study; ``own`` if this server started it."""
 
     id: int
     host: str
@@ -62,7 +63,7 @@ class DriverRow(_Told):
 
 
 class EventRow(_Told):
-    """Something that the study remembers beside its trials."""
+    """Recorded event of a study, other than a trial."""
 
     kind: str
     text: str
@@ -70,7 +71,7 @@ class EventRow(_Told):
 
 
 class FailureRow(_Told):
-    """A reason why designs are not on the front, with some of their trials."""
+    """Reason why designs are not on the front, with some of their trials."""
 
     kind: str
     reason: str
@@ -79,7 +80,7 @@ class FailureRow(_Told):
 
 
 class StudyState(StudyRow):
-    """A study as it stands. ``mark`` is another one whenever something has changed."""
+    """Present state of a study; ``mark`` changes whenever the state does."""
 
     mark: str
     exact: bool
@@ -106,7 +107,7 @@ class ObjectiveRow(_Told):
 
 
 class Numbers(_Told):
-    """Numbers of a design, in the units of ``metrics`` and ``objectives``."""
+    """Metrics and objectives of a design, in their units."""
 
     metrics: dict[str, float | None]
     spread: dict[str, float | None]
@@ -151,7 +152,7 @@ class FaultRow(_Told):
 
 
 class OutcomeRow(Numbers):
-    """Outcome of a design."""
+    """Outcome of the evaluation of a design."""
 
     state: str
     fault: FaultRow | None
@@ -160,9 +161,10 @@ class OutcomeRow(Numbers):
 
 
 class TrialRow(OutcomeRow):
-    """A trial, with the number of finished trials that were known when it was asked.
+    """Trial, with the number of finished trials that were known when it was asked.
 
-    ``attempts`` were given up before. Times are seconds since 1970, UTC; null where none was kept.
+    ``attempts`` is the number of abandoned attempts. Times are seconds since 1970, UTC; null where
+    none was recorded.
     """
 
     trial: int
@@ -175,7 +177,7 @@ class TrialRow(OutcomeRow):
 
 
 class Some(_Told):
-    """Selection of trials: at most ``count`` from ``first`` on, of one state or of all."""
+    """Selection of trials: at most ``count`` from index ``first`` on, of one state or of all."""
 
     first: int = Field(default=0, ge=0, le=2**53)
     count: int = Field(default=100, ge=1, le=1_000)
@@ -183,16 +185,16 @@ class Some(_Told):
 
 
 class Shown(Some):
-    """Some trials on a page; ``sort`` is the column that its script orders them by.
+    """Selection of trials for a page; ``sort`` is the column by which its script sorts them.
 
-    A ``-`` before the column's heading turns the order round.
+    A ``-`` before the column's heading reverses the order.
     """
 
     sort: Text = ""
 
 
 class Trials(_Told):
-    """Some trials of a study by number; ``total`` is how many there are of that kind."""
+    """Selected trials of a study by number; ``total`` counts all in the selected state."""
 
     study: str
     total: int
@@ -205,7 +207,7 @@ class Trials(_Told):
 
 
 class AttemptRow(_Told):
-    """A time that the trial was given up and issued again."""
+    """Attempt of a trial that was abandoned, after which the trial was issued again."""
 
     attempt: int
     fault: FaultRow | None
@@ -215,7 +217,7 @@ class AttemptRow(_Told):
 
 
 class ReportRow(_Told):
-    """Report of an evaluator during its evaluation."""
+    """Intermediate report of an evaluator during its evaluation."""
 
     attempt: int
     step: int
@@ -224,7 +226,7 @@ class ReportRow(_Told):
 
 
 class TrialTold(_Told):
-    """All that the record has of one trial."""
+    """Complete record of one trial."""
 
     trial: TrialRow
     asked_by: str
@@ -234,7 +236,7 @@ class TrialTold(_Told):
 
 
 class Figure(_Told):
-    """A drawing for plotly."""
+    """Figure in plotly's JSON form."""
 
     key: str
     title: str
@@ -245,21 +247,21 @@ class Figure(_Told):
 
 
 class Figures(_Told):
-    """The drawings of a study at a mark."""
+    """Figures of a study in the state with the given ``mark``."""
 
     mark: str
     figures: list[Figure]
 
 
 class Start(_Told):
-    """Stopping point of a run; without any bound, that of the study."""
+    """Budget of a run; without any bound, that of the study."""
 
     trials: int | None = Field(default=None, ge=1, le=1_000_000_000)
     measurements: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
 
 class Proposal(_Told):
-    """A design: a value for each active parameter, quantities with a unit as text."""
+    """Proposed design: a value for each active parameter, quantities with a unit as text."""
 
     values: dict[Text, bool | int | float | Text] = Field(max_length=5_000)
     action: Literal["judge", "evaluate", "add"] = "judge"
@@ -268,7 +270,7 @@ class Proposal(_Told):
 class Judgement(_Told):
     """Result of a proposal: its legality and, if requested, its outcome.
 
-    ``same_as`` is the trial that has this design already; ``added`` the number of the new one.
+    ``same_as`` is the trial that already has this design, ``added`` the number of a new trial.
     """
 
     legal: bool

@@ -1,4 +1,4 @@
-"""Drivers at work, as far as an observer can determine."""
+"""Detection of the drivers at work by their heartbeat, as seen by an observer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dse.study.liveness import gone
 
 
 class Presence:
-    """Counts by its own clock for how long a driver's beat has not risen."""
+    """Monitor that measures, by its own clock, how long a driver's heartbeat has not risen."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], tuple[int, float]] = {}
         self._lock = Lock()
 
     def there(self, study: str, drivers: Sequence[Driver]) -> list[Driver]:
-        """Those who have neither left nor are lost."""
+        """Return the drivers that have not left and whose heartbeat is recent."""
         now = time.monotonic()
         return [one for one in drivers if not one.left and self._beats(study, one, now)]
 

@@ -1,4 +1,4 @@
-"""Work that takes seconds and much memory: a few at once, some wait, others come again."""
+"""Queue for expensive work: a few tasks run at once, some wait, further ones are refused."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from threading import BoundedSemaphore
 from dse.serve.errors import BusyError
 
 MOST = 2
-"""How many reports and downloads are made at once."""
+"""Maximum number of reports and downloads that are made at once."""
 
 WAITING = 8
-"""How many wait; each holds a thread, of which the server has forty."""
+"""Maximum number of waiting requests; each holds one of the server's forty threads."""
 
 PATIENCE_S = 60.0
-"""How long one waits."""
+"""Maximum waiting time in seconds."""
 
 
 class WorkQueue:
-    """Queue for building reports, so that one client cannot take the machine from others."""
+    """Queue for building reports, so that one client cannot occupy the machine."""
 
     def __init__(self) -> None:
         self._work = BoundedSemaphore(MOST)
@@ -27,16 +27,16 @@ class WorkQueue:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """A block that is entered when it is its turn.
+        """Wait for a turn, and hold it for the duration of the ``with`` block.
 
         Raises:
-            BusyError: too many wait, or it took too long.
+            BusyError: too many requests wait, or the wait took too long.
         """
         if not self._room.acquire(blocking=False):
             raise BusyError("too many reports are being made", hint="try again in a minute")
         try:
             if not self._work.acquire(timeout=PATIENCE_S):
-                raise BusyError("other reports take long to be made", hint="try again later")
+                raise BusyError("other reports are taking too long", hint="try again later")
             try:
                 yield
             finally:

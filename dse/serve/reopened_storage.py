@@ -1,4 +1,4 @@
-"""The storage that is served, opened anew when its file is another one by now."""
+"""Served storage, which is opened again if its file was replaced."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dse.errors import StorageError
 from dse.protocols import Storage
 from dse.study.study import opened_storage
 
-_File = tuple[int, int]  # device and number
+_File = tuple[int, int]  # device and inode
 
 
 class ReopenedStorage:
-    """A storage or its URL.
+    """Storage, or storage URL that is opened again if its file was replaced.
 
-    A file that is not there yet holds no studies and is looked for again. One that was there and
-    is not any more is away: an open connection would go on reading what nobody else can see.
+    A file that does not exist yet holds no studies and is looked up again. A file that has
+    disappeared is an error: an open connection would keep reading data that no other process sees.
     """
 
     def __init__(self, storage: str | Storage) -> None:
@@ -26,10 +26,10 @@ class ReopenedStorage:
         self._lock = Lock()
 
     def now(self) -> Storage:
-        """The storage; every method of it may be called by any thread.
+        """Return the storage; its methods may be called from any thread.
 
         Raises:
-            StorageError: its file is away, or cannot be opened.
+            StorageError: its file has disappeared, or cannot be opened.
         """
         if not isinstance(self._told, str):
             return self._told
@@ -46,13 +46,13 @@ class ReopenedStorage:
             return self._storage
 
     def close(self) -> None:
-        """Let go of the storage; who is reading may finish."""
+        """Close the storage; readers at work may finish."""
         if self._storage is not None:
             self._storage.close()
 
 
 def _path(url: str) -> Path | None:
-    """The file of SQLite that a URL names; ``None`` if it names something else."""
+    """Return the SQLite file that a URL names; ``None`` if it names something else."""
     file = url.partition("///")[2].partition("?")[0]
     return Path(file) if url.startswith("sqlite") and file not in ("", ":memory:") else None
 

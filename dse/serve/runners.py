@@ -1,4 +1,4 @@
-"""Drivers that this server started: each a process of its own that runs one study."""
+"""Drivers that this server started, each a process that runs one study."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dse.errors import StudyError
 from dse.study.liveness import here
 
 MOST = 8
-"""How many studies are run at once at most."""
+"""Maximum number of studies that are run at once."""
 
 _GRACE_S = 60.0
-"""A driver gives its workers seconds to end, and they their programs; more on a busy machine."""
+"""Seconds that a driver has to stop: its workers, and their programs, need some seconds each."""
 _TAIL_BYTES = 4_000
 
 
 @dataclass(kw_only=True)
 class Runner:
-    """One process, and the file into which it speaks."""
+    """Driver process, with the file that its output is written to."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -34,7 +34,7 @@ class Runner:
 
     @property
     def runs(self) -> bool:
-        """True until the process has ended."""
+        """Whether the process is still running."""
         return self.process.poll() is None
 
     @property
@@ -48,7 +48,7 @@ class Runner:
             return ""
 
     def stop(self) -> None:
-        """Ask it to stop; once, for a second Ctrl-C would keep it from giving its trials back."""
+        """Ask it once to stop; a second Ctrl-C would keep it from releasing its trials."""
         if not self.stopping:
             self.stopping = True
             self.process.send_signal(signal.SIGINT)
@@ -56,10 +56,10 @@ class Runner:
 
 @dataclass(kw_only=True)
 class Runners:
-    """Starts and pauses drivers.
+    """Registry that starts and pauses drivers, at most one for each study.
 
     Args:
-        url: where the studies are; a storage that lives in one process cannot be shared.
+        url: the storage of the studies; an in-memory one cannot be shared with a driver.
     """
 
     url: str
@@ -70,37 +70,39 @@ class Runners:
     )
 
     def of(self, study: str) -> Runner | None:
-        """The latest process of this server for the study."""
+        """Return the latest process of this server for the study, if there is one."""
         return self._runners.get(study)
 
     def start(self, study: str, options: Sequence[str] = ()) -> None:
-        """Begin to run a study, or go on with it.
+        """Start or resume a study.
 
         Args:
-            study: a name that the storage has.
-            options: of ``dse resume``.
+            study: the name of a study in the storage.
+            options: command-line options of ``dse resume``.
 
         Raises:
-            StudyError: this server runs it already, or runs too many, or no other process can.
+            StudyError: this server already runs it, runs too many, or the storage is in memory.
         """
         if self.url.startswith("memory:"):
-            problem = "a storage in memory is no other process's"
+            problem = "an in-memory storage cannot be shared with another process"
             raise StudyError(problem, hint="dse serve --storage sqlite:///dse.db")
         with self._lock:
             runner = self._runners.get(study)
             if runner is not None and runner.runs:
-                problem = f"{study!r} is run already, by process {runner.process.pid}"
-                hint = "which is stopping: try again in a moment" if runner.stopping else ""
+                problem = f"{study!r} is already run by process {runner.process.pid}"
+                hint = "it is stopping: try again in a moment" if runner.stopping else ""
                 raise StudyError(problem, hint=hint)
             if sum(one.runs for one in self._runners.values()) >= MOST:
-                raise StudyError(f"{MOST} studies are run already", hint="pause one of them first")
+                raise StudyError(
+                    f"{MOST} studies are already running", hint="pause one of them first"
+                )
             self._runners[study] = self._begun(study, options)
 
     def pause(self, study: str, there: Sequence[Driver] = ()) -> None:
-        """Ask the process to stop: it gives its trials back, and can be gone on with.
+        """Ask the process to stop: it releases its trials, and the study can be resumed.
 
         Args:
-            study: its name.
+            study: the study's name.
             there: all drivers that are at work on it.
 
         Raises:
@@ -115,15 +117,15 @@ class Runners:
             where = ", ".join(f"process {one.pid} of {one.host.split()[0]}" for one in there[:5])
             problem = f"{study!r} is run elsewhere: {where}"
             raise StudyError(problem, hint="pause it there, with Ctrl-C")
-        raise StudyError(f"nobody runs {study!r}")
+        raise StudyError(f"no process runs {study!r}")
 
     def own(self, study: str, driver: Driver) -> bool:
-        """True if the driver is a process of this server."""
+        """Return whether the driver is a process of this server."""
         runner = self._runners.get(study)
         return runner is not None and driver.pid == runner.process.pid and driver.host == here()
 
     def close(self) -> None:
-        """Pause all, and wait a while; who does not listen is ended."""
+        """Pause all drivers and wait; kill those that do not stop in time."""
         running = [runner for runner in self._runners.values() if runner.runs]
         for runner in running:
             runner.stop()
@@ -150,6 +152,6 @@ class Runners:
         return Runner(process=process, log=Path(name))
 
     def _environment(self) -> dict[str, str]:
-        """Ours with the storage, whose URL may hold a password; evaluators need no token."""
+        """Return this environment with the storage URL (may hold a password), without the token."""
         ours = {name: value for name, value in os.environ.items() if name != "DSE_TOKEN"}
         return {**ours, "DSE_STORAGE": self.url}

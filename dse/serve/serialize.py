@@ -1,4 +1,4 @@
-"""Studies and trials in the words of the API."""
+"""Conversion of studies and trials to the models of the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_NUMBERS = 8
 
 
 def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudyRow]:
-    """A line for each study; one that cannot be read has the reason."""
+    """Yield a row for each study; the row of one that cannot be read has the reason."""
     for name in watch.names():
         try:
             yield _row(watch.snapshot(name), runners)
@@ -45,7 +45,7 @@ def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudyRow]:
 
 
 def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
-    """The study as it stands."""
+    """Return the present state of the study."""
     study, trials = snapshot.study, snapshot.trials
     runner = runners.of(study.name)
     return models.StudyState(
@@ -75,13 +75,13 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
 
 
 def front(snapshot: Snapshot) -> models.Front:
-    """The front, or the nearest misses."""
+    """Return the front, or the nearest misses."""
     told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
     return models.Front.model_validate(told)
 
 
 def trials(snapshot: Snapshot, some: models.Some) -> models.Trials:
-    """So many trials from a place on, of those in a state or of all."""
+    """Return the selected trials, with the total number in the selected state."""
     found = snapshot.trials
     if some.state is not None:
         found = found.take(found.are(some.state))
@@ -91,7 +91,7 @@ def trials(snapshot: Snapshot, some: models.Some) -> models.Trials:
 
 
 def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialRow:
-    """One trial."""
+    """Return a trial as a row."""
     told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
     return models.TrialRow.model_validate(told["trials"][0])
 
@@ -103,10 +103,10 @@ def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
 
 
 def trial(snapshot: Snapshot, number: int) -> models.TrialTold:
-    """All that the record has of a trial.
+    """Return the complete record of a trial.
 
     Raises:
-        UnknownError: there is none of that number.
+        UnknownError: no trial has that number.
     """
     if not 0 <= number < len(snapshot.trials):
         raise UnknownError(f"there is no trial {number}", hint=f"0 to {len(snapshot.trials) - 1}")

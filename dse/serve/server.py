@@ -1,4 +1,4 @@
-"""Runs the application: the addresses, the patience, and the words at the start."""
+"""HTTP server of the application: addresses, timeouts and the messages at the start."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HEAD_BYTES = 32 * 1024
 def server(
     storage: str | Storage, gate: AccessRules, host: str, port: int, say: Callable[[str], None]
 ) -> uvicorn.Server:
-    """A server that is ready to ``run``; drivers that it started are paused when it ends.
+    """Return a server that is ready to ``run``; drivers that it started are paused when it ends.
 
     Args:
         storage: a storage or its URL.
-        gate: who may look and who may change.
+        gate: the rules for reading and changing.
         host: the address to listen on.
         port: the port there; 0 is any that is free.
-        say: told where to look, with the token in the part of the address that is never sent.
+        say: called with the URL to open; its fragment, which is never sent, holds the token.
     """
     app = application(storage, gate)
     config = uvicorn.Config(
@@ -60,7 +60,7 @@ class _Telling(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on SIGHUP too, unless it is ignored: a terminal that is closed pauses studies."""
+        """End on SIGHUP too, unless it is ignored: closing the terminal pauses studies."""
         with super().capture_signals(), ExitStack() as handled:
             here = threading.current_thread() is threading.main_thread()
             if here and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

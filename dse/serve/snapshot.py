@@ -1,4 +1,4 @@
-"""A study at one moment, and how the next moment is read from the storage."""
+"""Snapshot of a study at one moment, and its update from the storage."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from dse.study.budget import Room
 from dse.study.study import StudyEngine
 
 MOST_PAIRS = 3
-"""So many trade-offs are drawn; the report draws more."""
+"""Maximum number of trade-off figures; the report has more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study at one moment. ``changed_at`` is when the record was seen to grow; ``None``: never.
+    """State of a study at one moment.
 
-    ``there`` are the drivers that are at work as far as anybody can tell.
+    ``changed_at`` is the monotonic time at which the record was last seen to grow; ``None``: never.
+    ``there`` are the drivers that appear to be at work.
     """
 
     spec: Mapping[str, Any]
@@ -43,12 +44,12 @@ class Snapshot:
 
     @cached_property
     def finished(self) -> Trials:
-        """The finished trials in their order."""
+        """Finished trials in their order."""
         return self.trials.finished
 
     @cached_property
     def front(self) -> ParetoSet:
-        """The designs that no other beats."""
+        """Pareto front of the finished trials."""
         return ParetoSet.of(self.study.problem, self.finished)
 
     @cached_property
@@ -58,7 +59,7 @@ class Snapshot:
 
     @cached_property
     def drawings(self) -> list[Drawing]:
-        """The trade-offs of the first objectives, how the hypervolume grew, who evaluated when."""
+        """Figures: trade-offs of the first objectives, hypervolume growth, worker timeline."""
         pairs = trade_off_figures(self.front, self.finished)[:MOST_PAIRS]
         lanes = timeline_figure(self.trials, measured=bool(self.study.problem.measured))
         return [*pairs, *growth_figures(self.front, self.finished)[:1], *lanes]
@@ -75,7 +76,7 @@ class Snapshot:
 
     @cached_property
     def exhausted(self) -> bool:
-        """True if every legal design has been asked: a budget that is left buys nothing."""
+        """Whether every legal design has been asked, so that a remaining budget has no use."""
         count = self.study.problem.space.count()
         if count is None or len(self.trials) < count:
             return False
@@ -97,7 +98,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """Another one whenever there is something new to show."""
+        """Text that changes whenever there is something new to show."""
         there = ",".join(str(driver.id) for driver in self.there)
         return f"{len(self.finished)}.{len(self.trials)}.{len(self.events)}.{there}"
 
@@ -108,15 +109,15 @@ def load_snapshot(
     """Return the present snapshot of a study; ``before`` again if nothing has changed.
 
     Raises:
-        UnknownError: there is none of that name.
-        StudyError: its record cannot be understood.
+        UnknownError: no study has that name.
+        StudyError: its record is not valid.
         StorageError: it cannot be read.
     """
     spec = storage.spec(name)
     if spec is None:
         raise UnknownError(f"there is no study {name[:80]!r}")
     if before is not None and (before.spec != spec or before.study.storage is not storage):
-        before = None  # begun anew, or the file is another one
+        before = None  # the study was begun anew, or the file was replaced
     events = storage.events(name)
     there = presence.there(name, storage.drivers(name))
     if before is not None and _same(before, events, there, storage, name):
@@ -131,7 +132,7 @@ def load_snapshot(
         there=there,
         changed_at=_changed_at(before, trials),
     )
-    _ = new.front  # here, where it is done once for all who look on
+    _ = new.front  # computed here, once for all readers
     return new
 
 
@@ -155,7 +156,7 @@ def _same(
 
 
 def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
-    """True if there are other trials than before: more, or those of a study that was begun anew."""
+    """Return whether the trials differ: there are more, or the study was begun anew."""
     finished, asked = len(before.finished), len(before.trials)
     news = storage.since(name, max(finished - 1, 0), max(asked - 1, 0))
     counted = (len(news.finished), len(news.added)) == (min(finished, 1), min(asked, 1))

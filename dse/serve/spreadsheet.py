@@ -1,4 +1,4 @@
-"""A sheet that is harmless in a spreadsheet: no text of a study is a formula there."""
+"""Protection against CSV injection: no text of a study becomes a formula in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dse.interop.found_trials import FORMULA_SIGNS
 from dse.report.json.columns import Sheet
 
 _BEGINS = re.compile(rf'^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[ "]*[{FORMULA_SIGNS}])')
-"""Where a cell may begin with what makes a formula of it.
+"""Pattern of the positions at which a cell may begin with a formula sign.
 
-Spreadsheets of some countries divide cells at semicolons, and then do not see the quotes of a text
-that stands behind a comma: a line break and a semicolon may begin a cell too, and quotes behind
-them are those of that cell.
+In some locales spreadsheets split cells at semicolons and ignore the quotes of a text after a
+comma. A cell may therefore also begin after a line break or a semicolon, and quotes after them
+belong to that cell.
 
 Source:
     OWASP: CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection.
@@ -23,9 +23,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def harmless(sheet: Sheet) -> Sheet:
-    """The sheet with an apostrophe before whatever would begin a formula, names included.
+    """Return the sheet with an apostrophe before each formula sign, in column names as well.
 
-    Numbers, and texts that are nothing but a number, stay as they are.
+    Numbers, and texts that consist of a number only, are not changed.
     """
     return {_text(name): list(map(_cell, cells)) for name, cells in sheet.items()}
 

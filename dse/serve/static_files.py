@@ -1,4 +1,4 @@
-"""Scripts and styles: a table of files, so that no path from outside is ever opened."""
+"""Scripts and styles, served from a fixed table so that no requested path is ever opened."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _content(name: str) -> bytes:
 
 @router.get("/assets/{name}")
 async def asset(name: str) -> Response:
-    """Return one of the files that pages are made of, without occupying a thread.
+    """Return a static file of the pages without using a thread.
 
     Other requests may hold all threads.
     """

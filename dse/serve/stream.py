@@ -15,23 +15,23 @@ from dse.serve.serialize import state
 from dse.serve.watch import StorageMonitor
 
 LOOK_S = 0.5
-"""How often to look at the record."""
+"""Seconds between two reads of the record."""
 
 LIFE_S = 600.0
-"""After so long a stream ends; a browser opens another by itself."""
+"""Seconds after which a stream ends; a browser opens another by itself."""
 
 AGAIN_MS = 2000
-"""How long a browser waits before it opens another."""
+"""Milliseconds that a browser waits before it opens another stream."""
 
 POLL_MS = 10_000
-"""How long a reader waits that has no place among the streams."""
+"""Milliseconds between two requests of a reader that has no stream slot."""
 
 _AWAY_S = 2.0
 _QUIET_S = 15.0
 
 
 class Listeners:
-    """The event streams of a server; all read one look at each study, and stop when it is over."""
+    """Event streams of a server, which share one read of each study and end with the server."""
 
     def __init__(self) -> None:
         self.over = False
@@ -46,7 +46,7 @@ class Listeners:
         said = begun
         while time.monotonic() - begun < LIFE_S and not self.over:
             now, event, pause_s = await self._read(watch, runners, name)
-            if now != mark or not now:  # why it cannot be read is repeated
+            if now != mark or not now:  # the error of a failed read is repeated
                 mark, said = now, time.monotonic()
                 yield event
             elif time.monotonic() - said > _QUIET_S:
@@ -61,16 +61,16 @@ class Listeners:
     async def told_once(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
-        """Yield the present state, and when to come again: for a reader without a place."""
+        """Yield the present state and the time to retry, for a reader without a stream slot."""
         _, event, _ = await self._read(watch, runners, name)
         yield f"retry: {POLL_MS}\n\n".encode() + event + b"event: busy\ndata: {}\n\n"
 
     async def _read(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> tuple[str, bytes, float]:
-        """Return the mark of the present state, its event, and when to read again; 0 is never.
+        """Return the mark of the present state, its event, and the seconds until the next read.
 
-        The mark of what cannot be read is empty.
+        0 seconds means that there is no next read. The mark is empty if the study cannot be read.
         """
         look = self._looks.setdefault(name, CachedValue())
 
@@ -89,5 +89,5 @@ class Listeners:
 
 
 def _event(kind: str, text: str) -> bytes:
-    """One event; JSON on one line has no line break that could begin another field."""
+    """Return one event; JSON on one line has no line break that could begin another field."""
     return f"event: {kind}\ndata: {text}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Long answers by way of a file without a name: who reads slowly holds no memory."""
+"""Long responses sent from an unnamed temporary file, so that slow readers hold no memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def build_stream_response(
 
 
 class _Held(StreamingResponse):
-    """An answer whose file is closed with it, also where its reader left before the first piece."""
+    """Response whose file is closed at its end, even if the client left before the first piece."""
 
     def __init__(
         self, content: bytes | Iterable[str], media_type: str, headers: Mapping[str, str]
     ) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the answer is over
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the response ends
         whole = [content] if isinstance(content, bytes) else (text.encode() for text in content)
         self._file.writelines(whole)
         length = {"content-length": str(self._file.tell())}
@@ -44,7 +44,7 @@ class _Held(StreamingResponse):
 
 
 def shown(text: str) -> Response:
-    """A page that carries its own scripts: these two run and no other, apart from our origin."""
+    """Return a page in which only its own two scripts run, sandboxed from this origin."""
     scripts = " ".join(f"'sha256-{digest}'" for digest in _digests())
     policy = (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"

@@ -1,4 +1,4 @@
-"""Studies as they stand now: read once, and again only when their record has grown."""
+"""Present state of studies, read once and again only when their record has grown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dse.serve.reopened_storage import ReopenedStorage
 from dse.serve.snapshot import Snapshot, load_snapshot
 
 _MOST_TRIALS = 2_000_000
-"""Studies that nobody looked at lately are forgotten from so many trials on, in all."""
+"""Maximum number of cached trials; beyond it the least recently read studies are evicted."""
 
 
 class StorageMonitor:
-    """Looks at the studies of a storage for everybody who looks on.
+    """Cache of study snapshots, shared by all clients of the server.
 
     Args:
-        storage: a storage or its URL. A file that is not there yet is looked for again.
+        storage: a storage or its URL. A file that does not exist yet is looked up again.
     """
 
     def __init__(self, storage: str | Storage) -> None:
@@ -32,7 +32,7 @@ class StorageMonitor:
         self._seating = Lock()
 
     def names(self) -> list[str]:
-        """The names of all studies.
+        """Return the names of all studies.
 
         Raises:
             StorageError: they cannot be read.
@@ -40,11 +40,11 @@ class StorageMonitor:
         return self._names.at(lambda _: self._opened.now().studies())
 
     def snapshot(self, name: str) -> Snapshot:
-        """The study as it stands.
+        """Return the present snapshot of the study.
 
         Raises:
-            UnknownError: there is none of that name.
-            StudyError: its record cannot be understood.
+            UnknownError: no study has that name.
+            StudyError: its record is not valid.
             StorageError: it cannot be read.
         """
         if name not in self.names() and self._opened.now().spec(name) is None:
@@ -58,7 +58,7 @@ class StorageMonitor:
         return found
 
     def close(self) -> None:
-        """Let go of the storage."""
+        """Close the storage."""
         self._opened.close()
 
     def _seat(self, name: str) -> CachedValue[Snapshot]:

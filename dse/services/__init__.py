@@ -1,1 +1,1 @@
-"""Services shared by the command line, Python and the live view."""
+"""Application services shared by the command line, the Python API and the live view."""

@@ -1,1 +1,1 @@
-"""Storage of studies."""
+"""Storage of studies: in memory, in SQLite or PostgreSQL, and retries during outages."""

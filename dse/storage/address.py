@@ -1,4 +1,4 @@
-"""Check of a storage's URL before anything is opened, with messages that suggest a fix."""
+"""Syntax check of a database URL before a connection is opened, with hints on the fix."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SERVER_KEYS = (
 
 
 def check_address(url: str) -> None:
-    """Check that a URL of SQLite or PostgreSQL can be one, without looking there.
+    """Check the syntax of a URL of SQLite or PostgreSQL, without opening it.
 
     Raises:
-        StorageError: it cannot, with the nearest form that can.
+        StorageError: the URL is invalid; the hint shows a valid form.
     """
     fault = next(_faults(url), None)
     if fault is not None:
@@ -46,7 +46,7 @@ def _faults(url: str) -> Iterator[tuple[str, str]]:
     scheme, _, rest = url.partition("://")
     kind, plus, driver = scheme.partition("+")
     if "\0" in url:
-        yield "holds a character that no URL has", f"write {FORMS}"
+        yield "contains a NUL character", f"write {FORMS}"
     if plus and driver not in _DRIVERS[kind]:
         best = _DRIVERS[kind][0]
         hint = (
@@ -60,7 +60,7 @@ def _faults(url: str) -> Iterator[tuple[str, str]]:
         yield from _query_faults(query, _FILE_KEYS, numbers=_FILE_NUMBERS)
         return
     if re.search(r"%(?![0-9A-Fa-f]{2})", rest):
-        yield "has a '%' that begins no character", "a '%' itself is written %25"
+        yield "has an invalid '%' escape", "'%' itself is written %25"
     yield from _place_faults(rest)
     yield from _query_faults(query, _SERVER_KEYS, numbers=("connect_timeout",))
     host = place.partition("/")[0].rpartition("@")[2]
@@ -69,21 +69,21 @@ def _faults(url: str) -> Iterator[tuple[str, str]]:
 
 
 def _place_faults(rest: str) -> Iterator[tuple[str, str]]:
-    """Yield each fault of user, password, host and port, with a hint.
+    """Yield each error in user, password, host and port, with a hint.
 
-    A password may hide anywhere in them.
+    Any of them may contain part of an unescaped password.
     """
     own, query = rest.partition("?")[::2]
     ends = "@" in query and re.search(":|%3a", own, re.IGNORECASE) is not None
     if own.count("@") > 1 or "@" in own.partition("/")[2] or ends:
         hint = "write '@' as %40, ':' as %3A, '/' as %2F and '?' as %3F"
-        yield "has a user or a password with a sign that ends it", hint
+        yield "has an unescaped special character in user or password", hint
     host = own.rpartition("@")[2].partition("/")[0]
     if re.search(r"[\s\"'<>\\^`{|}]", host):
-        yield "holds a space or a quote, which no host has", f"write {_SERVER}"
+        yield "contains a space or a quote, which is invalid in a host", f"write {_SERVER}"
     found = re.fullmatch(r"\[([0-9A-Fa-f:.%]*)\](?::(.*))?", host)
     if found is None and host.startswith("["):
-        yield "has an address in brackets that is none", "write [::1] or [::1]:5432"
+        yield "has an invalid address in brackets", "write [::1] or [::1]:5432"
     ports = [found[2] or ""] if found else [one.partition(":")[2] for one in host.split(",")]
     for port in ports:
         if port and not re.fullmatch(r"[0-9]+", port):

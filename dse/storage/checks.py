@@ -1,4 +1,4 @@
-"""Checks that all storages share, so that their messages agree."""
+"""Precondition checks that all storages share, with the same error messages."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from dse.errors import Overtaken, StorageError, StudyError, nearest
 
 
 def missing(study: str, known: Collection[str]) -> StudyError:
-    """The error for a study that does not exist."""
+    """Return the error for a study that does not exist."""
     return StudyError(f"there is no study {study!r}", hint=nearest(study, known))
 
 
 def taken(study: str) -> StudyError:
-    """The error for a study that exists already."""
+    """Return the error for a study that exists already."""
     return StudyError(
-        f"there is a study {study!r} already", hint="go on with it, delete it or take another name"
+        f"there is a study {study!r} already", hint="resume it, delete it or use another name"
     )
 
 
 def no_driver(study: str, number: int) -> StudyError:
-    """The error for a driver that never entered."""
+    """Return the error for a driver that never entered the study."""
     return StudyError(f"no driver {number} ever entered the study {study!r}")
 
 
 def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) -> None:
-    """Nothing, if the ask may be kept.
+    """Check that new designs may be added: their request is not outdated.
 
     Args:
-        study: for the message.
-        ask: the ask.
-        trials: how many the study has.
-        asker: the driver that is the asker; ``None`` where nobody is.
-        term: of the asker, or of the last one.
+        study: the study's name, for the message.
+        ask: the request for designs.
+        trials: the study's number of trials.
+        asker: the driver that leads, the only one to request designs; ``None`` without a leader.
+        term: the number of the leader's term, or of the last one.
 
     Raises:
-        Overtaken: the study has more trials than who asked believes, or was begun anew, or it is
-            another driver's turn to ask.
+        Overtaken: the study has another number of trials than the request expects, or another
+            driver leads.
     """
     if ask.after is not None and ask.after != trials:
         raise Overtaken(
             f"the study {study!r} has {trials} trials and not {ask.after}",
-            hint="another process added some: look at them and ask again",
+            hint="another process added trials: read them and request designs again",
         )
     if ask.term is not None and (ask.term, ask.worker) != (term, asker):
         raise Overtaken(
             f"driver {ask.worker} is not the asker of the study {study!r} in term {ask.term}",
-            hint="another process was slow to hear from it and asks by now",
+            hint="another process has taken over, since no heartbeat arrived in time",
         )
     if ask.term is None and asker is not None and ask.worker not in (None, asker):
         raise Overtaken(
             f"driver {asker} asks for the study {study!r}, and not driver {ask.worker}",
-            hint="wait for its designs, or until it is lost",
+            hint="wait for its designs, or until it counts as lost",
         )
 
 
 def check_trials_exist(
     study: str, numbers: Collection[int], states: Mapping[int, State | None]
 ) -> None:
-    """Raise StudyError unless there is a trial of each number.
+    """Raise StudyError unless all trials with these numbers exist.
 
     Raises:
         StudyError: a number is unknown.
@@ -73,12 +73,12 @@ def check_trials_exist(
 def check_trials_open(
     study: str, numbers: Collection[int], states: Mapping[int, State | None]
 ) -> None:
-    """Raise StudyError unless all numbers are of unfinished trials.
+    """Raise StudyError unless all trials with these numbers exist and are unfinished.
 
     Args:
-        study: For the message.
-        numbers: What a caller wants to change.
-        states: The present states of at least those trials that exist.
+        study: the study's name, for the message.
+        numbers: the numbers of the trials to change.
+        states: the present states of at least the existing trials among them.
 
     Raises:
         StudyError: a number is unknown, or its trial is finished.
@@ -95,11 +95,11 @@ def check_trials_open(
 
 
 def check_outcomes(outcomes: Mapping[int, Outcome]) -> None:
-    """Nothing, if every outcome is an end and holds finite numbers only.
+    """Check that every outcome has a final state and finite numbers only.
 
     Raises:
-        StudyError: a state is none that a trial can end in.
-        StorageError: a number is infinite or not a number.
+        StudyError: a state is not final.
+        StorageError: a number is infinite or NaN.
     """
     for number, outcome in outcomes.items():
         if not outcome.state.finished:
@@ -108,46 +108,47 @@ def check_outcomes(outcomes: Mapping[int, Outcome]) -> None:
 
 
 def check_history(history: History) -> None:
-    """Nothing, if the history is one that a storage could have kept.
+    """Check that an imported history is consistent.
 
     Raises:
-        StudyError: its numbers have a gap, or its order is not that of what is finished.
-        StorageError: a number is infinite or not a number.
+        StudyError: the trials' numbers have a gap, or ``order`` does not contain each finished
+            trial once.
+        StorageError: a number is infinite or NaN.
     """
     if [trial.number for trial in history.trials] != list(range(len(history.trials))):
         raise StudyError("the trials of a history are not numbered from 0 on")
     ended = {trial.number: trial.outcome for trial in history.trials if trial.state.finished}
     if sorted(history.order) != list(ended):
-        raise StudyError("the order of a history does not hold each finished trial once")
+        raise StudyError("the order of a history does not contain each finished trial once")
     check_outcomes(ended)
     check_reports(history.reports)
 
 
 def check_finite(number: int, outcome: Outcome) -> None:
-    """Nothing, if the outcome holds finite numbers only.
+    """Check that the numbers of an outcome are finite.
 
     Raises:
-        StorageError: one is infinite or not a number.
+        StorageError: a number is infinite or NaN.
     """
     told = {**outcome.metrics, **{f"spread of {k}": v for k, v in outcome.spread.items()}}
     _check_numbers(number, {**told, "cost_s": outcome.cost_s})
 
 
 def check_reports(reports: Collection[Report]) -> None:
-    """Nothing, if the reports hold finite numbers only.
+    """Check that the metrics of the reports are finite.
 
     Raises:
-        StorageError: one is infinite or not a number.
+        StorageError: a number is infinite or NaN.
     """
     for report in reports:
         _check_numbers(report.number, report.metrics)
 
 
 def check_waiting(to: State) -> None:
-    """Nothing, if the state is one of an unfinished trial.
+    """Check that a state is one of an unfinished trial.
 
     Raises:
-        StudyError: it is not.
+        StudyError: the state is final.
     """
     if to.finished:
         raise StudyError(f"a trial cannot be moved to {to.value}", hint="finish it instead")
@@ -158,5 +159,5 @@ def _check_numbers(number: int, told: Mapping[str, float]) -> None:
         if not math.isfinite(value):
             raise StorageError(
                 f"trial {number}: {name} is {value}",
-                hint="a design that cannot be measured has a fault, not a number",
+                hint="report a fault, not a number, for a design that cannot be measured",
             )

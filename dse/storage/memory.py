@@ -1,4 +1,4 @@
-"""Studies that live as long as the process: for tests, notebooks and looking around."""
+"""Storage of studies in memory, for the lifetime of the process: for tests and notebooks."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from dse.storage.sql.codec import in_order, parse_json
 
 
 class MemoryStorage:
-    """Keeps the laws of a storage but for the disk; threads may share it."""
+    """Storage in memory, with all guarantees except durability; threads may share it."""
 
     def __init__(self, url: str = "memory://") -> None:
         if url != "memory://":
-            raise StorageError(f"{url!r} is no storage in memory", hint="it is called memory://")
+            raise StorageError(f"{url!r} is not the storage in memory", hint="write memory://")
         self._studies: dict[str, _Study] = {}
         self._lock = Lock()
 
@@ -239,7 +239,7 @@ class MemoryStorage:
             )
 
     def close(self) -> None:
-        """Nothing is held that would have to be let go."""
+        """Do nothing, as there is no connection to close."""
 
     @contextmanager
     def _changing(self, study: str) -> Iterator[_Study]:
@@ -255,7 +255,7 @@ class MemoryStorage:
 
 @dataclass(slots=True, kw_only=True)
 class _Study:
-    """One study; the place in ``trials`` is a trial's number, that in ``drivers`` a driver's."""
+    """State of one study; indices in ``trials`` and ``drivers`` are their numbers."""
 
     spec: str
     trials: list[Trial] = field(default_factory=list)
@@ -275,7 +275,7 @@ class _Study:
     def free(
         self, driver: int, known: Collection[int], lost: Collection[int], below: int | None
     ) -> list[int]:
-        """The trials that a driver may take, by number."""
+        """Return the numbers of the trials that a driver may take, in ascending order."""
 
         def is_free(number: int) -> bool:
             worker = self.trials[number].worker

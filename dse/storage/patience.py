@@ -1,4 +1,4 @@
-"""Calls that are made again while a storage is away, until patience ends."""
+"""Retries of calls while a storage is unavailable, up to a time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 from dse.errors import OutageError, StorageRefusedError, StorageUnavailableError
 
 PATIENCE_S = 15 * 60.0
-"""How long a run waits for a storage that is away, where the study does not say."""
+"""Default time for which a run waits for an unavailable storage."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 10.0
 _SECONDS_UP_TO = 120.0
@@ -24,8 +24,8 @@ class Retrier:
     It reports once that the storage is away, and once that it is back.
 
     Args:
-        patience_s: for how long; 0 is never.
-        on_notice: told in words that the storage is away, and that it is back.
+        patience_s: the time in seconds for which calls are retried; 0 disables retries.
+        on_notice: called with a message when the storage becomes unavailable, and when it is back.
         on_away: called when an outage begins.
     """
 
@@ -45,23 +45,23 @@ class Retrier:
 
     @property
     def is_away(self) -> bool:
-        """True while the last call has failed."""
+        """Whether the last call failed because the storage was unavailable."""
         return self._since is not None
 
     def read(self, call: Callable[[], R]) -> R:
-        """Return what the call returns."""
+        """Return the result of a read, which is retried while the storage is unavailable."""
         return self._call(call, call)
 
     def write(self, first: Callable[[], R], again: Callable[[], R]) -> R:
-        """Return what the write returns.
+        """Return the result of a write, which is retried while the storage is unavailable.
 
         Args:
             first: the write.
-            again: the same for when it may have taken effect already.
+            again: the retry, which must allow that an earlier call has taken effect.
 
         Raises:
-            OutageError: patience has ended.
-            StorageRefusedError: the storage has not taken a single write.
+            OutageError: the time limit has passed.
+            StorageRefusedError: the storage refuses writes, and has never accepted one.
         """
         done = self._call(first, again)
         self._has_written = True
@@ -113,7 +113,7 @@ def duration(seconds: float) -> str:
 
 
 def _pauses() -> Iterator[float]:
-    """Return seconds between two tries: doubled each time, and spread so that drivers disperse.
+    """Yield the seconds between retries: exponential backoff with jitter.
 
     Source:
         Brooker: Exponential Backoff And Jitter, AWS Architecture Blog, 2015.

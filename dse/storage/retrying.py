@@ -1,4 +1,4 @@
-"""A storage that may be away for a while: calls are made again, and none takes effect twice."""
+"""Storage wrapper that retries calls while the storage is unavailable, without repeated effects."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from dse.storage.patience import PATIENCE_S, Retrier
 from dse.storage.spool import Spooled, remove_spool, write_spool
 
 ENTRY = "entry"
-"""In a driver's provenance: the mark by which it knows its own entry."""
+"""Key in a driver's provenance of the unique mark that identifies its own entry."""
 
 _FAREWELL_S = 5.0
-"""A driver that leaves waits no longer: others find out that it has gone."""
+"""Maximum wait of a leaving driver; if the call fails, other drivers detect its absence."""
 
 
 class RetryingStorage:
-    """A driver's storage: a call that fails because the storage is away is made again.
+    """Storage of a driver that retries calls while the underlying storage is unavailable.
 
-    Whoever sees a call fail does not know whether it took effect. So before a write is made again
-    the record is asked: each write of a driver leaves something that only it can have left. An
-    ``add`` has its driver and the number of trials before it, a claimed trial its holder, an
-    outcome is taken once for each trial, an entry has a mark of its own.
+    A failed write may have taken effect. Before it is repeated, the record is therefore checked for
+    a trace that only this write can have left: an ``add`` records its driver and the number of
+    trials before it, a claimed trial its driver, a trial takes only one outcome, and a driver's
+    entry has a unique mark.
 
-    Only :class:`~dse.errors.StorageUnavailableError` is waited for. A storage that refuses writes
-    is waited for only after it has taken one: else it was never writable.
+    Only :class:`~dse.errors.StorageUnavailableError` causes a retry. If the storage refuses writes,
+    they are retried only after an earlier write has succeeded: otherwise it was never writable.
 
     Args:
-        storage: where the study is.
-        patience_s: for how long a call is made again; 0 is never.
-        on_notice: told in words that the storage is away, and that it is back.
+        storage: the underlying storage.
+        patience_s: the time in seconds for which a call is retried; 0 disables retries.
+        on_notice: called with a message when the storage becomes unavailable, and when it is back.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RetryingStorage:
         self._expected: dict[tuple[int, int, int | None], int] = {}
 
     def set_aside(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Take outcomes that are about to be stored: while the storage is away they are on disk."""
+        """Remember outcomes to be stored; write them to disk while the storage is unavailable."""
         self._unstored |= outcomes
         if self._retrier.is_away:
             self._spool()
@@ -147,7 +147,7 @@ class RetryingStorage:
         def again() -> list[int]:
             trials = self._standing(study, outcomes)
             done = [t.number for t in trials if _is_from(t, outcomes[t.number], worker)]
-            if done:  # one step: the events are there as well
+            if done:  # one transaction stored the events too
                 return done
             return self._storage.finish(
                 study, outcomes, self._drop_recorded_events(study, events), worker
@@ -167,7 +167,7 @@ class RetryingStorage:
             free = [trial.number for trial in open_ if trial.worker is None]
             return [*free, *self._storage.retry(study, {n: outcomes[n] for n in held})]
 
-        # A driver that was away may have lost the trial to another one, and must not free it.
+        # After an outage, another driver may hold the trial: this one must not free it.
         freed = self._retrier.write(again if self._retrier.was_away else first, again)
         self._forget(outcomes)
         return freed
@@ -206,7 +206,7 @@ class RetryingStorage:
         return self._retrier.read(lambda: self._storage.events(study))
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Keep reports of one trial; no other driver reports of the same run of it."""
+        """Store reports of one attempt of a trial, which only this driver reports."""
         if not reports:
             return
         of = reports[0].number, reports[0].attempt, reports[0].worker
@@ -241,11 +241,11 @@ class RetryingStorage:
         return self._driver
 
     def beat(self, study: str, driver: int) -> None:
-        """Beat once: a beat that does not get through is followed by the next one."""
+        """Send a heartbeat without retries: the next one follows soon."""
         self._storage.beat(study, driver)
 
     def leave(self, study: str, driver: int) -> None:
-        """Leave; a storage that stays away is not waited for."""
+        """Record that the driver has left; retry for at most 5 s."""
 
         def first() -> None:
             self._storage.leave(study, driver)
@@ -260,10 +260,10 @@ class RetryingStorage:
         self._storage.close()
 
     def _standing(self, study: str, numbers: Collection[int]) -> list[Trial]:
-        """Return the trials of these numbers as they stand.
+        """Return the present state of the trials with these numbers.
 
         Raises:
-            StudyError: a number is unknown: the record has lost trials while it was away.
+            StudyError: a number is unknown, since the storage lost trials during an outage.
         """
         trials = self._storage.trials(study)
         for number in numbers:
@@ -275,26 +275,26 @@ class RetryingStorage:
         return [trials[number] for number in numbers]
 
     def _drop_recorded_events(self, study: str, events: Sequence[Event]) -> list[Event]:
-        """Return the events that the record lacks, so that no driver records one twice."""
+        """Return the events that the record does not contain yet."""
         recorded = self._storage.events(study) if events else []
         return [event for event in events if event not in recorded]
 
     def _count_reports(self, study: str, of: tuple[int, int, int | None]) -> int:
-        """Return how many reports there are of one run of a trial."""
+        """Return the number of stored reports on one attempt: ``of`` is trial, attempt, driver."""
         new = self._storage.reports(study, self._known_reports)
         self._reports.update((one.number, one.attempt, one.worker) for one in new)
         self._known_reports += len(new)
         return self._reports[of]
 
     def _forget(self, outcomes: Collection[int]) -> None:
-        """Drop outcomes that are stored, from the disk too."""
+        """Remove stored outcomes from memory and from the spool file."""
         for number in outcomes:
             self._unstored.pop(number, None)
         if self._has_spooled:
             self._spool()
 
     def _spool(self) -> None:
-        """Let the file hold what is not stored; without anything, there is no file."""
+        """Write outcomes that are not stored to the spool file; remove it if there are none."""
         if self._unstored and self._driver is not None:
             unstored = Spooled(
                 entry=self._entry,
@@ -309,10 +309,10 @@ class RetryingStorage:
 
 
 class RetryingQueue(RetryingStorage):
-    """The same of a storage that has one asker per study: its calls can be made again as they are.
+    """Retrying storage with a trial queue, for which one driver per study requests new designs.
 
-    Whoever becomes the asker of a term may ask for that again, and what a driver holds without
-    knowing it is given to it again.
+    The queue's calls can be repeated safely: acquiring the same term again succeeds for the same
+    driver, and ``take`` again returns the trials that the driver holds without having received.
     """
 
     _storage: Queueing
@@ -343,7 +343,8 @@ class RetryingQueue(RetryingStorage):
             return self._storage.take(study, driver, count, known=known, lost=lost, below=below)
 
         def again() -> Take:
-            # What the first call took is given again, as the driver's own: what was begun was not.
+            # If the first call took effect, trials of lost drivers are now this driver's own, and
+            # no longer reported as inherited. Among its trials, only they were begun already.
             took = first()
             begun = (trial.number for trial in took.trials if trial.begun_at is not None)
             return replace(took, inherited=took.inherited.union(begun))
@@ -357,12 +358,12 @@ def retry_calls(
     patience_s: float = PATIENCE_S,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> RetryingStorage:
-    """Return the storage of a driver, with all that this one can."""
+    """Return a retrying wrapper of the storage, with a queue if the storage has one."""
     kind = RetryingQueue if isinstance(storage, Queueing) else RetryingStorage
     return kind(storage, patience_s=patience_s, on_notice=on_notice)
 
 
 def _is_from(trial: Trial, outcome: Outcome, worker: int | None) -> bool:
-    """True if the trial is finished with this outcome, by this driver."""
+    """Return whether the trial is finished with this outcome, by this driver if one is given."""
     own = worker is None or trial.worker == worker
     return trial.state.finished and own and trial.outcome == outcome

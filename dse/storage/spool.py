@@ -1,4 +1,4 @@
-"""Outcomes that could not be stored, in a local file until a run stores them."""
+"""Spool files: outcomes that could not be stored, kept on local disk until a run stores them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SUFFIX = ".json"
 class Spooled:
     """Outcomes that one driver measured and could not store.
 
-    ``entry`` is the mark with which the driver entered its study: it says which record, of which
-    database, the outcomes belong to.
+    ``entry`` is the unique mark of the driver's entry in its study, which identifies the database
+    and the record that the outcomes belong to.
     """
 
     entry: str
@@ -33,14 +33,14 @@ class Spooled:
 
 
 def write_spool(spooled: Spooled) -> Path | None:
-    """Write the outcomes to the disk in place of those written before.
+    """Write the outcomes to the driver's spool file, replacing its earlier content.
 
     Returns:
-        The file; ``None`` where no folder takes one.
+        The file; ``None`` if no folder is writable or a number is not finite.
     """
     for folder in spool_folders():
         file = folder / f"{_PREFIX}{spooled.entry}{_SUFFIX}"
-        with suppress(OSError, ValueError):  # what is no number is no outcome: storages refuse it
+        with suppress(OSError, ValueError):  # ValueError: storages refuse NaN and infinity too
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_whole(file, json.dumps(_fields(spooled), default=_fields, allow_nan=False))
             return file
@@ -48,17 +48,17 @@ def write_spool(spooled: Spooled) -> Path | None:
 
 
 def remove_spool(entry: str) -> None:
-    """Remove the file of an entry, if there is one."""
+    """Remove the spool file of a driver's entry, if there is one."""
     for folder in spool_folders():
         with suppress(OSError):
             (folder / f"{_PREFIX}{entry}{_SUFFIX}").unlink()
 
 
 def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
-    """Yield what drivers with these marks could not store; files that were cut are skipped.
+    """Yield the outcomes that these drivers could not store; unreadable files are skipped.
 
     Args:
-        entries: the drivers of a study by their marks.
+        entries: the drivers of a study by the marks of their entries.
     """
     for folder in spool_folders():
         with suppress(OSError):
@@ -70,13 +70,13 @@ def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
 
 
 def spool_folders() -> list[Path]:
-    """Return where spool files may be: this user's folder for states, else the temporary one.
+    """Return the folders for spool files: the user's state folder, then a temporary folder.
 
     The first is ``$DSE_STATE``, else ``dse-engine`` in ``$XDG_STATE_HOME``, else in
-    ``~/.local/state``. The second one counts only if nobody else could have written there.
+    ``~/.local/state``. The second is used only if no other user owns it.
     """
     found = []
-    with suppress(RuntimeError):  # there may be no home
+    with suppress(RuntimeError):  # the user may have no home folder
         states = Path(os.environ.get("XDG_STATE_HOME", ""))
         home = states if states.is_absolute() else Path.home() / ".local" / "state"
         found.append(Path(os.environ.get("DSE_STATE") or home / "dse-engine"))
@@ -88,7 +88,7 @@ def spool_folders() -> list[Path]:
 
 
 def _write_whole(file: Path, text: str) -> None:
-    """Write a file that is there whole or not at all, whatever happens meanwhile."""
+    """Write a file atomically, by renaming a temporary file."""
     part = file.with_suffix(".part")
     try:
         with part.open("w") as stream:
@@ -101,7 +101,7 @@ def _write_whole(file: Path, text: str) -> None:
         raise
 
 
-def _fields(value: Any) -> dict[str, Any]:  # whatever JSON has no word for
+def _fields(value: Any) -> dict[str, Any]:  # types that JSON lacks
     if isinstance(value, Mapping):
         return dict(value)
     return {field.name: getattr(value, field.name) for field in fields(value)}

@@ -1,7 +1,7 @@
-"""Trust in stored studies: one that was imported runs only with the user's consent.
+"""Trust in stored studies: an imported study runs only with the user's consent.
 
-An imported study carries a mark in its record; the user's word is an event after it. Both stay in
-the storage: a file of ``dse studies export`` carries neither, whatever a stranger wrote into it.
+The record of an imported study has a mark, and the user's consent is stored as an event. Both stay
+in the storage: files of ``dse studies export`` contain neither, even if a file's author adds them.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from dse.errors import StudyError
 from dse.protocols import Storage
 
 TRUST = "trust"
-"""The kind of the event that keeps the user's word."""
+"""Kind of the event that records the user's consent."""
 
 _ORIGIN, _IMPORTED = "origin", "imported"
 
 
 def has_trust(storage: Storage, study: str) -> bool:
-    """Return whether a study may be run: it was begun here, or the user has trusted it."""
+    """Return whether a study may be run: it was not imported, or the user has trusted it."""
     spec = storage.spec(study) or {}
     return is_trusted_record(spec, ()) or is_trusted_record(spec, storage.events(study))
 
 
 def is_trusted_record(spec: Mapping[str, Any], events: Iterable[Event]) -> bool:
-    """Return the same for a record that was read already: its beginning and its events."""
+    """Return whether a study with this specification and these events may be run."""
     return spec.get(_ORIGIN) != _IMPORTED or any(event.kind == TRUST for event in events)
 
 
 def trust(storage: Storage, study: str) -> None:
-    """Let an imported study be run from now on; one that may be run already stays as it is."""
+    """Record the user's consent to run an imported study; otherwise do nothing."""
     if not has_trust(storage, study):
         text = "trusted by the user: its evaluators may start programs"
         storage.record(study, [Event(kind=TRUST, text=text)])
 
 
 def check_trust(storage: Storage, study: str) -> None:
-    """Raise StudyError unless a study may be run.
+    """Check that a study may be run.
 
     Raises:
-        StudyError: it was imported, and the user has not trusted it.
+        StudyError: the study was imported, and the user has not trusted it.
     """
     if not has_trust(storage, study):
         name = shlex.quote(study)
@@ -63,5 +63,5 @@ def remove_import_mark(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_trust(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Return the events but for the user's word, which holds in one storage alone."""
+    """Return the events without the user's consent, which is valid in one storage only."""
     return tuple(event for event in events if event.kind != TRUST)

@@ -1,1 +1,1 @@
-"""The life of a study: its loop, the drivers that share it, and what is done with its record."""
+"""Study engine: the ask-evaluate loop, drivers that share a study, replay, migration, import."""

@@ -1,6 +1,7 @@
-"""A driver's part in asking: it takes from the study's queue, or fills it when its turn comes.
+"""Coordination of asking between drivers: each takes trials from the study's queue or fills it.
 
-At most one driver of a study asks at a time, and only while it asks: who measures holds up nobody.
+At most one driver of a study, the asker, may ask at a time. It holds this role (for one numbered
+term) only during the ask, so a driver that evaluates never blocks the others.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from dse.study.lease import LOOK_S, Lease
 from dse.study.lookahead import Lookahead
 
 _LOOK_PER_DRIVER_S = 0.1
-"""To look at the others takes longer the more there are, and more of them do."""
+"""Liveness-check interval in seconds per driver, as both the cost and number of checks grow."""
 
 _FEW = 20
-"""So many drivers may all look at one another at once."""
+"""Number of drivers up to which they may all run their first liveness check at once."""
 
 
 class AskCoordinator:
-    """Coordination of drivers: which one may ask, and how many trials for which driver.
+    """One driver's access to the queue, and to the exclusive right to ask (the asker's role).
 
-    A driver that is alone asks without any ceremony. So does every driver of a storage that has
-    no queue: the storage refuses an ask that did not know all trials.
+    A single driver asks without acquiring the role. So does every driver of a storage without a
+    queue: such a storage rejects an ask that was made without knowing all trials.
 
     Args:
-        ledger: what the driver knows of the study.
-        lease: its place there.
-        clock: what it measures time by.
-        inherit: is given a take, and gives the trials of it that are to be run.
-        below: only trials of lower numbers are taken.
-        lingers: the driver waits for others, and takes their trials.
+        ledger: the driver's view of the study.
+        lease: the driver's lease.
+        clock: the clock for waits and intervals.
+        inherit: maps a take to those of its trials that have to be run.
+        below: only trials with lower numbers are taken.
+        lingers: whether the driver waits for others, and takes their trials.
     """
 
     def __init__(
@@ -58,37 +59,37 @@ class AskCoordinator:
         self._vain = 0
         self._storage = ledger.storage if isinstance(ledger.storage, Queueing) else None
         self._queue = Queue() if self._storage is None else self._read(self._storage)
-        many = self._queue.drivers > _FEW  # who begin together do not all look at once
+        many = self._queue.drivers > _FEW  # spread the first checks of drivers that start together
         self._look_at_s = clock.now_s() + (clock.draw_s(0.0, self._often_s) if many else 0.0)
 
     @property
     def queues(self) -> bool:
-        """True if the storage has a queue."""
+        """Whether the storage has a queue."""
         return self._storage is not None
 
     @property
     def shares(self) -> bool:
-        """True while other drivers work on the study, or one that is lost was about to ask."""
+        """Whether other drivers work on the study, or some driver holds the asker's role."""
         return self._others > 0 or self._queue.asker is not None
 
     @property
     def knows(self) -> bool:
-        """True if the ledger has all that the study had at the last look."""
+        """Whether the ledger is as recent as the last observation of the queue."""
         known = len(self._ledger.finished), len(self._ledger.trials)
         return known >= (self._queue.finished, self._queue.trials)
 
     @property
     def pause_s(self) -> float:
-        """Seconds to wait before the next look at the queue."""
+        """Seconds to wait before the next poll of the queue, randomized by +-50 %."""
         pause_s = self._lookahead.pause_s(self._vain, self._queue.drivers)
         return self._clock.draw_s(0.5 * pause_s, 1.5 * pause_s)
 
     def take(self, room: int, own: Set[int]) -> list[Trial]:
-        """Take up to so many trials from the queue, and those of lost drivers.
+        """Take up to ``room`` trials from the queue, including those of lost drivers.
 
         Args:
-            room: how many.
-            own: the numbers that the driver holds.
+            room: maximum number of trials.
+            own: numbers of the trials that the driver holds already.
         """
         storage, ledger = self._storage, self._ledger
         if storage is None or room <= 0 or (not self.shares and ledger.open.keys() <= own):
@@ -116,8 +117,8 @@ class AskCoordinator:
         """Return how many designs to ask for other drivers.
 
         Args:
-            own: designs that the driver asks for itself.
-            holds: the driver holds a trial.
+            own: number of designs that the driver asks for itself.
+            holds: whether the driver holds a trial.
         """
         if self._storage is None or not self.shares or not self._lingers:
             return 0
@@ -125,12 +126,12 @@ class AskCoordinator:
         return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
 
     def is_free(self) -> bool:
-        """Return whether no other driver asks, or only one that has left or is lost."""
+        """Return whether no other live driver holds the asker's role."""
         asker = self._queue.asker
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 
     def begin(self) -> bool:
-        """Become the asker, where there has to be one; false if another driver was faster."""
+        """Acquire the asker's role if it is needed; return false if another driver was faster."""
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
@@ -141,13 +142,19 @@ class AskCoordinator:
         return True
 
     def end(self) -> None:
-        """Be the asker no more, without an ask."""
+        """Release the asker's role without an ask."""
         if self._storage is not None and self.term is not None:
             self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
-        """Note that an ask was kept, and ended the term."""
+        """Note that an ask was stored, which ended the term.
+
+        Args:
+            asked: number of designs stored.
+            ahead: number of those left in the queue for any driver.
+            ask_s: seconds that the ask took.
+        """
         queue = self._queue
         self._vain = 0
         self._step_down(
@@ -161,7 +168,7 @@ class AskCoordinator:
         )
 
     def note_overtaken(self) -> None:
-        """See who was faster; whoever is still the asker may ask again."""
+        """Update the state after a rejected ask; the driver keeps its term if it is still asker."""
         if self._storage is None:
             return
         queue = self._read(self._storage)
@@ -178,7 +185,7 @@ class AskCoordinator:
         return self._queue.drivers - 1 - len(self._lease.lost)
 
     def _look(self) -> bool:
-        """Look at the other drivers if it is time to; true if so."""
+        """Check the other drivers' leases if that is due; return whether it was."""
         now_s = self._clock.now_s()
         if now_s < self._look_at_s:
             return False

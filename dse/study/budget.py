@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 ENOUGH = 1 << 30
-"""More than anyone asks at once."""
+"""Number larger than any ask: no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Number of trials that may still be asked, and the bound that is used up if none may.
+    """Number of trials that may still be asked, and which bound is exhausted if none may.
 
-    Trials under way below the number ``until`` may still make room, whoever runs them. Of those
-    asked ahead, no more than ``affordable`` are paid for, going by what the finished ones took.
+    Open trials with numbers below ``until`` may still free room, whichever driver runs them. At the
+    mean cost of the finished trials, the budget pays for ``affordable`` trials asked ahead.
     """
 
     count: int
@@ -26,10 +26,11 @@ class Room:
 class Bounds:
     """Bounds at which a study stops asking; ``None`` is no bound.
 
-    All drivers of a study count together.
+    All drivers of a study count together. ``time_s`` is in seconds: of evaluation before the run
+    began, plus the elapsed time of the run.
 
-    ``cost`` is in dollars, at ``price_per_s`` for each second of evaluation; ``gain`` is the share
-    of the hypervolume that a suggestion has to promise.
+    ``cost`` is in dollars, at ``price_per_s`` dollars per second of evaluation; ``gain`` is the
+    least expected improvement of a suggestion, as a fraction of the hypervolume.
     """
 
     measurements: int | None = None
@@ -42,14 +43,14 @@ class Bounds:
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0
     ) -> Room:
-        """Return the trials that the bounds still allow.
+        """Return how many more trials the bounds allow.
 
         Args:
-            asked: trials of the study.
-            measured: finished trials that cost a measurement.
-            under_way: trials that are not finished, each of which may cost one.
+            asked: number of trials of the study.
+            measured: number of finished trials that cost a measurement.
+            under_way: number of open trials, each of which may cost a measurement.
             spent_s: seconds of evaluation so far.
-            finished: finished trials, all of them.
+            finished: number of finished trials.
         """
         room = Room(ENOUGH)
         if self.trials is not None:

@@ -1,4 +1,4 @@
-"""The trials that a driver holds: claimed, ended, or issued again."""
+"""Trials that a driver holds: claiming them, storing their outcomes, and reissuing failures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LOST = Outcome(
 
 
 class ClaimedTrials:
-    """Takes trials for a driver, and keeps what becomes of them.
+    """Claims of one driver on trials, and the transitions that end them.
 
     Args:
-        ledger: what the driver knows of the study.
-        lease: its place there.
+        ledger: the driver's view of the study.
+        lease: the driver's lease.
         retries: how often a trial is issued again, for each kind of fault.
-        begins: drivers of the study note which trials they have begun.
+        begins: whether the study's drivers record which trials they have begun.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class ClaimedTrials:
         self._free: list[int] = []
 
     def taken(self, room: int, own: Set[int]) -> list[Trial]:
-        """Claim up to ``room`` trials that are held by no driver, or by one away or lost.
+        """Claim up to ``room`` trials held by no driver, or by one that has left or is lost.
 
         Args:
-            room: how many.
-            own: the numbers that the driver holds.
+            room: maximum number of trials.
+            own: numbers of the trials that the driver holds already.
         """
         if room <= 0 or self._ledger.open.keys() <= own:
             return []
@@ -61,12 +61,20 @@ class ClaimedTrials:
         return got
 
     def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return those of the trials that the driver holds still, by the storage."""
+        """Return those of the trials that the driver still holds according to the storage."""
         known = self._ledger.storage.trials(self._ledger.study) if trials else ()
         return [one for one in trials if known[one.number].worker == self._lease.id]
 
     def end(self, outcomes: Mapping[int, Outcome], events: Sequence[Event] = ()) -> list[Trial]:
-        """Keep outcomes; trials whose fault may pass are issued again instead, and claimed."""
+        """Store outcomes; reissue and claim trials whose fault may be transient.
+
+        Args:
+            outcomes: by trial number.
+            events: events to store with them.
+
+        Returns:
+            The reissued trials that this driver has claimed.
+        """
         storage, study = self._ledger.storage, self._ledger.study
         doubtful = any(o.fault and self._retries.get(o.fault.kind) for o in outcomes.values())
         before = storage.attempts(study) if doubtful else []
@@ -81,7 +89,7 @@ class ClaimedTrials:
         if not more:
             return []
         freed = storage.retry(study, more)
-        for number in freed:  # at once: whoever takes it next must not find how this attempt ended
+        for number in freed:  # before the claim: the next attempt must not find this one's files
             if not is_lost(more[number]):
                 forget_outcome(study, self._ledger.open[number])
         got = storage.claim(study, freed, self._lease.id)
@@ -89,10 +97,10 @@ class ClaimedTrials:
         return got
 
     def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
-        """Return those that may be evaluated in one process at once.
+        """Return those trials that may be evaluated together in one process.
 
         A trial that would be given up if it were lost once more is evaluated alone, after all
-        others: so that one which ends its process takes none with it.
+        others, so that a trial that kills its process does not fail others.
         """
         limit = self._retries.get("lost", 0)
         last = [trial for trial in trials if limit and trial.attempts >= limit]
@@ -100,14 +108,14 @@ class ClaimedTrials:
         return [trial for trial in trials if trial.number not in numbers] or last[:1]
 
     def _counts_as_attempt(self, trial: Trial) -> bool:
-        """Return whether a trial that was lost with its driver had begun, as far as is known."""
+        """Return whether a trial lost with its driver had begun, or may have as far as known."""
         noted = self._begins or trial.attempts > 0
         return trial.begun_at is not None or not noted
 
     def _claim_trials(self, numbers: Sequence[int]) -> list[Trial]:
         """Claim the available ones of the trials and return those to run.
 
-        What was lost with its driver counts as tried, unless it is known not to have begun.
+        A trial lost with its driver counts as tried, unless it is known not to have begun.
         """
         ledger, lease = self._ledger, self._lease
         held = {number: ledger.open[number].worker for number in numbers}
@@ -118,9 +126,9 @@ class ClaimedTrials:
         )
 
     def inherit(self, take: Take) -> list[Trial]:
-        """Return the trials of a take that are to be run, after those of lost drivers are settled.
+        """Settle the trials that a take inherited from lost drivers; return the trials to run.
 
-        The record is read: it has them, and may have the end of one by now.
+        The record is read first, because some trial may have finished by now.
         """
         self._ledger.read()
         got = [trial for trial in take.trials if trial.number in self._ledger.open]
@@ -128,9 +136,9 @@ class ClaimedTrials:
         return self._settle_lost_trials(got, take.inherited)
 
     def _settle_lost_trials(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
-        """Return the trials to run, after those of lost drivers are settled.
+        """Record the lost attempts of inherited trials; return the trials to run.
 
-        What was lost with its driver counts as tried, unless it is known not to have begun.
+        A trial lost with its driver counts as tried, unless it is known not to have begun.
         """
         tried = {
             trial.number: replace(LOST, begun_at=trial.begun_at)

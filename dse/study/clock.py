@@ -1,4 +1,4 @@
-"""The time that a driver measures and waits by; a simulation has another."""
+"""Clock by which a driver measures time and waits; a simulation substitutes its own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 
 
 class Clock:
-    """The monotonic clock of this process."""
+    """Monotonic clock of this process."""
 
     def now_s(self) -> float:
-        """Return the seconds since some moment."""
+        """Return the seconds since an arbitrary fixed moment."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a number of seconds."""
         time.sleep(seconds)
 
     def draw_s(self, low_s: float, high_s: float) -> float:
-        """Draw a time to wait, so that drivers which begin together do not keep step."""
+        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
         return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded

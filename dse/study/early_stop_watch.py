@@ -1,4 +1,4 @@
-"""A driver's ear: what trials report is recorded as it comes, and decided upon from the record."""
+"""Early stopping in a driver: trials' reports are recorded, and decisions use only the record."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dse.evaluation.early_stopping import Certain, Halving, Rule, decide, rungs,
 from dse.study.history import TrialHistory
 
 KIND = "stopped"
-"""Of the event that says why a trial was stopped."""
+"""Kind of the event that records why a trial was stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopMonitor:
-    """Hears the trials of one driver; several drivers of a study may have one each."""
+    """Receiver of the reports of one driver's trials; each driver of a study may have one."""
 
     ledger: TrialHistory
     problem: Problem
@@ -26,13 +26,18 @@ class EarlyStopMonitor:
     worker: int | None = None
     """The driver's number in the study."""
     _heard: list[Report] = field(default_factory=list, init=False)
-    """All reports of the study, as far as they were needed."""
+    """Reports of the study read so far, in the order of the record."""
 
     def __call__(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
-        """Record the report; true if its trial need not go on.
+        """Record a report and return whether its trial should stop.
 
-        While the storage stays away, reports are lost and every trial goes on. An error would cost
-        the executor, in which it would be raised, the outcomes that it holds.
+        While the storage is unavailable, reports are dropped and every trial continues: an
+        exception would be raised in the executor and lose the outcomes that it holds.
+
+        Args:
+            number: the trial's number.
+            step: the training step or epoch of the report.
+            metrics: the reported metrics.
         """
         try:
             return self._decide(number, step, metrics)
@@ -51,7 +56,7 @@ class EarlyStopMonitor:
         if self.rule is None:
             return False
         self._heard.extend(storage.reports(study, since=len(self._heard)))
-        if report not in self._heard:  # the trial was taken for lost, and is run anew elsewhere
+        if report not in self._heard:  # the trial was considered lost and reissued elsewhere
             return False
         reports = _up_to(self._heard, report)
         known = self.ledger.trials
@@ -74,12 +79,21 @@ def contradiction(
     finished: Sequence[Trial] = (),
     events: Sequence[Event] = (),
 ) -> tuple[int, str] | None:
-    """The first trial whose end the record does not bear out, and why; ``None`` where all is so.
+    """Return the first trial whose end contradicts the record, and why; else ``None``.
 
-    With successive halving each report decides: whoever was stopped had to be, and whoever went on
-    had to. What is certain is decided from the finished trials that the event says were known.
-    A trial's end is judged by the last run of the driver whose outcome was stored. Records of older
-    versions do not name it: there one of the runs has to bear the end out.
+    Under successive halving every report is a decision: a trial has to be stopped exactly where the
+    rule stops it. Under the rule of certain domination, a stop is checked against the finished
+    trials that its event records as known. A trial's end is judged by the last run of the driver
+    that stored its outcome. Records of older versions do not name that driver: there the end has to
+    be consistent with one of the runs.
+
+    Args:
+        rule: the early-stopping rule.
+        problem: the study's problem.
+        trials: all trials, by number.
+        reports: all reports, in the order of the record.
+        finished: the finished trials, in order of finishing.
+        events: the study's events.
     """
     designs = [trial.design for trial in trials]
     if isinstance(rule, Certain):
@@ -104,12 +118,12 @@ def contradiction(
 def _judged_runs(
     trials: Sequence[Trial], reports: Sequence[Report], last: Mapping[tuple[int, int], int]
 ) -> dict[int, list[int]]:
-    """Return, by trial number, the runs of which one has to bear out the trial's end.
+    """Return, by trial number, the runs one of which has to be consistent with the trial's end.
 
     Args:
         trials: all trials.
         reports: all reports, in the order of the record.
-        last: the place of the last report of each run of each trial, runs in their order.
+        last: index of the last report of each (trial, run), runs in their order.
     """
     of_trial: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
     for (number, run), place in last.items():
@@ -120,18 +134,18 @@ def _judged_runs(
         drivers = {driver for _, driver in of_trial[trial.number]}
         if trial.worker is not None and None not in drivers:
             of_all = [run for run, driver in of_trial[trial.number] if driver == trial.worker]
-        one = not trial.attempts or None not in drivers  # a driver that left gave nothing up
+        one = not trial.attempts or None not in drivers  # a driver that leaves adds no attempt
         found[trial.number] = of_all[-1:] if one else of_all
     return found
 
 
 def _refute(trial: Trial, due: int | None, last: int | None) -> str:
-    """Return why a run of a trial does not bear out its end; empty where it does.
+    """Return why a run of a trial contradicts its end; empty if it is consistent.
 
     Args:
         trial: the trial.
-        due: the place of the report at which the run had to be stopped; ``None`` if at none.
-        last: the place of its last report.
+        due: index of the report at which the run had to be stopped; ``None`` if at no report.
+        last: index of the run's last report.
     """
     stopped = trial.state is State.STOPPED
     if stopped and due is None:
@@ -150,7 +164,7 @@ def _decisive(
     of_report: Sequence[tuple[int, int]],
     judged: Mapping[int, Sequence[int]],
 ) -> Iterator[int]:
-    """Yield the places of the reports with which a judged run of a trial came to a rung."""
+    """Yield the indices of the reports with which a judged run of a trial reached a rung."""
     before: dict[int, list[Report]] = defaultdict(list)
     for place, (number, run) in enumerate(of_report):
         before[number].append(reports[place])
@@ -182,6 +196,6 @@ def _uncertain(
 
 
 def _up_to(reports: Sequence[Report], own: Report) -> Sequence[Report]:
-    """The reports as they were when this one, of which there may be equals, had come."""
+    """Return the reports up to and including the last one that equals ``own``."""
     place = next(place for place in reversed(range(len(reports))) if reports[place] == own)
     return reports[: place + 1]

@@ -1,4 +1,4 @@
-"""Rung of a trial's evaluation on a ladder of fidelities, for an optimizer that climbs."""
+"""Fidelity-ladder rungs of trials, for multi-fidelity optimizers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dse.study.history import TrialHistory
 
 
 class TrialFidelities:
-    """The rung of a trial is how often its design was asked before.
+    """Mapping from trials to rungs: a trial's rung is how often its design was asked before.
 
     Args:
-        ledger: what the driver knows of the study; it has the trials.
-        stages: the rung from which on each evaluator runs; empty without a ladder.
-        whole: designs that are evaluated in full the first time.
+        ledger: the driver's view of the study, which has the trials.
+        stages: the lowest rung at which each evaluator runs; empty without a ladder.
+        whole: designs that are evaluated in full the first time, such as baselines.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class TrialFidelities:
         self._whole = frozenset(whole)
 
     def labels(self, trial: Trial) -> frozenset[str] | None:
-        """Return the evaluators of the trial's rung; ``None`` is all."""
+        """Return the labels of the evaluators on the trial's rung; ``None`` means all."""
         if not self._stages or trial.design in self._whole:
             return None
         rung = self._ledger.numbers[trial.design].index(trial.number)

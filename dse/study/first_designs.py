@@ -1,4 +1,4 @@
-"""One design to begin with, so that ``auto`` can see what a measurement costs."""
+"""Optimizer for a study's first design, whose cost ``auto`` needs to choose an optimizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.optimizers.support.unseen_designs import fresh
 
 
 class FirstDesigns:
-    """Optimizer that asks a legal design that it does not know yet."""
+    """Optimizer that asks one random legal design that is neither finished nor pending."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

@@ -1,4 +1,4 @@
-"""Driver's view of a study's record: read in full once, and then only what is new."""
+"""Driver's cache of a study's record: read in full once, then updated incrementally."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.protocols import Storage
 
 
 class TrialHistory:
-    """The trials of a study by number, those finished in their order, and those still open."""
+    """Trials of a study: all by number, the finished ones in order of finishing, the open ones."""
 
     def __init__(self, storage: Storage, study: str) -> None:
         self.storage = storage
@@ -23,7 +23,7 @@ class TrialHistory:
         self.numbers: dict[Design, list[int]] = {}
 
     def read(self) -> Sequence[Trial]:
-        """Learn what is new; the trials finished since the last time, in their order."""
+        """Read new trials and outcomes; return the newly finished trials, in order."""
         if not self.trials:
             return self._whole()
         news = self.storage.since(self.study, len(self.finished), len(self.trials))
@@ -35,19 +35,19 @@ class TrialHistory:
         return news.finished
 
     def enter(self, added: Iterable[Trial]) -> None:
-        """Take in trials whose numbers follow."""
+        """Append new trials, whose numbers follow those already known."""
         for trial in added:
             self.trials.append(trial)
             self.open[trial.number] = trial
             self.numbers.setdefault(trial.design, []).append(trial.number)
 
     def hold(self, trials: Iterable[Trial]) -> None:
-        """Note who holds open trials by now."""
+        """Replace open trials by newer versions, which name the drivers that hold them."""
         for trial in trials:
             self.open[trial.number] = trial
 
     def _whole(self) -> Sequence[Trial]:
-        """The whole record; what is finished between the two questions is news the next time."""
+        """Read the complete record; a trial finished between its two calls is new next time."""
         order = self.storage.finished_order(self.study)
         self.enter(self.storage.trials(self.study))
         self.finished += [self.trials[number] for number in order]
@@ -57,7 +57,7 @@ class TrialHistory:
 
     @property
     def pending(self) -> list[Design]:
-        """The designs that are not finished, by number."""
+        """Designs of the open trials, in order of trial number."""
         return [trial.design for trial in self.open.values()]
 
 
@@ -65,8 +65,8 @@ class TrialHistory:
 class Moment:
     """State of the record when an ask was made.
 
-    ``news`` are the finished trials that it knew and the ask before did not; ``pending`` all
-    designs that had a number and were not finished, as far as it knew.
+    ``news`` are the finished trials known to this ask and not to the one before; ``pending`` are
+    the designs of the trials that were open to its knowledge.
     """
 
     ask: Asked
@@ -77,12 +77,12 @@ class Moment:
 def moments(
     asks: Iterable[Asked], trials: Sequence[Trial], finished: Sequence[Trial]
 ) -> Iterator[Moment]:
-    """A record, ask by ask.
+    """Yield the state of a record at each ask.
 
     Args:
-        asks: in the order of their numbers; what each knew, the next one knows too.
-        trials: by number.
-        finished: in their order.
+        asks: in order of their first trial numbers; each knew at least what the previous one knew.
+        trials: all trials, by number.
+        finished: the finished trials, in order of finishing.
     """
     waiting: dict[int, Design] = {}
     seen = told = 0
@@ -96,7 +96,13 @@ def moments(
 
 
 def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestion]:
-    """Return the last suggestions of an optimizer in the record, oldest first."""
+    """Return the last suggestions of an optimizer in the record, oldest first.
+
+    Args:
+        ledger: the study's trials.
+        by: the optimizer's name in the record.
+        most: maximum number of suggestions.
+    """
     asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
     return [
         Suggestion(one.ask.told, one.ask.wanted or one.ask.count, one.pending)

@@ -1,4 +1,4 @@
-"""Trials of another tool as the beginning of a study of ours."""
+"""Import of another tool's trials as the initial history of a new study."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """The new study; how many trials are legal, outside its space, or could not be taken."""
+    """Imported study: numbers of trials inside and outside its space, and skipped by reason."""
 
     study: StudyEngine
     inside: int
@@ -59,22 +59,23 @@ def begun(
     storage: str | Storage | None = None,
     trusted: bool = False,
 ) -> Begun:
-    """Begin the study of a file with trials that were found elsewhere.
+    """Create the study of a file with trials that another tool has recorded.
 
-    Names are matched; what is modelled is computed here. A design that the space does not have is
-    kept as *outside*: it is learnt from, and never part of the front. The trials cost this study
-    nothing. Of equal designs the first is taken.
+    Parameters and metrics are matched by name; modelled metrics are computed here. A design that
+    is not legal in the space is stored as *outside*: surrogates learn from it, but it is never part
+    of the front. The trials do not count against the budget. Of equal designs the first is used.
 
     Args:
         path: the new study's file.
         found: the trials, in the order in which they ended.
-        source: where they were found, for the record.
+        source: their origin, for the record.
         name: the new study's name, instead of the file's.
         storage: a storage or its URL, instead of the file's.
-        trusted: the file's modelled evaluators may start programs, and its storages be opened.
+        trusted: whether the file's modelled evaluators may start programs, and its storages may be
+            opened.
 
     Raises:
-        StudyError: no trial can be taken, there is a study of that name, or the file names a
+        StudyError: no trial can be imported, a study of that name exists, or the file names a
             storage on a network and is not trusted.
         SpecErrors: the file has mistakes.
     """
@@ -89,7 +90,7 @@ def begun(
     taken = _compute_modelled_metrics(plan.problem, taker.taken)
     if not taken:
         told = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
-        raise StudyError(f"no trial of {source} can be taken", hint=told or "it has no trials")
+        raise StudyError(f"no trial of {source} can be imported", hint=told or "it has no trials")
     opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
     if (name or plan.name) in opened.studies():
         taken_name = f"there is a study {name or plan.name!r} already"
@@ -107,7 +108,7 @@ def begun(
 
 
 def _check_local(plan: Plan, storage: str | Storage | None) -> None:
-    """Check that to begin the study opens no connection that its file alone asks for.
+    """Check that the file itself names no storage on a network, which creation would connect to.
 
     Raises:
         StudyError: the file names a storage on a network.
@@ -118,12 +119,12 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
         if scheme not in _LOCAL:
             raise StudyError(
                 f"the study file names a storage of its own on a network ({scheme})",
-                hint="--trust opens it, once you know whose it is",
+                hint="--trust opens it: check first that you trust its owner",
             )
 
 
 def _history(taken: Sequence[_Taken], text: str) -> History:
-    """The trials under new numbers; they cost the new study nothing."""
+    """Build the history of the trials under new numbers, at no cost to the new study."""
     trials = [
         Trial(number=number, design=one.design).finished(one.outcome)
         for number, one in enumerate(taken)
@@ -137,7 +138,7 @@ def _history(taken: Sequence[_Taken], text: str) -> History:
 
 
 class _Taker:
-    """Takes trials as far as a problem can use them; why not is counted by reason."""
+    """Converter of external trials to a problem's; counts the skipped ones by reason."""
 
     def __init__(self, problem: Problem, needed: frozenset[str]) -> None:
         self.taken: list[_Taken] = []
@@ -148,7 +149,7 @@ class _Taker:
         self._alone = [o.text if o.text in problem.metrics else None for o in problem.objectives]
 
     def take(self, found: ExternalTrial) -> None:
-        """Keep the trial, or count why not."""
+        """Convert and keep the trial, or count the reason why it is skipped."""
         reason = self._reason(found)
         if reason:
             self.left_out[reason] = self.left_out.get(reason, 0) + 1
@@ -167,7 +168,7 @@ class _Taker:
         if missing and state in (State.DONE, State.OUTSIDE):
             measured = self._problem.sources[missing].kind == "measured"
             why = "is measured" if measured else "a program computes: --trust lets it start"
-            return f"it does not tell {missing}, which {why}"
+            return f"it lacks {missing}, which {why}"
         self._seen.add(design)
         kind = _FAULTS.get(state)
         fault = Fault(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]
@@ -176,7 +177,7 @@ class _Taker:
         return ""
 
     def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
-        """Return the design that the values give in the space, and whether it is legal."""
+        """Return the design of the matching values, and whether it is legal in the space."""
         space = self._problem.space
         told = {
             (name if name in space.by_name else legal_name(name)): v for name, v in values.items()
@@ -190,9 +191,9 @@ class _Taker:
         return space.batch([exact]).design(0), True
 
     def _metrics(self, found: ExternalTrial) -> dict[str, float]:
-        """Return the metrics in coherent units.
+        """Return the finite metrics, converted to the problem's units.
 
-        An objective that is one metric gives the value of that metric, too.
+        The value of an objective that is a single metric also provides that metric.
         """
         problem = self._problem
         told: dict[str, float] = {}
@@ -212,7 +213,7 @@ class _Taker:
 def _compute_modelled_metrics(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
     """Return the trials with modelled metrics computed here.
 
-    What another tool reports of these metrics is ignored.
+    Another tool's values of these metrics are overridden.
     """
     places = [place for place, one in enumerate(taken) if one.outcome.state is State.DONE]
     if not places:
@@ -233,9 +234,9 @@ def _compute_modelled_metrics(problem: Problem, taken: Sequence[_Taken]) -> list
 
 
 def _value(parameter: Any, value: Any) -> Value:
-    """The parameter's value that theirs means.
+    """Return the parameter's value that an external value denotes.
 
-    A table's 8 may be the word '8', and its "'-O2" be -O2 as a spreadsheet may hold it.
+    A number in a table may denote a string choice ('8'), and a spreadsheet may hold -O2 as "'-O2".
     """
     for meant in (value, str(value)):
         with suppress(SpecError):

@@ -1,4 +1,4 @@
-"""A driver's place on a study: it enters, beats while it lives, and sees which others are lost."""
+"""Lease of a driver on a study: registration, heartbeats, and detection of lost drivers."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from dse.protocols import Storage
 from dse.study.liveness import gone, here, read_start_ticks
 
 LEASE_S = 30.0
-"""A driver whose beat has not risen for so long is lost, and its trials are issued again."""
+"""Seconds without a heartbeat after which a driver is lost and its trials are issued again."""
 
 LOOK_S = 2.0
-"""How often to look at the others at most."""
+"""Least interval in seconds between two checks of the other drivers."""
 
 _BEATS = 3
-"""Beats in a lease: one that comes late loses nothing."""
+"""Heartbeats per lease, so that a single late one does not end it."""
 
 
 class Lease:
-    """Lease by which a driver holds its trials; enter it as a context.
+    """Lease by which a driver holds its trials, as a context manager.
 
-    No clock is compared with another machine's: who watches counts how long, by its own clock, it
-    has not seen a beat rise. A driver of this machine is lost as soon as its process is gone. Time
-    in which its own beats do not get through counts for nothing: theirs could not either.
+    Clocks of different machines are never compared: an observer measures, by its own clock, how
+    long another driver's heartbeat counter has not increased. A driver on this machine is lost as
+    soon as its process has ended. Time in which the observer's own heartbeats do not reach the
+    storage does not count, because those of the others could not either.
 
     Args:
-        storage: where the study is.
-        study: its name.
-        provenance: what is kept of this driver.
-        lease_s: see :data:`LEASE_S`.
+        storage: the storage of the study.
+        study: the study's name.
+        provenance: versions and machine of this driver, stored with it.
+        lease_s: seconds without a heartbeat until a driver is lost.
     """
 
     def __init__(
@@ -71,16 +72,16 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        with suppress(DseError):  # who cannot say goodbye is found to be gone
+        with suppress(DseError):  # otherwise other drivers detect that this one is lost
             self._storage.leave(self._study, self.id)
 
     @property
     def due(self) -> bool:
-        """True if it is time to look at the others."""
+        """Whether it is time to check the other drivers."""
         return time.monotonic() - self._looked_at >= min(LOOK_S, self._lease_s / _BEATS)
 
     def look(self) -> None:
-        """See who has left, and who is lost."""
+        """Read the other drivers' heartbeats, and update which have left and which are lost."""
         self._looked_at = now = time.monotonic()
         others = [d for d in self._storage.drivers(self._study) if d.id != self.id]
         if self._unanswered_late():
@@ -89,16 +90,19 @@ class Lease:
         self.lost = frozenset(d.id for d in others if not d.left and self._is_lost(d, now))
 
     def has_gone(self, driver: int) -> bool:
-        """Return whether a driver was away or lost at the last look."""
+        """Return whether a driver had left or was lost at the last :meth:`look`."""
         return driver in self._away or driver in self.lost
 
     def was_blind(self) -> bool:
-        """Return whether beats were late since the last call: others may have taken over."""
+        """Return whether own heartbeats were late since the last call.
+
+        Other drivers may then have considered this one lost and claimed its trials.
+        """
         since, self._asked_blind = self._asked_blind, self._blind_until
         return self._unanswered_late() or since != self._blind_until
 
     def free(self, trial: Trial) -> bool:
-        """Return whether the trial has no driver, or one away or lost at the last look."""
+        """Return whether the trial has no driver, or one that had left or was lost."""
         return trial.worker is None or self.has_gone(trial.worker)
 
     def _is_lost(self, driver: Driver, now: float) -> bool:
@@ -109,12 +113,12 @@ class Lease:
         return now - max(since, self._blind_until) >= self._lease_s or gone(driver)
 
     def _unanswered_late(self) -> bool:
-        """True while a beat that should have got through has not."""
+        """Return whether a heartbeat is overdue that the storage has not acknowledged."""
         since = self._unanswered_since
         return since is not None and self._is_late(since)
 
     def _is_late(self, since: float) -> bool:
-        """True if a beat that was due then should have got through by now."""
+        """Return whether more than one heartbeat interval has passed since a time."""
         return time.monotonic() - since > self._lease_s / _BEATS
 
     def _beat(self) -> None:
@@ -124,7 +128,7 @@ class Lease:
             self._unanswered_since = since
             try:
                 self._storage.beat(self._study, self.id)
-            except StorageError:  # busy, or away for a while: the next beat may get through
+            except StorageError:  # busy, or temporarily unavailable: retry with the next heartbeat
                 continue
             except StudyError:  # the study was deleted
                 return

@@ -1,4 +1,4 @@
-"""Identity of this process, and the check whether another one on this machine still lives."""
+"""Identity of this machine and process, and liveness check of other local drivers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dse.core.trial import Driver
 
 _PROC = Path("/proc")
 _OVER = ("Z", "X")
-"""States of a process that has ended and is only waited for: proc(5)."""
+"""States of a process that has ended but is not reaped yet, see proc(5)."""
 
 
 @cache
 def here() -> str:
-    """This machine as its processes see one another: its name, its boot, its space of pids.
+    """Return an identifier of this machine: host name, boot id and pid namespace.
 
-    Two containers may have one name and know nothing of each other's processes.
+    The namespace is included because two containers may share a host name but not their processes.
     """
     parts = [platform.node(), _boot()[:8], _pid_space()]
     return " ".join(part for part in parts if part)
@@ -30,13 +30,13 @@ def read_start_ticks(pid: int) -> str:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return ""
-    # The name of the program is in brackets and may hold anything, brackets too: proc(5).
+    # The program's name is in brackets and may itself contain brackets, see proc(5).
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] in _OVER else fields[19]
 
 
 def gone(driver: Driver) -> bool:
-    """Return whether the driver ran on this machine and has ended; false if unknown."""
+    """Return whether the driver ran on this machine and its process has ended; false if unknown."""
     if driver.host != here():
         return False
     if _PROC.joinpath("self", "stat").exists():

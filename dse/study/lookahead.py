@@ -1,4 +1,4 @@
-"""Number of designs to ask ahead of need, and pause between two looks at the queue."""
+"""Policy for drivers that share a queue: how many designs to ask ahead, how long to poll."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import math
 from dse.core.trial import Queue
 
 FIRST = 16
-"""Designs asked at once while it is unknown how long an ask for many takes."""
+"""Most designs per ask while the duration of a large ask is unknown."""
 
 PATIENCE_S = 60.0
-"""An ask should not take longer for the sake of others: they wait for its first design, too."""
+"""Longest ask in seconds that is extended for other drivers, which wait for its first design."""
 
 _MARGIN = 1.5
-"""Trials begin and end in bursts: so much more than the mean is taken while an ask lasts."""
+"""Safety factor on the mean consumption during an ask, because trials end in bursts."""
 
 _SHORTEST_S, _LONGEST_S = 0.01, 1.0
-"""Between two looks at the queue; each wait in vain doubles it."""
+"""Shortest and longest pause between two polls of the queue; each poll in vain doubles it."""
 
 _FEW = 16
-"""Drivers that may all look as soon as that."""
+"""Number of drivers up to which the shortest pause applies; beyond, it grows in proportion."""
 
 _LOOKS_PER_S = 100.0
-"""Looks of all waiting drivers together: more of them wait longer, one by one."""
+"""Upper bound on the polls per second of all waiting drivers together."""
 
 _WINDOW = 8
-"""Finished trials by which a rate is estimated, at least."""
+"""Least number of finished trials from which a rate is estimated."""
 
 
 class Lookahead:
-    """Estimates the need for designs from what a driver sees whenever it comes to the queue.
+    """Estimator of the demand for designs, from the queue states that a driver observes.
 
-    Pure: it has no clock, no storage and no chance. A driver alone needs nothing ahead, and where
-    an ask is quick, compared with how often one is needed, each driver best asks for itself, with
-    all that is known. Beyond that the queue has to last while an ask is made.
+    It is deterministic and uses no clock or storage. A single driver needs nothing ahead. If an
+    ask is fast relative to the demand, each driver best asks for itself with the latest results.
+    Otherwise the queue has to hold enough designs to last while an ask is computed.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,12 @@ class Lookahead:
         self._rate_per_s = 0.0
 
     def note(self, now_s: float, queue: Queue) -> None:
-        """See how the study stands now, by the driver's own clock."""
+        """Update the rate of finished trials from an observation of the queue.
+
+        Args:
+            now_s: time of the observation by the driver's own clock.
+            queue: the observed state.
+        """
         here = now_s, queue.finished
         if not self._anchors:
             self._anchors = [here, here]
@@ -52,37 +57,42 @@ class Lookahead:
             self._anchors = [(last_s, last), here]
 
     def low(self, queue: Queue) -> int:
-        """Return how many designs have to wait in the queue, lest it is empty during an ask."""
+        """Return the number of waiting designs below which the queue may run empty in an ask."""
         return math.floor(_MARGIN * self._rate_per_s * queue.ask_s)
 
     def count(self, queue: Queue, *, own: int, holds: bool, lost: int) -> int:
-        """Return how many designs to ask beside the driver's own.
+        """Return how many designs to ask in addition to the driver's own.
 
         Args:
-            queue: how the study stands.
-            own: designs that the driver asks for itself; with 0, nothing is asked unless the
-                queue is about to run empty.
-            holds: the driver holds a trial.
-            lost: drivers that have not left and are known to be lost.
+            queue: the observed state of the queue.
+            own: number of designs that the driver asks for itself; if 0, nothing is asked unless
+                the queue is about to run empty.
+            holds: whether the driver holds a trial.
+            lost: number of drivers that have not left and are known to be lost.
         """
         others = queue.drivers - lost - 1
         low = self.low(queue)
         if others <= 0 or (own <= 0 and queue.waiting >= low):
             return 0
-        each = max(own, 1)  # who has nothing to do wants as much as this one
+        each = max(own, 1)  # an idle driver is assumed to want as many as this one
         idle = max(0, others - (queue.holders - holds))
         wanted = min(idle * each + 2 * low, 2 * others * each) - queue.waiting
         return max(0, min(wanted, self._most(queue) - own))
 
     def pause_s(self, waits: int, drivers: int) -> float:
-        """Return how long to wait after so many looks in vain, among so many drivers."""
+        """Return the pause in seconds before the next poll of the queue.
+
+        Args:
+            waits: number of consecutive polls in vain.
+            drivers: number of drivers of the study.
+        """
         shortest_s = _SHORTEST_S * max(1.0, drivers / _FEW)
         longest_s = max(_LONGEST_S, drivers / _LOOKS_PER_S)
         return min(shortest_s * 2.0 ** min(waits, 30), longest_s)
 
     @staticmethod
     def _most(queue: Queue) -> int:
-        """Return the most designs of one ask, going by what the last one took."""
+        """Return the most designs of one ask, extrapolated from the duration of the last one."""
         if queue.asked <= 0 or queue.ask_s <= 0.0:
             return FIRST
         return max(FIRST, int(PATIENCE_S * queue.asked / queue.ask_s))

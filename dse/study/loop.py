@@ -1,10 +1,11 @@
 """Main loop of a study: ask, store, evaluate, store, inform the optimizer.
 
-Starting, resuming and continuing a study are the same.
+Starting, resuming and continuing a study are the same operation.
 
-Any number of processes may loop over one study. One of them at a time asks, with all known that
-the record holds, for itself and ahead for others, who take from the queue. Each learns what the
-others found in the order of the record, and tells its optimizer before it asks.
+Any number of processes (drivers) may loop over one study. At most one of them asks at a time,
+knowing the complete record, for itself and ahead for the others, which take trials from the queue.
+Each driver reads the others' results in the order of the record, and passes them to its optimizer
+before it asks.
 """
 
 from __future__ import annotations
@@ -37,27 +38,27 @@ from dse.study.suggestions import check_suggestions
 from dse.study.times import Times
 
 GIVEN = "(given)"
-"""Who asked for baselines and designs of earlier studies: no optimizer did."""
+"""Name in the record of the source of baselines and inherited designs: no optimizer asked them."""
 
 LATE = "the time is used up"
 DRY = "no design is left to ask"
 
 _SHORTEST_S, _LONGEST_S = 0.01, 1.0
-"""Between two looks at what others do; each wait in vain doubles it."""
+"""Shortest and longest pause between two reads of the record; each read in vain doubles it."""
 
 
 @dataclass(kw_only=True)
 class Loop:
-    """One run over a study: everything that it needs, and the trials on their way.
+    """One driver's run over a study: its collaborators, and its trials in flight.
 
-    ``by`` is what the record calls the optimizer. ``first`` are designs that come before anything
-    that it asks: the baselines. ``stages`` tell at which rung an evaluator runs for an optimizer
-    that climbs: the rung of a trial is how often its design was asked before. A loop that does not
-    ``linger`` ends although others have trials in flight, and takes none of theirs. Only trials
-    ``below`` a number are taken from others. An executor that takes nothing although
-    it is idle is waited for; it may have an attribute ``ended``: why nothing is asked any more.
-    ``set_aside`` is given outcomes before anything else is asked of the storage. A loop that
-    ``drains`` lets what is being measured end where the storage stays away.
+    ``by`` is the optimizer's name in the record. ``first`` are the designs that come before any
+    suggestion, such as baselines. ``stages`` gives the rung from which each evaluator runs, for an
+    optimizer that climbs a fidelity ladder; a trial's rung is how often its design was asked
+    before. Without ``lingers`` the loop ends even if other drivers have trials in flight, and takes
+    none of theirs. Only trials with numbers ``below`` a bound are taken from others. An idle
+    executor without capacity is waited for; its optional attribute ``ended`` gives the reason why
+    nothing more is asked. ``set_aside`` receives outcomes before the storage does. With ``drains``,
+    running evaluations are completed if the storage is lost.
     """
 
     space: Space
@@ -97,10 +98,10 @@ class Loop:
     _patience: Patience | None = field(default=None, init=False)
 
     def run(self) -> str:
-        """Run until a bound is met or nothing is left; the reason is returned.
+        """Run until a bound is met or nothing is left to ask; return the reason.
 
         Raises:
-            OutageError: the storage was away for too long; outcomes are set aside.
+            OutageError: the storage was unavailable for too long; outcomes are set aside.
         """
         try:
             return self._run()
@@ -116,7 +117,7 @@ class Loop:
         begins_late = self._is_late(started_s)
         while not ended:
             late = self._is_late(started_s)
-            if not late or begins_late:  # what waits may wait for another run, but not for ever
+            if not late or begins_late:  # if it begins late, no later run would take these
                 self._take_up()
             self._submit()
             over = LATE if late else getattr(self.executor, "ended", "")
@@ -141,12 +142,12 @@ class Loop:
 
     @property
     def _room(self) -> int:
-        """Number of further trials that the executor takes."""
+        """Number of further trials that the executor accepts."""
         busy = self.executor.barrier and self._flying
         return 0 if busy else self.executor.capacity - len(self._flying)
 
     def _remember(self) -> str:
-        """Read the record. Or why the study has ended."""
+        """Read the record and restore the state; return why the study has ended, else ''."""
         ledger = self.ledger
         stages = self.stages if getattr(self.optimizer, "climbs", False) else {}
         self._rungs = TrialFidelities(ledger, stages, whole=self.first)
@@ -181,19 +182,19 @@ class Loop:
         return ""
 
     def _take_up(self) -> None:
-        """Claim trials of no driver, or of a lost one, as far as there is room."""
+        """Claim trials that no live driver holds, as far as there is room."""
         own = self._flying.union(trial.number for trial in self._waiting)
         room = self._room - len(self._waiting)
         if not self._asker.queues:
             self._waiting += self._holding.taken(room, own)
         else:
             self._waiting += self._asker.take(room, own)
-            self._folders.forget(self._note_news())  # who takes has read the record
+            self._folders.forget(self._note_news())  # a take that gives trials reads the record
 
     def _ask(self) -> str:
-        """Queue new designs where there is room or others want some, else return why not.
+        """Queue new designs if this or other drivers need some; return why not, else ''.
 
-        It is idle if it wants some and another driver asks.
+        The loop is idle if it needs designs while another driver asks.
         """
         while True:
             own = 0 if self._waiting else max(self._room, 0)
@@ -221,7 +222,7 @@ class Loop:
 
     @property
     def _known(self) -> tuple[int, int]:
-        """Extent of the driver's knowledge: the numbers of finished and of asked trials."""
+        """Numbers of finished and of asked trials that the driver has read."""
         return len(self.ledger.finished), len(self.ledger.trials)
 
     def _count_room(self) -> Room:
@@ -236,10 +237,10 @@ class Loop:
         return room
 
     def _asked(self, count: int, own: int) -> str:
-        """Queue up to ``count`` designs, or return why there are none; hold the first ``own``.
+        """Queue up to ``count`` designs, or return why no design is left; hold the first ``own``.
 
         Raises:
-            Overtaken: somebody else added trials in between; nothing has happened.
+            Overtaken: another driver added trials in between; nothing was stored.
         """
         self._teach(self.ledger.finished[self._told :])
         started_s = self.clock.now_s()
@@ -276,7 +277,7 @@ class Loop:
         return ""
 
     def _check(self, designs: Sequence[Design], count: int, by: str) -> None:
-        """Nothing, if the designs may be kept. Raises PluginError if not."""
+        """Raise PluginError unless the designs are legal and new."""
         check_suggestions(
             designs,
             self.space,
@@ -295,7 +296,7 @@ class Loop:
         return designs
 
     def _enough(self, designs: Sequence[Design]) -> str:
-        """Return why nothing is asked although the budget allows it; empty if something is."""
+        """Return why asking ends although the budget allows more; empty if it does not end."""
         if not designs:
             self._until = len(self.ledger.trials)
             return getattr(self.optimizer, "ended", "") or DRY
@@ -308,9 +309,9 @@ class Loop:
         return reason
 
     def _news(self) -> tuple[Event, ...]:
-        """Return the events that are due and not in the record.
+        """Return the pending events that are not in the record yet.
 
-        A study that is resumed produces some of them again.
+        A resumed study produces some of them again.
         """
         if not self._unsaid:
             return ()
@@ -318,7 +319,7 @@ class Loop:
         return tuple(event for event in self._unsaid if (event.kind, event.text) not in said)
 
     def _record(self) -> None:
-        """Record the optimizer's other events, after it has received all finished trials."""
+        """Record the optimizer's remaining events, after it has received all finished trials."""
         self._teach(self.ledger.finished[self._told :])
         self._unsaid += self.optimizer.events()
         self.ledger.storage.record(self.ledger.study, self._news())
@@ -331,9 +332,9 @@ class Loop:
             now = self._holding.split_suspect(now)
         submitted = {trial.number for trial in now}
         self._waiting = [one for one in self._waiting if one.number not in submitted]
-        if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not say when
+        if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not report when
             self._times.note_trials(now)
-        if self.lease.was_blind():  # others may have taken it for lost, and run these by now
+        if self.lease.was_blind():  # others may have considered it lost and reissued these trials
             now = self._holding.keep_held(now)
         for trial in now:
             self._flying.add(trial.number)
@@ -341,7 +342,7 @@ class Loop:
             self.executor.submit(self._folders.prepare(task, trial))
 
     def _collect(self) -> None:
-        """Keep what has come back; where there is room for more, no longer than a while."""
+        """Collect and store outcomes; wait only briefly if the executor has room for more."""
         called_s = self.clock.now_s()
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
@@ -361,7 +362,7 @@ class Loop:
             self._learn()
 
     def _finish_measuring(self) -> None:
-        """Let what is being measured end: an evaluation may have taken days."""
+        """Complete the running evaluations and set their outcomes aside: each may take days."""
         if hasattr(self.executor, "on_report"):
             self.executor.on_report = unheard
         with suppress(DseError):  # the executor may have been lost with the storage
@@ -371,7 +372,7 @@ class Loop:
                 self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
     def _is_awaiting_others(self) -> bool:
-        """Return whether trials of others in flight may make room, or may be lost."""
+        """Return whether other drivers' open trials may free budget, or may have to be rerun."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
     def _pause(self) -> None:
@@ -384,7 +385,7 @@ class Loop:
         return self._asker.pause_s if self._asker.shares else self._pause_s
 
     def _learn(self) -> None:
-        """Read what was added and finished by anyone."""
+        """Read the trials that any driver has added or finished."""
         known = len(self.ledger.trials)
         news = self.ledger.read()
         changed = bool(news) or len(self.ledger.trials) > known
@@ -393,10 +394,10 @@ class Loop:
         self._folders.forget(self._note_news())
 
     def _note_news(self, reported: int = 0) -> Sequence[Trial]:
-        """Count what was finished, in the order of the record; return it.
+        """Account for newly finished trials, in the order of the record, and return them.
 
         Args:
-            reported: how many finished trials ``on_finished`` was called with before.
+            reported: number of finished trials that ``on_finished`` has already received.
         """
         news = self.ledger.finished[self._noted :]
         unreported = news[max(reported - self._noted, 0) :]
@@ -410,20 +411,24 @@ class Loop:
         return news
 
     def _teach(self, finished: Sequence[Trial]) -> None:
-        """Pass finished trials to the optimizer, as late as possible.
+        """Pass finished trials, in chunks of any size, to the optimizer.
 
-        Many drivers of a large group never need it. The trials may come in pieces of any size.
+        This is done as late as possible: in a large group many drivers never ask.
         """
         self.optimizer.tell(teachable(self.optimizer, finished))
         self._told += len(finished)
 
 
 def _ignore() -> None:
-    """Nothing: most executors take what comes."""
+    """Do nothing: most executors need not be notified."""
 
 
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that the optimizer receives: those of some states only on request."""
+    """Return the finished trials that the optimizer receives.
+
+    Trials outside the space are passed only if it has ``learns_outside``, and screened ones only
+    if it has ``climbs``.
+    """
     learns = {
         State.OUTSIDE: getattr(optimizer, "learns_outside", False),
         State.SCREENED: getattr(optimizer, "climbs", False),

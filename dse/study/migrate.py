@@ -1,4 +1,4 @@
-"""A study's trials carried over to a study with another space."""
+"""Migration: carry a study's trials over to a new study with a changed space."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIXED = ("use", "options", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """A carried study: how many trials are legal in the new space, and how many are outside."""
+    """Result of a migration: the new study, and its numbers of trials inside and outside."""
 
     study: StudyEngine
     inside: int
@@ -38,21 +38,21 @@ def migrate_stored_study(
     settings: Mapping[str, Value] | None = None,
     storage: str | Storage | None = None,
 ) -> Carried:
-    """Begin the study of a file with the finished trials of the study ``name``.
+    """Create the study of a file with the finished trials of the study ``name``.
 
-    A trial that is legal in the new space counts like one of the new study's own, but for its
-    budget. One that is not is kept as *outside*: the surrogate learns from it, and it is never
-    part of the front. The old study stays as it is.
+    A trial that is legal in the new space counts like one of the new study's own, except for the
+    budget. One that is not is stored as *outside*: the surrogate learns from it, but it is never
+    part of the front. The old study is unchanged.
 
     Args:
-        name: the old study.
+        name: the old study's name.
         path: the new study's file.
         to: the new study's name; by default the file's, with the next free number if it is taken.
-        settings: what the old trials had in parameters that only the new space has.
-        storage: where both studies are, or its URL; by default the usual one.
+        settings: values of the old trials for parameters that only the new space has.
+        storage: the storage of both studies, or its URL; by default :data:`DEFAULT_STORAGE`.
 
     Raises:
-        StudyError: there is no such study, or its evaluators are not those of the new one.
+        StudyError: the old study does not exist, the new name is taken, or the evaluators differ.
     """
     opened = opened_storage(storage) if isinstance(storage, str) else storage
     old = StudyEngine.load(name, opened)
@@ -76,7 +76,7 @@ def migrate_stored_study(
 
 
 def _history(outcomes: Sequence[tuple[Trial, Design, bool]], text: str) -> History:
-    """Build the history of the designs under new numbers, free of cost for the new study."""
+    """Build the history of the designs under new numbers, at no cost to the new study."""
     trials = [
         Trial(number=number, design=design).finished(_outcome(trial, inside))
         for number, (trial, design, inside) in enumerate(outcomes)
@@ -99,7 +99,7 @@ def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, n
 
 
 def _fit_design(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tuple[Design, bool]:
-    """Return the trial's design in the new space's names, and whether it is legal there."""
+    """Return the trial's design in the new space's parameters, and whether it is legal there."""
     values = {name: value for name, value in trial.design.items() if name in space.by_name}
     with_settings = Design({**settings, **values})
     for design in (with_settings, Design(values)):
@@ -120,16 +120,17 @@ def _identity(study: StudyEngine) -> Mapping[str, Any]:
 def _check_evaluators(
     old: Mapping[str, Any], new: Mapping[str, Any], settings: Mapping[str, Value]
 ) -> None:
-    """Nothing, if numbers of the old study mean the same in the new one.
+    """Check that the old study's metrics have the same meaning in the new one.
 
     Raises:
-        StudyError: an evaluator is another one, or reads a parameter of unknown value.
+        StudyError: an evaluator differs, or reads a parameter whose value is unknown.
     """
     for name, after in new["evaluators"].items():
         before = old["evaluators"].get(name)
         if before is None:
             raise StudyError(
-                f"the old study has no evaluator {name!r}", hint="its metrics were never found"
+                f"the old study has no evaluator {name!r}",
+                hint="the old trials lack its metrics; begin a new study: dse run",
             )
         for part in _FIXED:
             if before[part] != after[part]:
@@ -142,7 +143,7 @@ def _check_evaluators(
         if gone:
             raise StudyError(
                 f"the evaluator {name!r} read {gone[0]!r}, which the new space does not have",
-                hint=f"what was measured depends on it: keep it, fixed to one value, such as "
+                hint=f"the old measurements depend on it: keep it, fixed to one value, such as "
                 f"'{gone[0]}: {{choice: [...]}}'",
             )
         unknown = sorted(
@@ -150,8 +151,8 @@ def _check_evaluators(
         )
         if unknown:
             raise StudyError(
-                f"the evaluator {name!r} reads {unknown[0]!r}, which the old trials do not tell",
-                hint=f"say what they had: --set {unknown[0]}=...",
+                f"the evaluator {name!r} reads {unknown[0]!r}, which the old trials do not have",
+                hint=f"give the value that they were run with: --set {unknown[0]}=...",
             )
 
 

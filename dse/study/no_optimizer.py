@@ -1,4 +1,4 @@
-"""Asks nothing: for what is asked before any optimizer is."""
+"""Null optimizer, for phases in which only given designs such as baselines are evaluated."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dse.core.trial import Event, Trial
 
 
 class NoOptimizer:
-    """An optimizer that has no design to ask."""
+    """Optimizer that never asks a design."""
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
         return []
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        """Nothing is learnt."""
+        """Ignore the trials."""
 
     def events(self) -> list[Event]:
         return []

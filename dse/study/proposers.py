@@ -1,4 +1,4 @@
-"""Optimizers that suggest designs in a study, by the names that the record gives them."""
+"""Factory of a study's optimizers from the names by which the record refers to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.study.first_designs import FirstDesigns
 from dse.study.no_optimizer import NoOptimizer
 from dse.study.scenario_optimizer import ScenarioOptimizer, for_free
 
-# A plug-in's name has no brackets.
+# Names of the engine's own optimizers in the record; plug-in names have no brackets.
 NOBODY = "(nobody)"
 FIRST = "(first)"
 COMPLETION = "(completion)"
@@ -26,20 +26,24 @@ _SCENARIO = "(scenario) "
 
 
 def is_plugin(by: str) -> bool:
-    """True if the record names a plug-in, and no part of the engine."""
+    """Return whether a name in the record is a plug-in's, not a part of the engine."""
     return not by.startswith("(")
 
 
 def scenario(name: str) -> str:
-    """Return the record's name for the optimizer of one scenario alone."""
+    """Return the name in the record of the optimizer for a single scenario."""
     return _SCENARIO + name
 
 
 def suggesting(plan: Plan, by: str) -> Optimizer:
     """Return a new optimizer that has received no trials.
 
+    Args:
+        plan: the study's plan.
+        by: the optimizer's name in the record.
+
     Raises:
-        PluginError: there is none of that name.
+        PluginError: no optimizer has that name.
     """
     if by == NOBODY:
         return NoOptimizer()
@@ -58,12 +62,12 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
 
 
 def find_auto_choice(events: Iterable[Event]) -> str:
-    """Return the first choice of ``auto``; empty if it has not chosen."""
+    """Return the optimizer that ``auto`` chose first; empty if it has not chosen."""
     texts = (event.text for event in events if event.kind == "choice")
     return next(texts, "").partition(":")[0]
 
 
 def list_given_designs(plan: Plan, inherited: Inherited) -> list[Design]:
-    """Return the designs before any suggestion: of earlier studies, then the baselines."""
+    """Return the designs evaluated before any suggestion: inherited ones, then baselines."""
     baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
     return list(dict.fromkeys([*inherited.designs, *baselines]))

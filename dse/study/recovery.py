@@ -1,4 +1,4 @@
-"""Storing what earlier drivers measured and could not store."""
+"""Recovery of outcomes that earlier drivers measured and could not store."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dse.study.history import TrialHistory
 def store_spools(ledger: TrialHistory, retries: Mapping[FaultKind, int]) -> int:
     """Store the outcomes that spool files of this machine hold for a study; count the trials.
 
-    They count as of the driver that measured them. A trial that somebody has finished meanwhile
-    stays as it is: the first outcome counts.
+    They are attributed to the driver that measured them. A trial that has finished meanwhile is
+    unchanged: the first outcome counts.
 
     Args:
-        ledger: what is known of the study; the outcomes are news to it afterwards.
+        ledger: the study's trials, already read; its next read returns the stored outcomes.
         retries: how often a trial is issued again, for each kind of fault.
     """
     drivers = ledger.storage.drivers(ledger.study)

@@ -1,4 +1,4 @@
-"""Proof of a record: fresh optimizers, given what was known, must ask what was asked."""
+"""Replay of a study's record: fresh optimizers with the same inputs must ask the same designs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dse.study.study import StudyEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """The first trial that is not what its ask would be now, and how.
+    """First trial that differs from what its ask gives now, and the reason.
 
-    ``versions`` holds what was another one then: the version then, and the one now.
+    ``versions`` maps each component whose version changed to (version then, version now).
     """
 
     trial: int
@@ -38,11 +38,11 @@ class Mismatch:
 class ReplayResult:
     """Result of a replay.
 
-    ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
-    ``unknown`` ones the record does not tell how they were asked: they were added by hand, or by
-    another program, or an older version wrote it. ``salvaged`` ones were asked knowing trials that
-    a damaged storage has lost. Of a sample, drawn with ``seed``, ``skipped_asks`` asks of
-    ``skipped_trials`` trials were not replayed: that their record contradicts itself was looked at.
+    ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study. Of
+    ``unknown`` trials the record has no ask: they were added by hand or by another program, or an
+    older version wrote the record. ``salvaged`` trials were asked with knowledge of trials that a
+    damaged storage has lost. If only a sample, drawn with ``seed``, was replayed, ``skipped_asks``
+    asks of ``skipped_trials`` trials were only checked for contradictions within the record.
     """
 
     asks: int = 0
@@ -57,21 +57,26 @@ class ReplayResult:
 
     @property
     def whole(self) -> bool:
-        """True if there is nothing in the record that was not proved."""
+        """Whether every ask of the record was replayed and matched."""
         return self.sound and not self.skipped_asks
 
     @property
     def sound(self) -> bool:
-        """True if nothing that was looked at is wrong or cannot be proved."""
+        """Whether nothing that was checked is wrong or unprovable; a sample may be sound."""
         return self.mismatch is None and not self.unknown and not self.salvaged
 
     @property
     def miss_probability(self) -> float:
-        """Probability that the sample misses one changed ask, if each is equally likely."""
+        """Probability that the sample misses a single changed ask, each being equally likely."""
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
     def after(self, ask: Asked, *, replayed: bool = True) -> ReplayResult:
-        """The proof with one more ask that fits."""
+        """Return the result extended by one more ask that matches.
+
+        Args:
+            ask: the ask.
+            replayed: whether it was replayed, not only checked for contradictions.
+        """
         if not ask.by:
             return self
         if not replayed:
@@ -83,19 +88,19 @@ class ReplayResult:
 
 
 class Replay:
-    """Goes through a study's record ask by ask; nothing of it is changed.
+    """Replay of a study's record, ask by ask; the record is only read.
 
     Args:
         study: the study.
-        on_progress: told how many asks of how many are replayed.
-        sample: how many of the optimizers' asks are replayed, one drawn from each of so many
-            equal stretches of the record; all without it. An optimizer that is told the same asks
-            the same, so that those in between can be left out.
-        seed: of the draw.
+        on_progress: called with the number of asks replayed so far and the total.
+        sample: number of the optimizers' asks to replay, one drawn from each of that many equal
+            stretches of the record; by default all. An optimizer that received the same trials
+            asks the same designs, so asks in between can be skipped.
+        seed: seed of the sample.
 
     Raises:
-        StudyError: it was begun with other evaluators, so that nothing can be proved, or it is not
-            trusted and its models start programs.
+        StudyError: the study was begun with other evaluators, so that nothing can be proved, or it
+            is not trusted and its models start programs.
         StorageError: the record is damaged.
     """
 
@@ -111,7 +116,7 @@ class Replay:
         study.plan.pipeline.may_start = True  # an optimizer asks its models again
         self._study = study
         self._on_progress = on_progress
-        self._asks = study.storage.asks(study.name)  # first: all that they name is then there
+        self._asks = study.storage.asks(study.name)  # before the trials, which then include theirs
         self._record = TrialHistory(study.storage, study.name)
         self._record.read()
         self._resolve_argument = list_given_designs(study.plan, study.inherited)
@@ -127,7 +132,7 @@ class Replay:
         self._replayed = {a.first for a in asks if a.by in (CARRIED, GIVEN)}.union(drawn)
 
     def proof(self) -> ReplayResult:
-        """Replay the record and return the proof, up to the first ask that does not fit."""
+        """Replay the record and return the result, up to the first ask that does not match."""
         proof = ReplayResult(seed=self._seed)
         for moment in moments(self._asks, self._record.trials, self._record.finished):
             ask = moment.ask
@@ -147,7 +152,7 @@ class Replay:
         return replace(proof, unknown=unknown, salvaged=lost)
 
     def _stopped_wrongly(self) -> Mismatch | None:
-        """A trial that was stopped early and had to go on, or the reverse."""
+        """Return the first trial whose early stopping contradicts the rule; ``None`` if all fit."""
         rule, study = self._study.plan.early, self._study
         if rule is None or self._salvaged:  # reports may be lost
             return None
@@ -162,7 +167,7 @@ class Replay:
         return None if found is None else Mismatch(trial=found[0], reason=found[1])
 
     def _wrong(self, moment: Moment) -> Mismatch | None:
-        """Return the mismatch of an ask; ``None`` if it fits."""
+        """Return the mismatch of an ask; ``None`` if it matches."""
         ask = moment.ask
         found = self._record.trials[ask.first : ask.first + ask.count]
         reason = self._contradiction(ask, found)
@@ -175,27 +180,27 @@ class Replay:
             own = found[place].design if place < len(found) else None
             now = expected[place] if place < len(expected) else None
             if own != now:
-                reason = f"{ask.by} told {ask.told} trials asks something else"
+                reason = f"{ask.by}, given {ask.told} finished trials, now asks another design"
                 return Mismatch(trial=ask.first + place, reason=reason, expected=now, found=own)
         return None
 
     def _contradiction(self, ask: Asked, found: Sequence[Trial]) -> str:
         """Return why the ask cannot have been made; empty if it can."""
         if any(trial.told != ask.told for trial in found):
-            return "the trial and its ask differ in what was told"
+            return "the trial and its ask differ in the number of finished trials known"
         if ask.told > len(self._record.finished):
-            return f"{ask.told} finished trials were told, and there are fewer"
+            return f"{ask.told} finished trials were known at the ask, but the record has fewer"
         carried = self._study.carried - len(self._study.inherited.designs)
         if ask.by == CARRIED and ask.first + ask.count > carried:
-            return f"{carried} trials were carried over, and this is another one"
+            return f"only {carried} trials were carried over, and this is not among them"
         if is_plugin(ask.by) and ask.by != self._use:
             return (
-                f"{ask.by} asked for it, and the study's optimizer is {self._use or 'not chosen'}"
+                f"{ask.by} asked for it, but the study's optimizer is {self._use or 'not chosen'}"
             )
         return ""
 
     def _replay_ask(self, moment: Moment) -> list[Design]:
-        """Return the designs that a fresh optimizer asks if it is given what was known."""
+        """Return the designs that a fresh optimizer asks, given the trials known at the ask."""
         ask = moment.ask
         wanted = ask.count if ask.wanted is None else ask.wanted
         if ask.by == GIVEN:
@@ -208,7 +213,7 @@ class Replay:
         return optimizer.ask(wanted, moment.pending)
 
     def _changed(self, ask: Asked) -> dict[str, tuple[str, str]]:
-        """Return the versions that differ now from those of the driver that asked."""
+        """Return (version then, version now) of what changed since the driver asked, by name."""
         drivers = {one.id: one.provenance for one in self._study.storage.drivers(self._study.name)}
         then = drivers.get(-1 if ask.worker is None else ask.worker, {})
         now = versions()
@@ -217,7 +222,7 @@ class Replay:
 
 
 def _draw(numbers: Sequence[int], count: int, seed: int) -> list[int]:
-    """Return one of each of ``count`` equal stretches of the numbers; all, if there are no more."""
+    """Draw one number from each of ``count`` equal stretches; return all if there are no more."""
     if count >= len(numbers):
         return [*numbers]
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""One run of a study by one driver: its phases, each a loop with another optimizer."""
+"""One driver's run of a study, in phases: baselines, main optimizer, free completion."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ from dse.study.scenario_optimizer import for_free
 from dse.system.credentials import private_environment
 
 COMPLETED = (AUTO, "grey-box")
-"""Optimizers whose studies end with the designs that share what was measured."""
+"""Optimizers whose studies end by adding the designs that existing measurements determine."""
 
 
 @dataclass(kw_only=True)
 class StudyRun:
-    """Work of one driver for a study.
+    """One driver's run of a study.
 
     Args:
-        plan: the study; settled once its baselines are measured.
-        storage: where its record is.
-        name: its name there.
-        inherited: what it has from earlier studies.
-        carried: trials that came from another study and count for no budget.
+        plan: the study's plan; replaced by a settled one once its baselines are measured.
+        storage: the storage of its record.
+        name: the study's name there.
+        inherited: designs, priors and measurements from earlier studies.
+        carried: number of trials that came from other studies and do not count for the budget.
         bounds: when to stop.
-        executor: where evaluations run.
-        outside: an executor that is no plug-in, instead; what costs nothing runs here all the same.
-        lease_s: a driver that gives no sign for so long is lost.
-        on_finished: told each trial when it is stored, whichever driver ran it.
-        on_choice: told in words what ``auto`` chose.
-        on_progress: told how much of how much is done in an optimizer's long step.
-        patience_s: how long a storage that is away is waited for.
-        on_notice: told in words that the storage is away, and that it is back.
+        executor: the executor plug-in that runs evaluations.
+        outside: an executor object to use instead; phases without cost still run in this process.
+        lease_s: seconds without a heartbeat after which a driver is lost.
+        on_finished: called with each trial when it is stored, whichever driver ran it.
+        on_choice: called with a description of the optimizer that ``auto`` chose.
+        on_progress: called with (done, total) during an optimizer's long step.
+        patience_s: seconds to wait for an unavailable storage.
+        on_notice: called with a message when the storage becomes unavailable or returns.
     """
 
     plan: Plan
@@ -83,7 +83,7 @@ class StudyRun:
     _lease: Lease = field(init=False)
 
     def go(self) -> str:
-        """Go on until the budget is used up; the reason for stopping is returned."""
+        """Run until the budget is used up; return the reason for stopping."""
         with private_environment(), self._enter_study():
             for event in self._events():
                 if event.kind == "choice":
@@ -96,7 +96,7 @@ class StudyRun:
             if hasattr(optimizer, "on_progress"):
                 optimizer.on_progress = self.on_progress
             if self.bounds.gain is not None and not hasattr(optimizer, "expected_gain"):
-                text = "the optimizer does not tell what it expects to gain: 'gain' ends nothing"
+                text = "the optimizer does not estimate its expected gain: 'gain' is no bound"
                 self._note(Event(kind="gain", text=text))
             reason = self._loop(optimizer, use, self.bounds)
             self._add_what_is_free()
@@ -104,7 +104,7 @@ class StudyRun:
 
     @contextmanager
     def _enter_study(self) -> Iterator[None]:
-        """Enter the study as a driver, with its record read, until the block is left."""
+        """Be a driver of the study, with its record read, for the duration of the block."""
         self.plan.pipeline.may_start = True
         told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
         self._retrying = retry_calls(
@@ -119,7 +119,7 @@ class StudyRun:
             yield
 
     def _measure_baselines(self) -> None:
-        """Measure the baselines that objectives are relative to, before anything else."""
+        """Measure the baselines to which objectives are relative, and settle the plan."""
         if self.plan.awaited:
             most = self.carried + len(self.plan.problem.baselines)
             trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
@@ -131,7 +131,7 @@ class StudyRun:
     def _resolve_optimizer(self) -> str:
         """Return the optimizer's name: the study's, or what ``auto`` has chosen or chooses now.
 
-        Several drivers may choose at once: what was recorded first holds for all.
+        Several drivers may choose at the same time: the first recorded choice holds for all.
         """
         use = self.plan.optimizer.use
         if use != AUTO:
@@ -150,15 +150,15 @@ class StudyRun:
         return find_auto_choice(self._events())
 
     def _cost_s(self) -> float | None:
-        """Return the seconds of the study's first own trial; ``None`` until it has finished.
+        """Return the cost in seconds of the study's first own trial; ``None`` until it finished.
 
-        Trials that came from another study were free.
+        Trials carried over from another study are skipped, because they cost nothing.
         """
         trials = self._ledger.trials[self.carried : self.carried + 1]
         return trials[0].cost_s if trials and trials[0].state.finished else None
 
     def _add_what_is_free(self) -> None:
-        """Add the designs that share what was measured, and what single scenarios would choose."""
+        """Add the designs that existing measurements determine, and each scenario's own front."""
         if self.plan.optimizer.use in COMPLETED and worthwhile(self.plan.problem):
             self._loop_here(COMPLETION)
         exact = any(event.kind in SEARCHED for event in self._events())
@@ -167,7 +167,7 @@ class StudyRun:
                 self._loop_here(scenario(name))
 
     def _loop_here(self, by: str) -> None:
-        """Run a loop that costs nothing, in this process and without waiting for others."""
+        """Run a loop without measurements, in this process and without waiting for others."""
         optimizer = suggesting(self.plan, by)
         batch = getattr(optimizer, "batch", 1)
         here = PluginSpec(use="serial", batch=batch)  # type: ignore[call-arg]
@@ -209,7 +209,7 @@ class StudyRun:
                 bounds=bounds,
                 first=list_given_designs(self.plan, self.inherited),
                 lingers=here is None,
-                drains=runner is not self.outside,  # a program may wait for what it has told
+                drains=runner is not self.outside,  # an external executor may block on its caller
                 below=below,
                 on_finished=self.on_finished,
                 set_aside=self._retrying.set_aside,
@@ -233,6 +233,6 @@ class StudyRun:
         return self._retrying.events(self.name)
 
     def _note(self, event: Event) -> None:
-        """Record the event, unless it is in the record already."""
+        """Record the event unless an equal one is in the record already."""
         if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
             self._retrying.record(self.name, [event])

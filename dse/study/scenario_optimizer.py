@@ -1,4 +1,4 @@
-"""Optimizer of one scenario alone, in addition to the study's own."""
+"""Optimizer for the front of a single scenario, run in addition to the study's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.protocols import Optimizer
 
 
 class ScenarioOptimizer:
-    """Optimizer that asks what another does, and labels its events with one scenario."""
+    """Wrapper of an optimizer that labels its events with a scenario's name."""
 
     batch = 1_024
 
@@ -37,11 +37,15 @@ class ScenarioOptimizer:
 
 
 def for_free(problem: Problem, *, exact: bool) -> Optimizer | None:
-    """Asks the front of a problem as far as no design has to be measured for it.
+    """Return an optimizer that completes a scenario's front without new measurements.
 
     Args:
-        problem: as it is under one scenario.
+        problem: the problem under that scenario.
         exact: whether the study's own front is exact.
+
+    Returns:
+        An exhaustive search if everything is modelled and ``exact``; otherwise the completion from
+        shared measurements, or ``None`` if that is not worthwhile.
     """
     if exact and not problem.measured:
         return Exhaustive(problem)

@@ -1,4 +1,4 @@
-"""A study: where plan, storage, optimizer and executor meet; for notebooks as for the command."""
+"""Study engine: a plan with its storage; opened, loaded and run by the Python API and the CLI."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ DEFAULT_STORAGE = "sqlite:///dse.db"
 
 
 class StudyEngine:
-    """A named question with its record; made by :meth:`open` or :meth:`load`."""
+    """Named study: a plan (problem, optimizer, budget) with its record in a storage.
+
+    Construct it with :meth:`open`, :meth:`of` or :meth:`load`.
+    """
 
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
         self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
@@ -65,20 +68,21 @@ class StudyEngine:
         carried: Mapping[str, Any] | None = None,
         history: History = NEW,
     ) -> StudyEngine:
-        """The study that a file describes: begun now, or gone on with if it exists.
+        """Return the study that a file describes: created now, or resumed if it exists.
 
         Args:
             path: the study file.
-            name: instead of the file's ``study:``.
+            name: the study's name, instead of the file's ``study:``.
             storage: a storage or its URL, instead of the file's ``storage:``.
-            seed: instead of the file's.
-            optimizer: instead of the file's.
-            carried: how many ``trials`` of another study it begins with, and ``from`` which.
-            history: what it remembers from there.
+            seed: the seed, instead of the file's.
+            optimizer: the optimizer, instead of the file's.
+            carried: for a study that begins with another study's trials: their number
+                (``trials``) and that study's name (``from``).
+            history: the trials and events that a new study begins with.
 
         Raises:
             SpecErrors: the file has mistakes.
-            StudyError: a study of this name exists and is another question.
+            StudyError: a study of this name exists and has a different specification.
         """
         plan = plan_of(Path(path).resolve(), seed=seed, optimizer=optimizer)
         file = shown(plan.path)
@@ -105,19 +109,19 @@ class StudyEngine:
         where: str = "",
         hint: str = "give this one another name",
     ) -> StudyEngine:
-        """The study of a plan: begun now, or gone on with if it exists.
+        """Return the study of a plan: created now, or resumed if it exists.
 
         Args:
-            plan: what is asked.
-            name: instead of the plan's.
+            plan: the plan.
+            name: the study's name, instead of the plan's.
             storage: a storage or its URL, instead of the plan's.
-            carried: how many ``trials`` of another study it begins with, and ``from`` which.
-            history: what it remembers from there.
-            where: what an error points at.
-            hint: how to mend that another question has this name.
+            carried: as for :meth:`open`.
+            history: the trials and events that a new study begins with.
+            where: the location that an error names.
+            hint: how to resolve that a different study has this name.
 
         Raises:
-            StudyError: a study of this name exists and is another question.
+            StudyError: a study of this name exists and has a different specification.
         """
         opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
         name = plan.name if name is None else name
@@ -140,16 +144,16 @@ class StudyEngine:
         *,
         objects: Mapping[str, Any] | None = None,
     ) -> StudyEngine:
-        """The study of that name, rebuilt from its own record.
+        """Return the study of that name, rebuilt from its own record.
 
         Args:
-            name: what it is called.
+            name: the study's name.
             storage: a storage or its URL.
-            objects: what a Python program gives in place of texts; without, such a study can be
-                read but not run.
+            objects: Python objects, by name, of a study defined in Python; without them such a
+                study can be read but not run.
 
         Raises:
-            StudyError: there is none, or its record does not say what it asks.
+            StudyError: there is no such study, or its record has no valid specification.
         """
         url = storage or DEFAULT_STORAGE
         opened = opened_storage(url)
@@ -163,7 +167,7 @@ class StudyEngine:
 
     @property
     def problem(self) -> Problem:
-        """The question as optimizers see it."""
+        """Problem that the study optimizes: space, metrics, objectives and limits."""
         return self.plan.problem
 
     @property
@@ -173,45 +177,45 @@ class StudyEngine:
 
     @property
     def finished(self) -> Trials:
-        """The finished trials in the order in which they were finished."""
+        """Finished trials in order of finishing."""
         return self.trials.finished
 
     @property
     def events(self) -> list[Event]:
-        """Events of the study besides its trials, oldest first."""
+        """Recorded events of the study (choices, proofs, stops), oldest first."""
         return self.storage.events(self.name)
 
     @property
     def front(self) -> ParetoSet:
-        """The designs that no other beats, with the hypervolume."""
+        """Pareto front of the finished trials, with its hypervolume."""
         return ParetoSet.of(self.problem, self.finished)
 
     @property
     def contrast(self) -> Contrast | None:
-        """Winners under each scenario; ``None`` for a study without scenarios."""
+        """Comparison of the best designs under each scenario; ``None`` without scenarios."""
         if not self.plan.alone:
             return None
         return contrast(self.problem, self.plan.alone, self.plan.weights, self.finished)
 
     @property
     def carried(self) -> int:
-        """Number of trials that came from another study and count for no budget."""
+        """Number of trials that came from other studies and do not count against the budget."""
         spec = self.storage.spec(self.name) or {}
         return int(spec.get("carried", {}).get("trials", 0)) + len(self.inherited.designs)
 
     @property
     def exact(self) -> bool:
-        """True if every legal design was taken into account, and none of them failed."""
+        """Whether the front is exact: every legal design was considered and none failed."""
         return self.proof.exact
 
     @property
     def proof(self) -> Proof:
-        """Extent to which the front is proved, and the number of designs without a value."""
+        """Optimality proof of the front, and the number of designs without a value."""
         return Proof.of_study(self.problem, self.finished, self.events)
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """The versions and the machine that the study was begun with."""
+        """Software versions and machine with which the study was begun."""
         spec = self.storage.spec(self.name)
         return dict(spec.get("provenance", {})) if spec else {}
 
@@ -225,19 +229,21 @@ class StudyEngine:
         on_progress: Callable[[int, int], None] = lambda *_: None,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> str:
-        """Go on until the budget is used up; the reason for stopping is returned.
+        """Run until the budget is used up; return the reason for stopping.
 
         Args:
-            budget: instead of the study's.
-            executor: instead of the study's.
-            on_finished: told each trial when it is stored.
-            on_choice: told in words what ``auto`` chose.
-            on_progress: told how much of how much is done in an optimizer's long step.
-            on_notice: told in words that the storage is away, and that it is back.
+            budget: the budget, instead of the study's.
+            executor: the executor, instead of the study's.
+            on_finished: called with each trial when it is stored.
+            on_choice: called with a description of the optimizer that ``auto`` chose.
+            on_progress: called with (done, total) during an optimizer's long step.
+            on_notice: called with a message when the storage becomes unavailable or returns.
 
         Raises:
-            OutageError: the storage was away for longer than the study waits; it can be resumed.
-            StudyError: an evaluator is another than the one that the study began with.
+            OutageError: the storage was unavailable for longer than the study waits; the study can
+                be resumed.
+            StudyError: an evaluator differs from the one with which the study was begun, or cannot
+                run here.
         """
         self.check_runnable()
         run = replace(
@@ -257,15 +263,15 @@ class StudyEngine:
         bounds: Bounds | None = None,
         on_finished: Callable[[Trial], None] = lambda _: None,
     ) -> str:
-        """Go on with an executor that is no plug-in; the reason for stopping is returned.
+        """Run with an executor object that is not a plug-in; return the reason for stopping.
 
         Args:
-            executor: what evaluates designs.
-            bounds: instead of the study's.
-            on_finished: told each trial when it is stored.
+            executor: the executor that evaluates designs.
+            bounds: the bounds, instead of those of the study's budget.
+            on_finished: called with each trial when it is stored.
 
         Raises:
-            StudyError: the study is not what it was begun with, or not trusted.
+            StudyError: the study differs from what it was begun with, or is not trusted.
         """
         self.check_unchanged()
         check_trust(self.storage, self.name)
@@ -291,23 +297,26 @@ class StudyEngine:
             self.plan = run.plan
 
     def check_unchanged(self) -> None:
-        """Nothing, if the evaluators and all else are what the study was begun with.
+        """Check that the evaluators and the specification are those the study was begun with.
 
         Raises:
-            StudyError: something is not.
+            StudyError: something differs.
         """
         if self._changed:
             raise StudyError(
-                f"the study {self.name!r} was begun with something else: {self._changed}",
+                f"the study {self.name!r} differs from what it was begun with: {self._changed}",
                 hint="its trials can be read, but new ones would not be comparable",
             )
 
     def check_runnable(self, kinds: Collection[Kind] = get_args(Kind)) -> None:
-        """Nothing, if its evaluators of these kinds can be run here.
+        """Check that the study's evaluators of some kinds can run here.
+
+        Args:
+            kinds: the kinds of evaluators to check; by default all.
 
         Raises:
-            StudyError: one cannot, the study was imported and is not trusted, or something is not
-                what it was begun with.
+            StudyError: an evaluator cannot run here, the study was imported and is not trusted, or
+                it differs from what it was begun with.
         """
         self.check_unchanged()
         asked = [bound for bound in self.plan.pipeline.bound if bound.evaluator.kind in kinds]
@@ -318,16 +327,20 @@ class StudyEngine:
             if missing:
                 raise StudyError(
                     f"the study {self.name!r} cannot be run here: {missing}",
-                    hint="go on with it in that program; its record can be read anywhere",
+                    hint="resume it in its own program; its record can be read anywhere",
                 )
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
-        """The budget (the study's own without one) with sane ends: no study runs for ever.
+        """Return the bounds of a budget, with defaults so that every study ends.
 
-        Without any bound a measured study stops after 100 measurements and a modelled one after
-        20,000 trials; an exhaustive or factorial one when all is done, and a bound on measurements
-        is none for it where nothing is measured. What costs no measurement is bounded by twenty
-        trials for each one that does.
+        Without any bound, a measured study stops after 100 measurements and a modelled one after
+        20,000 trials. An exhaustive or factorial study needs no default: it ends when all its
+        designs are done, and where nothing is measured a bound on measurements does not limit it.
+        In a measured study with a bound on measurements only, trials are limited to 20 per
+        measurement, because some cost none.
+
+        Args:
+            budget: the budget; by default the study's own.
         """
         told = budget or self.plan.budget
         measurements, trials = told.measurements, told.trials
@@ -355,10 +368,7 @@ class StudyEngine:
 def _begun(
     storage: Storage, name: str, plan: Plan, carried: Mapping[str, Any] | None, history: History
 ) -> Mapping[str, Any]:
-    """Create a study and return its stored specification.
-
-    Of two processes that begin the study, one creates it.
-    """
+    """Create a study, unless another process creates it first; return the stored specification."""
     begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
     if plan.prior:
         begun["prior"] = _left(plan, storage, whole=not carried).plain()
@@ -373,9 +383,9 @@ def _begun(
 
 
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
-    """Return what a new study inherits from the earlier studies that the file names.
+    """Return what a new study inherits from the earlier studies that its file names.
 
-    Without ``whole`` no designs to begin with: the new study begins with others.
+    Without ``whole`` it inherits no initial designs, because it begins with carried trials.
     """
     new = StudyLineage.of(plan, plan.identity)
     found = Inherited(studies={})
@@ -390,10 +400,10 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
 def check_name(name: str) -> None:
     """Raise StudyError unless a new study may have this name.
 
-    A file from elsewhere may hold any name.
+    Untrusted files may contain any name.
 
     Raises:
-        StudyError: it cannot.
+        StudyError: the name has characters other than letters, digits, '_', '-', '.' and spaces.
     """
     if not re.fullmatch(NAME, name) or not is_visible(name):
         hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
@@ -401,7 +411,13 @@ def check_name(name: str) -> None:
 
 
 def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
-    """Return the error for a study that a storage does not keep."""
+    """Return the error for a study that is not in a storage.
+
+    Args:
+        name: the name that was asked for.
+        kept: the names of the storage's studies.
+        url: the storage's URL, if known.
+    """
     near = nearest(name, kept) or "no study is kept there"
     return StudyError(
         f"there is no study {name!r}{f' in {mask_url(url)}' if url else ''}",
@@ -410,13 +426,13 @@ def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
 
 
 def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
-    """The storage at a URL: the plug-in is found by the URL's scheme.
+    """Return the storage at a URL, whose scheme selects the plug-in.
 
-    A file that is not there holds no studies; it is made when one ``begins``, not by looking.
+    A missing SQLite file is treated as an empty storage; it is created only if a study ``begins``.
 
     Raises:
-        PluginError: no storage has that scheme, or it is the name of a file.
-        StorageError: it cannot be opened.
+        PluginError: no storage plug-in has that scheme, or the text is a file name.
+        StorageError: the storage cannot be opened.
     """
     if not isinstance(url, str | Path):
         return url

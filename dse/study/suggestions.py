@@ -1,4 +1,4 @@
-"""Check of an optimizer's suggestions before they are kept: plug-ins make mistakes, too."""
+"""Validation of an optimizer's suggestions before they are stored, as plug-ins may be faulty."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dse.core.space import Space
 from dse.errors import DesignError, PluginError
 
 _HINT = (
-    "the optimizer is at fault, and nothing of this suggestion was kept; "
-    "dse.testing.OptimizerContract tests that one asks only what is legal and new"
+    "this is a fault of the optimizer, and none of these designs was stored; "
+    "dse.testing.OptimizerContract tests that an optimizer asks only legal, new designs"
 )
 
 
@@ -24,18 +24,18 @@ def check_suggestions(
     asked: Mapping[Design, Collection[int]],
     rungs: int = 0,
 ) -> None:
-    """Nothing, if the designs are legal and new.
+    """Check that suggested designs are legal, new and not too many.
 
     Args:
-        designs: what is suggested.
-        space: where they have to be legal.
-        by: who suggests them, for the message.
-        wanted: how many at most.
-        asked: the trials of each design that was asked before, finished or not.
-        rungs: how often a design may be asked again, on the next rung of a ladder.
+        designs: the suggested designs.
+        space: the space in which they have to be legal.
+        by: the optimizer's name, for the message.
+        wanted: maximum number of designs.
+        asked: the trial numbers of each design asked before, finished or not.
+        rungs: how often a design may be asked again, on higher rungs of a fidelity ladder.
 
     Raises:
-        PluginError: they are not; the design and the rule that it breaks are named.
+        PluginError: a check fails; the message names the design and the rule that it breaks.
     """
     if len(designs) > wanted:
         raise PluginError(
@@ -53,17 +53,17 @@ def check_suggestions(
 
 
 def _check_legal(designs: Sequence[Design], space: Space, by: str) -> None:
-    """Check all at once; only where that fails, each on its own for the words."""
+    """Check all designs in one batch; if that fails, one at a time to find the message."""
     if all(isinstance(design, Design) for design in designs):
         try:
             batch = space.batch(designs)
             if batch.designs() == list(designs) and space.are_legal(batch).all():
                 return
         except (DesignError, TypeError, ValueError):
-            pass  # a value is in no domain: which one is told below
+            pass  # a value is outside its domain: the loop below names it
     for design in designs:
         if not isinstance(design, Design):
-            _refuse(by, design, f"which is a {type(design).__name__} and no Design")
+            _refuse(by, design, f"which is a {type(design).__name__}, not a Design")
         try:
             space.check(design)
             written = space.batch([design]).design(0)

@@ -13,11 +13,11 @@ from dse.study.history import TrialHistory
 
 
 class Times:
-    """Notes when trials begin, and stamps their outcomes.
+    """Recorder of when trials begin, and of begin and end times in their outcomes.
 
     Args:
-        ledger: of the study.
-        kept: the storage keeps at once when a trial is begun; else its end tells.
+        ledger: the study's trials.
+        kept: whether a begin time is stored at once; otherwise it is stored with the outcome.
     """
 
     def __init__(self, ledger: TrialHistory, *, kept: bool) -> None:
@@ -26,15 +26,18 @@ class Times:
         self._begun: dict[int, float] = {}
 
     def note(self, number: int, at: float) -> None:
-        """Note that a trial was begun, from within an executor: it holds outcomes."""
-        with suppress(OutageError):  # the next call tells
+        """Note that a trial was begun at ``at`` (seconds since the epoch); called by executors.
+
+        An outage is not raised here, because the executor would lose the outcomes that it holds.
+        """
+        with suppress(OutageError):  # the driver's next call of the storage raises it
             self.note_all({number: at})
 
     def note_trials(self, trials: Sequence[Trial]) -> None:
         """Note that trials begin now.
 
-        Those that took a driver with them, or were evaluated beside one that did, are kept at once:
-        the next loss is to count for those alone that were begun.
+        The begin of trials that were tried before (lost with a driver, perhaps by its crash) is
+        always stored at once, so that the next loss counts only for trials that had begun.
         """
         now = time.time()
         self.note_all({trial.number: now for trial in trials})
@@ -43,13 +46,13 @@ class Times:
             self._ledger.storage.begin(self._ledger.study, suspects)
 
     def note_all(self, begun: Mapping[int, float]) -> None:
-        """Note when trials were begun: what is free to evaluate again is noted at its end only."""
+        """Note when trials were begun, in seconds since the epoch; store it at once if ``kept``."""
         self._begun |= begun
         if begun and self._kept:
             self._ledger.storage.begin(self._ledger.study, begun)
 
     def stamp(self, number: int, outcome: Outcome) -> Outcome:
-        """Return the outcome with its times, where the executor has not set them."""
+        """Return the outcome with its begin and end times filled in if the executor set none."""
         begun_at = self._begun.pop(number, None)
         if outcome.finished_at is not None:
             return outcome

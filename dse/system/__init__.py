@@ -1,1 +1,1 @@
-"""Processes of the operating system, and texts that leave the program: below everything else."""
+"""Lowest layer: operating-system processes, output pipes, and sanitizing of output texts."""

@@ -1,4 +1,4 @@
-"""Output that goes into a pipe whose reader, such as ``head``, leaves when it has seen enough."""
+"""Output to a pipe whose reader, such as ``head``, may exit before the program has finished."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 
 
 class _Pipe(io.FileIO):
-    """Writing end of a pipe; without a reader, output is lost without an error."""
+    """Write end of a pipe that discards output once the reader is gone, unless it ``raises``."""
 
     raises = False
 
@@ -27,15 +27,18 @@ class _Pipe(io.FileIO):
 
 
 def outlive_readers() -> None:
-    """Let this process, and the status that it ends with, not depend on who reads its output."""
+    """Make standard output and error discard output when their reader is gone.
+
+    The process then runs to its end, with the same exit status as with a reader.
+    """
     sys.stdout = _outliving(sys.stdout)
     sys.stderr = _outliving(sys.stderr)
 
 
 def raise_without_reader() -> None:
-    """Let the next write to standard output raise once the pipe has no reader.
+    """Make writes to standard output raise ``BrokenPipeError`` once the pipe has no reader.
 
-    The process has no other way to end.
+    For output without an end of its own, which would otherwise continue unread.
     """
     pipe = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(pipe, _Pipe):
@@ -43,8 +46,8 @@ def raise_without_reader() -> None:
 
 
 def _outliving(stream: TextIO) -> TextIO:
-    """Return a stream like this one; itself, if it is no pipe."""
-    if not isinstance(stream, io.TextIOWrapper):  # none, or one of a test or a notebook
+    """Return a stream that outlives its reader; the same stream if it is not a pipe or socket."""
+    if not isinstance(stream, io.TextIOWrapper):  # None, or a replacement by a test or notebook
         return stream
     try:
         mode = os.fstat(stream.fileno()).st_mode

@@ -1,4 +1,4 @@
-"""Passwords of storage URLs, and the variables that hold them: kept out of texts and children."""
+"""Masking of passwords in texts, and removal of credentials from child-process environments."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from urllib.parse import unquote
 
 HIDDEN = "***"
-"""What stands in a text in place of a password."""
+"""Replacement of a password in a text."""
 
 STORAGE_VARIABLE = "DSE_STORAGE"
 _OURS = (STORAGE_VARIABLE, "DSE_TOKEN")
 _PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105 - its name
 
 _WEB = frozenset({"file", "ftp", "git", "gs", "http", "https", "ray", "s3", "ssh", "ws", "wss"})
-"""Schemes of no database: of their URLs only a well-formed password is one."""
+"""Schemes other than databases; only a well-formed password is masked in their URLs."""
 
 _FILES = ("sqlite", "memory")
-"""Schemes whose URLs have a path and no host."""
+"""Schemes whose URLs have a path but no host."""
 
 _OPEN_KEYS = frozenset(
     (
@@ -40,7 +40,7 @@ _OPEN_KEYS = frozenset(
         *("timeout", "uri", "user", "username", "vfs"),
     )
 )
-"""Parameters of URLs whose values are shown; any other may be, or hold, a secret."""
+"""URL query parameters whose values are shown; the value of any other may be secret."""
 
 _START = re.compile(
     r"(?<![\w+.\-/:@])(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://"
@@ -52,11 +52,11 @@ _STRICT = re.compile(
     r"(?:[\w.\-,%:]|\[[0-9A-Fa-f:.%]+\])*"  # hosts and ports
     r"(?:[/?#][^\s@'\"`<>\\]*)?"
 )
-"""What follows the scheme of a URL in which nothing can be mistaken for something else."""
+"""Unambiguous rest of a URL after its scheme: user, password, hosts and path."""
 
 _QUOTES = "'\"`"
 _AFTER = re.compile(r"[.,;:)\]>`'\"]*(?=\s|$)")
-"""What may stand behind a URL in a sentence."""
+"""Punctuation that may follow a URL in a sentence."""
 
 _NOTHING = re.compile(r"\Z")
 
@@ -74,9 +74,9 @@ _taken: dict[str, str] = {}
 
 
 def mask(text: str) -> str:
-    """Return the text without the passwords of URLs and of connection strings in it.
+    """Return the text with passwords of URLs and connection strings masked.
 
-    Of a URL that is malformed everything is hidden that may have been meant as its password.
+    In a malformed URL, everything that may be the password is masked.
     """
     if not _QUICK.search(text):
         return text
@@ -99,7 +99,7 @@ def mask(text: str) -> str:
 
 
 def mask_url(url: str) -> str:
-    """Return a URL without its password, however malformed it is: the text is nothing else."""
+    """Return a text that is a single, possibly malformed, URL with its password masked."""
     start = re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:/{0,2}(?!/*[0-9]*@)", url)
     if start is None or ("://" not in url and "@" in url):  # user:password@host, without a scheme
         server = re.match(r"(?:postgres\w*|pgsql|psycopg\d?|mysql|mariadb)(?:\+\w+)?:/?", url)
@@ -109,15 +109,15 @@ def mask_url(url: str) -> str:
 
 
 def has_secret(url: str) -> bool:
-    """Return True if a URL holds a password, or what may be one."""
+    """Return whether a URL contains a password, or a part that may be one."""
     return mask_url(url) != url
 
 
 def storage_words(url: str) -> str:
-    """Return the words that name a storage on a command line, without its password.
+    """Return the command-line option that selects a storage, without its password.
 
-    A password is left to the variable that it came from, or to the places where PostgreSQL's
-    library looks for it.
+    If the URL has a password, the option refers to ``$DSE_STORAGE``, or leaves the password to
+    ``PGPASSWORD`` or ``~/.pgpass``, where PostgreSQL's client library reads it.
     """
     if not has_secret(url):
         return f"--storage {shlex.quote(url)}"
@@ -130,9 +130,9 @@ def storage_words(url: str) -> str:
 
 
 def take_password() -> str | None:
-    """Return the password that ``PGPASSWORD`` holds for a storage of ours, if it does.
+    """Return the value of ``PGPASSWORD`` as the password of a study storage, if it is set.
 
-    From now on the variable is ours: programs that this process starts do not get it.
+    From then on the variable is private: it is removed from child-process environments.
     """
     if _PASSWORD_VARIABLE in os.environ:
         _taken[_PASSWORD_VARIABLE] = os.environ[_PASSWORD_VARIABLE]
@@ -140,15 +140,15 @@ def take_password() -> str | None:
 
 
 def children_environment() -> dict[str, str]:
-    """Return the environment for a program that is not ours: without our storage and token."""
+    """Return the environment for a user-supplied program, without the private variables."""
     return {name: value for name, value in os.environ.items() if name not in _private()}
 
 
 @contextmanager
 def private_environment() -> Iterator[None]:
-    """Keep our storage and token out of the environment until the block is left.
+    """Remove the private variables from the environment until the block is left.
 
-    What is started within, and what it starts, does not inherit them.
+    Processes started within the block, and their children, do not inherit them.
     """
     held = {name: os.environ[name] for name in _private() if name in os.environ}
     _taken.update(held)
@@ -161,7 +161,7 @@ def private_environment() -> Iterator[None]:
 
 
 def forget_environment() -> None:
-    """Take our storage and token out of the environment for good: this process is a worker."""
+    """Remove the private variables from the environment permanently; called in workers."""
     for name in _private():
         os.environ.pop(name, None)
 
@@ -171,15 +171,18 @@ def _private() -> tuple[str, ...]:
 
 
 def _is_apart(text: str, place: int) -> bool:
-    """Return True if a word begins there, or a quoted one: a password may hold a URL, too."""
+    """Return whether a word or quoted text begins at ``place``.
+
+    A URL elsewhere may be part of a password.
+    """
     before = text[max(0, place - 2) : place]
     return before[-1:].isspace() or (before[:1].isspace() and before[-1:] in "'\"`(")
 
 
 def _masked_rest(rest: str, scheme: str | None, after: re.Pattern[str]) -> str:
-    """Return what follows the scheme of a URL, up to the end of its line, without its password.
+    """Return the rest of a URL after its scheme, up to the end of the line, with masked secrets.
 
-    Behind a URL that is well-formed stands what is ``after`` it.
+    The URL counts as well-formed only if ``after`` matches the text that follows it.
     """
     kind = (scheme or "").lower().partition("+")[0]
     if kind in _FILES and rest.startswith("/"):

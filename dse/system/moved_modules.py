@@ -1,4 +1,4 @@
-"""Names of modules before 0.2, for plug-ins that import them; they go with version 0.3."""
+"""Import hook for module names before version 0.2, used by plug-ins; to be removed in 0.3."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOVED = {
     "dse.early": "dse.evaluation.reporting",
     "dse.supplies": "dse.services.resources",
 }
-"""What documentation named, before and now."""
+"""New name of each moved module that the documentation mentioned, by old name."""
 
 
 class MovedModules:
-    """Find a module under the name that it had before, with a warning that names the new one.
+    """Finder and loader of moved modules by old name; warns with the new name.
 
-    A finder and loader without their base classes: ``importlib.abc`` imports twenty modules more.
+    It does without the base classes, because ``importlib.abc`` imports twenty more modules.
     """
 
     def find_spec(
@@ -33,22 +33,22 @@ class MovedModules:
         path: Sequence[str] | None = None,  # noqa: ARG002 - of the protocol
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return how to load a module that has moved; ``None`` for any other."""
+        """Return the spec of a moved module; ``None`` for any other module."""
         if fullname not in MOVED:
             return None
         return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Let Python make an empty module."""
+        """Return ``None``, so that Python creates an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let the module answer with what the moved one has."""
+        """Forward attribute access to the module under its new name, and warn."""
         new = MOVED[module.__name__]
         warnings.warn(f"{module.__name__} is {new} now", DeprecationWarning, stacklevel=2)
         module.__getattr__ = partial(getattr, import_module(new))  # type: ignore[method-assign]
 
 
 def find_moved_modules() -> None:
-    """Have Python look here for what it finds nowhere else."""
+    """Register the import hook, once, after all other finders."""
     if not any(isinstance(one, MovedModules) for one in sys.meta_path):
         sys.meta_path.append(MovedModules())

@@ -1,4 +1,4 @@
-"""Processes by a mark in their environment, which no session or second fork takes from them."""
+"""Tracking of processes by an environment variable, which survives ``setsid`` and double forks."""
 
 import os
 import secrets
@@ -9,28 +9,29 @@ from hashlib import sha256
 from pathlib import Path
 
 MARK = "DSE_MARK_"
-"""How the variable begins that marks the environment of a program and of all that it starts."""
+"""Prefix of the environment variable that marks a program and all its descendants."""
 
 
 def new_mark() -> str:
-    """Return a variable for the environment of one program, which all that it starts inherits.
+    """Return a new variable name to mark one program and, by inheritance, its descendants.
 
-    Each program has its own: one that runs others so is found together with all of theirs.
+    Nested programs inherit the marks of all programs around them, so that killing by the mark of
+    an outer program includes those.
     """
     return f"{MARK}{secrets.token_hex(8)}"
 
 
 def run_mark(folder: str) -> str:
-    """Return a variable for the environment of all programs that work in a folder, one by one.
+    """Return the variable name that marks the programs that run in a folder, one at a time.
 
-    A program that was left alone there is found by it. Wardens do not look for it: they would find
-    the next program, too.
+    It serves to find a program that an earlier attempt left running there. Wardens do not search
+    for it, because they would also find the next program.
     """
     return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
 
 
 def marks_of(pids: Iterable[int]) -> set[str]:
-    """Return the marks that these processes carry, as far as ``/proc`` shows them."""
+    """Return the marks of these processes, as far as ``/proc`` is readable."""
     found: set[str] = set()
     for pid in pids:
         with suppress(OSError):
@@ -44,10 +45,10 @@ def _environ(pid: int) -> bytes:
 
 
 def end_marked(mark: str, rounds: int = 20) -> None:
-    """Kill every process that has the mark, as far as ``/proc`` shows it.
+    """Kill every process that has the mark, as far as ``/proc`` is readable.
 
-    What forks meanwhile is found in the next round. The warden runs the text of this function, so
-    it needs nothing but what is imported there.
+    Processes forked meanwhile are found in the next of up to ``rounds`` rounds. The warden
+    executes the source text of this function, so it may use only what the warden imports.
     """
     wanted = b"\0" + mark.encode() + b"="
     for _ in range(rounds):
@@ -57,7 +58,7 @@ def end_marked(mark: str, rounds: int = 20) -> None:
                 if wanted in b"\0" + path.read_bytes():
                     os.kill(int(path.parent.name), signal.SIGKILL)
                     found += 1
-            except OSError:  # it is another user's, or it has ended
+            except OSError:  # another user's process, or one that has ended
                 continue
         if not found:
             return

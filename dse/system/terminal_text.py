@@ -1,4 +1,4 @@
-"""Characters that a terminal obeys or hides, made visible: for texts of programs and strangers."""
+"""Escaping of control and invisible characters in untrusted texts, for terminals and pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _UNSEEN = re.compile(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
-"""Controls, and marks that have no width or turn the reading order.
+"""Control characters, and characters of zero width or that change the reading direction.
 
 Source:
     https://www.unicode.org/reports/tr36/ (bidirectional text), and the property
-    ``Default_Ignorable_Code_Point`` of https://www.unicode.org/reports/tr44/ without the selectors
-    of variants, which emoji use.
+    ``Default_Ignorable_Code_Point`` of https://www.unicode.org/reports/tr44/ without the variation
+    selectors, which emoji use.
 """
 
 
@@ -25,7 +25,7 @@ _CODED = re.compile(r"(?:\\\\)+|\\(?P<code>u[0-9a-fA-F]{4}|[bfr])|" + _UNSEEN.pa
 
 
 def visible(text: str) -> str:
-    r"""Return the text with a mark for each character that a terminal obeys or hides.
+    r"""Return the text with control and invisible characters escaped.
 
     ESC becomes ``\x1b``, U+202E ``<U+202E>``; line feeds and tabs stay.
     """
@@ -33,9 +33,9 @@ def visible(text: str) -> str:
 
 
 def visible_html(page: str) -> str:
-    """Return HTML in whose text such characters are marked; attributes keep them as references.
+    """Return HTML with control and invisible characters escaped in text, as references in tags.
 
-    So a script that reads an attribute reads what the study says.
+    A script that reads an attribute therefore reads the original characters.
     """
     if not _UNSEEN.search(page):
         return page
@@ -46,12 +46,12 @@ def visible_html(page: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """Return JSON in whose strings such characters are marked: for what a page draws from it."""
+    """Return JSON with control and invisible characters escaped in its strings, for display."""
     return _CODED.sub(_marked_json, text)
 
 
 def is_visible(text: str) -> bool:
-    """Return True if there is no such character in the text, nor a line feed or a tab."""
+    """Return whether the text has no control or invisible character, line feed or tab."""
     return not _UNSEEN.search(text) and "\n" not in text and "\t" not in text
 
 
@@ -67,7 +67,7 @@ def _marked_json(found: re.Match[str]) -> str:
     if found[0].startswith("\\\\"):
         return found[0]
     character = json.loads(f'"{found[0]}"') if found["code"] else found[0]
-    if "\ud800" <= character <= "\udfff":  # half of a character beyond 16 bits
+    if "\ud800" <= character <= "\udfff":  # half of a surrogate pair
         return found[0]
     return json.dumps(visible(character))[1:-1]
 

@@ -1,1 +1,1 @@
-"""For plug-in authors: contracts, Hypothesis strategies, problems with known fronts."""
+"""Test kit for plug-in authors: contract tests, Hypothesis strategies, benchmark problems."""

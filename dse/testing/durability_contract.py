@@ -1,4 +1,4 @@
-"""The laws of a storage that outlives its process, as tests with real processes.
+"""Contract tests of a storage that outlives its process, with real processes.
 
 .. code-block:: python
 
@@ -32,11 +32,11 @@ _TIMEOUT_S = 60.0
 
 
 class DurabilityContract:
-    """Guarantees of :class:`~dse.protocols.Storage` beyond one process."""
+    """Contract tests of :class:`~dse.protocols.Storage` for durability beyond one process."""
 
     @pytest.fixture
     def url(self) -> str:
-        """The URL of a storage that does not exist yet, or that is empty."""
+        """Return the URL of a new or empty storage; subclasses have to override this fixture."""
         raise NotImplementedError("the contract needs the fixture 'url'")
 
     def test_what_a_method_did_is_there_when_opened_again(self, url: str) -> None:
@@ -125,18 +125,18 @@ def _writer(url: str, rounds: int) -> subprocess.Popen[str]:
 
 
 def _kill_writer(url: str, after_s: float) -> str:
-    """Kill a writer some time after its first line, and return its output until then."""
+    """Kill a writer ``after_s`` seconds after its first line, and return its output until then."""
     writer = _writer(url, rounds=1_000_000)
     assert writer.stdout is not None
     first = writer.stdout.readline()
     time.sleep(after_s)
     writer.kill()
     with writer:
-        return first + writer.stdout.read()  # communicate() would lose what readline() took ahead
+        return first + writer.stdout.read()  # communicate() would lose the buffer of readline()
 
 
 def _parse_promises(said: str) -> dict[str, list[int]]:
-    """Return the numbers by verb; a line that was cut is no promise."""
+    """Return the acknowledged numbers by verb; a truncated line is ignored."""
     found: dict[str, list[int]] = defaultdict(list)
     for line in said.splitlines(keepends=True):
         if line.endswith("\n"):

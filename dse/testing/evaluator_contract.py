@@ -1,4 +1,4 @@
-"""The laws of an evaluator as tests: subclass, fill two fixtures, run pytest.
+"""Contract tests of an evaluator: subclass, override two fixtures, run pytest.
 
 .. code-block:: python
 
@@ -55,7 +55,7 @@ while True:
 
 
 class EvaluatorContract:
-    """Contract of :class:`~dse.protocols.Evaluator`; numbers are compared to 12 digits."""
+    """Contract tests of :class:`~dse.protocols.Evaluator`; numbers agree to 12 digits."""
 
     @pytest.fixture
     def make(self) -> Callable[[], Evaluator]:
@@ -67,22 +67,22 @@ class EvaluatorContract:
 
     @pytest.fixture
     def batch(self) -> Batch:
-        """At least two designs, one of them without a fault, with readings that it ignores."""
+        """Return at least two designs, one of them without a fault; extra columns are allowed."""
         raise NotImplementedError("the contract needs the fixture 'batch'")
 
     @pytest.fixture
     def noisy(self) -> frozenset[str]:
-        """Metrics that differ from call to call, such as a measured time."""
+        """Return the names of metrics that vary from call to call, such as a measured time."""
         return frozenset()
 
     @pytest.fixture
     def evaluator(self, make: Callable[[], Evaluator]) -> Evaluator:
-        """The evaluator under test."""
+        """Return the evaluator under test."""
         return make()
 
     @pytest.fixture
     def told(self, evaluator: Evaluator, batch: Batch) -> Metrics:
-        """Return the metrics of the batch; where that is slow, one answer may serve all laws."""
+        """Return the metrics of the batch; override with a wider scope if evaluation is slow."""
         return evaluator.evaluate(batch)
 
     def test_it_says_what_it_is(self, evaluator: Evaluator, batch: Batch) -> None:
@@ -203,10 +203,10 @@ def _modules_after(make: Callable[[], Evaluator]) -> list[str]:
 
 @cache
 def _maker() -> subprocess.Popen[bytes]:
-    """A process that forks for each evaluator: numpy is imported once for all of them."""
+    """Start a process that forks for each evaluator, so that numpy is imported only once."""
     words = [sys.executable, "-c", _MAKER]
     maker = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - a constant program
-    atexit.register(maker.communicate)  # which ends it
+    atexit.register(maker.communicate)  # closes its standard input, which ends it
     return maker
 
 

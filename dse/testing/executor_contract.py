@@ -1,4 +1,4 @@
-"""The laws of an executor as tests: subclass, fill one fixture, run pytest.
+"""Contract tests of an executor: subclass, override one fixture, run pytest.
 
 .. code-block:: python
 
@@ -7,7 +7,7 @@
         def make(self):
             return functools.partial(Mine, workers=2)
 
-Executors that shield the driver from crashes have one law more: see ``isolation_contract``.
+Executors that isolate the driver from crashes have a further contract: see ``isolation_contract``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dse.protocols import Executor, Work
 from dse.testing.work import perform, task
 
 LONG_S = 300.0
-"""More than any deed takes, even where workers are slow to start."""
+"""Timeout in seconds: longer than any action of ``dse.testing.work``, even on slow workers."""
 
 
 def collected(executor: Executor, count: int) -> dict[int, Outcome]:
-    """The next ``count`` outcomes; fewer when the executor falls silent."""
+    """Collect the next ``count`` outcomes; fewer if the executor returns no more."""
     outcomes: dict[int, Outcome] = {}
     while len(outcomes) < count:
         more = executor.collect(LONG_S)
@@ -54,19 +54,19 @@ def is_alive(pid: int) -> bool:
 
 
 class ExecutorContract:
-    """Contract of every :class:`~dse.protocols.Executor`."""
+    """Contract tests of every :class:`~dse.protocols.Executor`."""
 
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:
-        """Return the factory of the executor of some work: its class, or a partial.
+        """Return the executor's factory, called with the work: its class, or a partial.
 
-        The partial carries the executor's options.
+        A ``functools.partial`` carries the executor's options.
         """
         raise NotImplementedError("the contract needs the fixture 'make'")
 
     @pytest.fixture
     def executor(self, make: Callable[[Work], Executor]) -> Iterator[Executor]:
-        """The executor under test."""
+        """Yield the executor under test."""
         made = make(perform)
         yield made
         made.close()

@@ -1,4 +1,4 @@
-"""Storage whose calls fail, hang, or take effect without reporting it, on request."""
+"""Fault-injecting storage: chosen calls fail, hang, or take effect without a reply."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dse.errors import StorageUnavailableError
 from dse.protocols import Storage
 
 Mishap = Literal["fails", "acts and fails", "hangs"]
-"""Of one call: it does nothing and fails, takes effect and fails, or takes effect late."""
+"""Fault of one call: it fails without effect, fails after its effect, or takes effect late."""
 
 UNCOUNTED = ("beat", "close")
-"""A thread beats by the clock: which of its calls is which, no step of the caller decides."""
+"""Calls that are not numbered: a thread sends heartbeats at times the test cannot control."""
 
 
 @dataclass(kw_only=True)
 class FaultyStorage:
-    """Passes each call on to a storage, but for those that meet with a mishap.
+    """Proxy of a storage that injects faults into chosen calls.
 
     Args:
-        storage: a real one.
-        mishaps: of the calls by their place, counted from 0; :data:`UNCOUNTED` ones are not.
+        storage: the real storage.
+        mishaps: faults by call number, counted from 0 without the :data:`UNCOUNTED` calls.
         times: how often in a row such a call fails.
-        hang_s: how long a call takes that hangs; no beat gets through meanwhile.
+        hang_s: seconds for which a hanging call is delayed; heartbeats fail meanwhile.
     """
 
     storage: Storage
@@ -67,7 +67,7 @@ class FaultyStorage:
         return method(*args, **options)
 
     def _next(self, name: str) -> Mishap | None:
-        """Return what becomes of the next call; one that fails may fail again."""
+        """Return the fault of the next call, if any; a failing call fails ``times`` times."""
         with self._lock:
             if self._left:
                 self._left -= 1

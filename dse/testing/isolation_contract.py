@@ -1,4 +1,4 @@
-"""The laws of an executor whose workers may die, as tests with workers that do.
+"""Contract tests of an executor whose workers may crash or hang, with workers that do.
 
 .. code-block:: python
 
@@ -36,15 +36,15 @@ CRASHES = {
     "SIGSEGV": (task(1, "signal", int(signal.SIGSEGV)), {"crashed"}),
     "SIGTERM": (task(1, "signal", int(signal.SIGTERM)), {"lost", "crashed"}),
 }
-"""How a task ends its worker, and what kinds of fault it may have.
+"""Tasks that end their worker in different ways, with the kinds of fault allowed for each.
 
-A signal that may come from outside says nothing of the task: an executor that knows signals apart
-calls it ``lost``, by which a study tries it again.
+A signal that may come from outside (SIGKILL, SIGTERM) is no evidence against the task: an executor
+that distinguishes signals reports ``lost``, so that the study tries the task again.
 """
 
 
 class IsolationContract:
-    """A task whose worker crashes or hangs is collected as failed, with the reason."""
+    """Contract tests: a task whose worker crashes or hangs fails alone, with a reason."""
 
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:
@@ -53,12 +53,12 @@ class IsolationContract:
 
     @pytest.fixture
     def hasty(self) -> Callable[[Work], Executor]:
-        """Return the factory of a two-worker executor that gives up a task after two seconds."""
+        """Return the factory of a two-worker executor with a task timeout of two seconds."""
         raise NotImplementedError("the contract needs the fixture 'hasty'")
 
     @pytest.fixture
     def executor(self, make: Callable[[Work], Executor]) -> Iterator[Executor]:
-        """The executor under test."""
+        """Yield the executor under test."""
         made = make(perform)
         yield made
         made.close()
@@ -139,7 +139,7 @@ class IsolationContract:
 
 
 def written(path: Path) -> list[int]:
-    """The process numbers in a file, when it is there."""
+    """Wait for a file of process ids, and return them."""
     until = time.monotonic() + LONG_S
     while not path.exists():
         assert time.monotonic() < until, f"{path} was not written"
@@ -148,7 +148,7 @@ def written(path: Path) -> list[int]:
 
 
 def lives_on(pid: int) -> bool:
-    """True if the process is there after a while; a kill takes some time to be carried out."""
+    """Return whether the process still exists after 5 s, because a kill takes effect with delay."""
     until = time.monotonic() + 5.0
     while is_alive(pid) and time.monotonic() < until:
         time.sleep(0.02)

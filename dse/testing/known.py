@@ -1,4 +1,4 @@
-"""A problem whose answer is known, and the loop that plays an optimizer against it."""
+"""Benchmark problems with known fronts, and the loop that runs an optimizer on them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dse.core.values import Floats, Mask
 from dse.protocols import Optimizer
 
 Truth = Callable[[Batch], Metrics]
-"""What the evaluators would say of any designs."""
+"""Function that returns the true metrics of a batch of designs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A problem, the results of its evaluators for any design, and its exact front.
+    """Problem with its true metrics for any design, and its exact front.
 
-    ``front`` holds losses; ``reference`` is the point that hypervolumes are told from.
+    ``front`` holds losses; ``reference`` is the reference point of hypervolumes.
     """
 
     problem: Problem
@@ -36,11 +36,11 @@ class Known:
     reference: Floats  # (m,)
 
     def seeded(self, seed: int) -> Known:
-        """The same problem with other chances."""
+        """Return the same problem with another random seed."""
         return replace(self, problem=replace(self.problem, seed=seed))
 
     def finished(self, designs: Sequence[Design], first: int = 0) -> list[Trial]:
-        """The designs as trials with their outcomes, numbered from ``first``."""
+        """Return the designs as finished trials with true outcomes, numbered from ``first``."""
         if not designs:
             return []
         got = self.truth(self.problem.space.batch(designs))
@@ -50,14 +50,14 @@ class Known:
         ]
 
     def share(self, trials: Sequence[Trial]) -> float:
-        """The hypervolume of the trials as a share of the exact front's."""
+        """Return the hypervolume of the trials as a fraction of the exact front's."""
         kept = self.problem.feasible(trials)
         losses = self.problem.trial_losses(trials)[kept]
         return hypervolume(losses, self.reference) / hypervolume(self.front, self.reference)
 
 
 def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1) -> list[Trial]:
-    """Run a study of up to ``budget`` designs, ``at_once`` per ask, and return its trials."""
+    """Run an optimizer on up to ``budget`` designs, ``at_once`` per ask; return the trials."""
     trials: list[Trial] = []
     while len(trials) < budget:
         designs = optimizer.ask(min(at_once, budget - len(trials)))
@@ -77,7 +77,15 @@ def enumerated(
     *,
     limits: tuple[Limit, ...] = (),
 ) -> Known:
-    """The problem with the front that comparing every pair of feasible designs leaves."""
+    """Return the problem with its exact front, found by comparing every pair of feasible designs.
+
+    Args:
+        space: a space of at most a million legal designs.
+        kinds: kind of each metric, by name.
+        goals: goal of each objective, by the name of its metric.
+        truth: the true metrics.
+        limits: limits that feasible designs satisfy.
+    """
     problem = problem_of(space, kinds, goals, truth, limits=limits)
     batch = next(iter(space.enumerate(1_000_000)))
     got = truth(batch)
@@ -103,9 +111,9 @@ def problem_of(
     *,
     limits: tuple[Limit, ...] = (),
 ) -> Problem:
-    """Return the problem over bare metrics; its model computes those whose kind is modelled.
+    """Return the problem whose model computes the metrics of kind ``modelled``.
 
-    It tells faults too where everything is modelled.
+    The model reports faults too if all metrics are modelled.
     """
     modelled = {name for name, kind in kinds.items() if kind == "modelled"}
     reads = frozenset(space.by_name)
@@ -130,7 +138,7 @@ def problem_of(
 
 
 def beaten(losses: Floats) -> Mask:
-    """Rows that another row dominates, (n,), by comparing every pair."""
+    """Return the mask of rows of (n, m) losses that another row dominates, (n,); brute force."""
     no_worse = (losses[:, None, :] <= losses[None, :, :]).all(axis=2)
     better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)
     return np.asarray((no_worse & better).any(axis=0))

@@ -1,4 +1,4 @@
-"""A problem with as many objectives as wanted, whose front is a part of a sphere."""
+"""Scalable many-objective benchmark problem (DTLZ2), whose front is part of a sphere."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from dse.core.space import Space
 from dse.testing.known import Known, problem_of
 
 _SEEN = 2_000
-"""Points of the front that distances to it are measured from."""
+"""Number of points that sample the front."""
 
 
 def dtlz2(objectives: int = 6, extra: int = 4, kind: Kind = "measured") -> Known:
-    """DTLZ2 over reals: the front is where the squares of the losses sum to one.
+    """Return DTLZ2 over reals; on its front the squares of the losses sum to one.
 
-    ``extra`` are the parameters that only lead away from the front; they are 0.5 on it.
+    Args:
+        objectives: number of objectives.
+        extra: number of distance parameters, which are 0.5 on the front.
+        kind: kind of all metrics.
 
     Source:
         Deb, Thiele, Laumanns, Zitzler: Scalable Test Problems for Evolutionary Multiobjective

@@ -1,4 +1,4 @@
-"""The laws of :class:`dse.protocols.Optimizer`, as tests that any plug-in can inherit."""
+"""Contract tests of :class:`dse.protocols.Optimizer`, which plug-ins' tests inherit."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ _TOLD = 12
 
 
 class OptimizerContract:
-    """Contract of optimizers: inherit it and make your optimizer in the fixture ``make``.
+    """Contract tests of optimizers: inherit, and override the fixture ``make``.
 
-    ``known`` may be given too: a problem with more than twenty legal designs. The history that is
-    told has designs within and outside limits, one that cannot exist and one that failed.
+    The fixture ``known`` may be overridden by a problem with more than twenty legal designs. The
+    finished trials that the optimizer receives include designs within and outside limits, an
+    infeasible one and a failed one.
     """
 
     @pytest.fixture
     def make(self) -> Make:
-        """Return the factory that makes the optimizer for a problem."""
+        """Return the factory that builds the optimizer for a problem."""
         raise NotImplementedError
 
     @pytest.fixture
     def known(self) -> Known:
-        """The problem that it is put to."""
+        """Return the problem that the optimizer has to solve."""
         return pocket_codesign()
 
     @pytest.fixture
     def history(self, known: Known) -> list[Trial]:
-        """Finished trials of all kinds."""
+        """Return finished trials of all kinds."""
         designs = fresh(known.problem.space, _TOLD, np.random.default_rng(5), ())
         trials = known.finished(designs)
         return [*trials[:-2], _crash_trial(trials[-2]), _impossible(trials[-1])]
@@ -135,7 +136,7 @@ class OptimizerContract:
 
 
 class FiniteOptimizerContract(OptimizerContract):
-    """Adds what is true where the legal designs can be counted: ``known`` must be such a space."""
+    """Further contract tests for a countable space, which ``known`` has to have."""
 
     def test_none_means_that_nothing_is_left(self, make: Make, known: Known) -> None:
         total = known.problem.space.count() or 0

@@ -1,7 +1,7 @@
-"""The laws of a storage whose answers may be lost, as tests; used like ``storage_contract``.
+"""Contract tests of a storage whose replies may be lost; used like ``storage_contract``.
 
-A driver makes a call again whose answer did not arrive. Whether it took effect it learns from what
-the storage says of the study.
+A driver repeats a call whose reply did not arrive. Whether the first call took effect is derived
+from the stored state of the study.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ MISHAPS = [mishap for mishap in get_args(Mishap) if mishap != "hangs"]
 
 
 class OutageContract:
-    """Contract of :class:`~dse.protocols.Storage` for drivers whose calls are repeated."""
+    """Contract tests of :class:`~dse.protocols.Storage` for drivers that repeat calls."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:
-        """A storage without any study."""
+        """Yield an empty storage; subclasses have to override this fixture."""
         raise NotImplementedError("the contract needs the fixture 'storage'")
 
     @pytest.fixture(autouse=True)
     def short_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Calls are made again at once."""
+        """Repeat failed calls almost at once."""
         monkeypatch.setattr(outage, "_FIRST_PAUSE_S", 0.001)
 
     @pytest.mark.parametrize("mishap", MISHAPS)
@@ -104,7 +104,7 @@ def _enter(storage: Storage, mishaps: dict[int, Mishap]) -> int:
 
 
 def _dump_storage(storage: Storage) -> dict[str, Any]:
-    """Return everything that a storage reports of its studies, except the marks of drivers."""
+    """Return everything that a storage has of its studies, except the provenance of drivers."""
     return {
         study: (
             list(storage.trials(study)),
@@ -121,6 +121,6 @@ def _dump_storage(storage: Storage) -> dict[str, Any]:
 
 
 def _report_twice(storage: RetryingStorage) -> None:
-    """Report the same again, which is another report."""
+    """Store two equal reports, which have to be kept as two."""
     storage.report(STUDY, [_REPORT])
     storage.report(STUDY, [_REPORT])

@@ -1,4 +1,4 @@
-"""PostgreSQL servers of a test's own, to be killed, stopped and replaced."""
+"""Private PostgreSQL servers that a test may kill, freeze and replace."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 USER = "postgres"
-"""Who runs servers where a test is run by root: they refuse to be run by it."""
+"""User that runs the servers if tests run as root, which PostgreSQL refuses."""
 
 
 def find_program(name: str) -> str:
-    """Return the path of a program of PostgreSQL; empty where there is none."""
+    """Return the path of a PostgreSQL program; empty if it is not installed."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return shutil.which(name, path=os.pathsep.join([*map(str, folders), os.defpath])) or ""
 
 
 def words_as_server(command: Sequence[str]) -> list[str]:
-    """Return the command that runs a program as the user who runs servers."""
+    """Return the command, wrapped to run as :data:`USER` if this process runs as root."""
     drop = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
     return [*(drop if os.geteuid() == 0 else []), *command]
 
 
 def run_as_server(command: Sequence[str], folder: Path) -> str:
-    """Run a program as the user who runs servers; return what it prints."""
+    """Run a program as the server's user; return its standard output.
+
+    Raises:
+        RuntimeError: the program failed.
+    """
     done = subprocess.run(  # noqa: S603 - our own words
         words_as_server(command), cwd=folder, capture_output=True, text=True, check=False
     )
@@ -38,46 +42,46 @@ def run_as_server(command: Sequence[str], folder: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnServer:
-    """A server with a socket in its folder, and a database ``dse`` of the user ``dse``."""
+    """PostgreSQL server with a socket in its folder, and a database ``dse`` of user ``dse``."""
 
     folder: Path
 
     @property
     def url(self) -> str:
-        """The URL of its database."""
+        """URL of the server's database."""
         return f"postgresql+psycopg://dse@/dse?host={self.folder}"
 
     def create(self) -> None:
-        """Make the cluster of files, and start it."""
+        """Initialize the database files, start the server, and create the database."""
         self._run("initdb", "-D", "data", "--auth=trust", "--username=dse", "--no-sync")
         self.start()
         self._run("createdb", "-h", str(self.folder), "-U", "dse", "dse")
 
     def copy_from(self, primary: OwnServer) -> None:
-        """Begin as a standby of another server, and start."""
+        """Copy another server's files, and start as its standby."""
         source = ["-h", str(primary.folder), "-U", "dse"]
         self._run("pg_basebackup", *source, "-D", "data", "-R", "--no-sync", "-c", "fast")
         self.start()
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
+        """Start the server and wait until it accepts connections."""
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
         self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", options, "start")
 
     def kill(self) -> None:
-        """End it at once, as a loss of power would."""
+        """Stop the server without a shutdown, as a power failure would."""
         self._run("pg_ctl", "-D", "data", "-m", "immediate", "stop")
 
     def promote(self) -> None:
-        """Let a standby take writes."""
+        """Promote a standby, so that it accepts writes."""
         self._run("pg_ctl", "-D", "data", "-w", "promote")
 
     def freeze(self) -> None:
-        """Stop all of its processes where they are."""
+        """Suspend all processes of the server."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let all of its processes go on."""
+        """Resume all processes of the server."""
         self._signal(signal.SIGCONT)
 
     def execute(self, *statements: str) -> None:

@@ -1,4 +1,4 @@
-"""Problems with known fronts: a classic one, small codesigns, and corner cases."""
+"""Benchmark problems with known Pareto fronts: ZDT1, small codesigns, and corner cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.testing.known import Known, enumerated, problem_of
 
 
 def zdt1(dimensions: int = 6, kind: Kind = "measured") -> Known:
-    """ZDT1 over reals: the front is ``f2 = 1 - sqrt(f1)``, where all but the first are zero.
+    """Return ZDT1 over reals; on its front ``f2 = 1 - sqrt(f1)``, and all ``x`` but ``x0`` are 0.
 
     Source:
         Zitzler, Deb, Thiele: Comparison of Multiobjective Evolutionary Algorithms: Empirical
@@ -42,9 +42,10 @@ def zdt1(dimensions: int = 6, kind: Kind = "measured") -> Known:
 
 
 def tiny_codesign(kind: Kind = "measured") -> Known:
-    """A small codesign space with a product rule, a condition, a divisibility and a limit.
+    """Return a small codesign with a product and a divisibility rule, a condition and a limit.
 
-    ``kind`` is that of the accuracy and the limit's cost; time and energy are modelled.
+    Args:
+        kind: kind of the accuracy and the cost (which is limited); time and energy are modelled.
     """
     space = Space(
         parameters=(
@@ -69,7 +70,7 @@ def tiny_codesign(kind: Kind = "measured") -> Known:
 
 
 def pocket_codesign() -> Known:
-    """Twenty-four designs with every kind of rule, limit and fault; quick for any optimizer."""
+    """Return a problem of 24 designs with a rule, a condition, limits and faults; fast to solve."""
     space = Space(
         parameters=(
             Ordinal(name="tp", values=(1, 2, 4)),
@@ -93,7 +94,10 @@ def pocket_codesign() -> Known:
 
 
 def mixed_reals() -> Known:
-    """A coupled group, a conditional real and a rule over a real; the front is the one of ZDT1."""
+    """Return a mixed problem: coupled ordinals, a conditional real, a rule over a real.
+
+    Its front is that of ZDT1 with ``g`` slightly above 1, because ``knob`` is at least 1e-3.
+    """
     space = Space(
         parameters=(
             Ordinal(name="tp", values=(1, 2, 4)),
@@ -127,7 +131,7 @@ def mixed_reals() -> Known:
 
 
 def one_design(kind: Kind = "measured") -> Known:
-    """A space with a single legal design."""
+    """Return a problem with a single legal design."""
     space = Space(
         parameters=(Ordinal(name="tp", values=(1, 2)), Ordinal(name="dp", values=(1, 2))),
         constraints=(parse("tp * dp == 4"),),
@@ -136,7 +140,7 @@ def one_design(kind: Kind = "measured") -> Known:
 
 
 def all_infeasible(kind: Kind = "measured") -> Known:
-    """Eight legal designs of which none keeps the limit."""
+    """Return a problem of eight legal designs that all violate its limit."""
     space = Space(
         parameters=(Ordinal(name="tp", values=(1, 2, 4, 8)), Ordinal(name="dp", values=(1, 2)))
     )
@@ -149,7 +153,7 @@ def _product(batch: Batch) -> Metrics:
 
 
 def _pocket(batch: Batch) -> Metrics:
-    """A made-up cost, where the widest split does not exist."""
+    """Return synthetic metrics; the widest split is infeasible."""
     bits = batch.lookup("format", {"bf16": 16.0, "fp8": 8.0, "mxfp4": 4.25})
     tp, dp = batch["tp"].astype(float), batch["dp"].astype(float)
     broken = np.flatnonzero((tp == 4) & (dp == 4)).tolist()
@@ -164,7 +168,7 @@ def _pocket(batch: Batch) -> Metrics:
 
 
 def _codesign(batch: Batch) -> Metrics:
-    """A made-up but plausible cost of a training step; sixteen-way pipelines do not exist."""
+    """Return synthetic metrics of a training step; tp = 4 with pp = 8 is infeasible."""
     bits = batch.lookup("format", {"bf16": 16.0, "fp8": 8.0, "mxfp4": 4.25})
     tp, pp, dp, clock = (batch[name].astype(float) for name in ("tp", "pp", "dp", "clock"))
     compute = bits / (clock * batch["gpus"] * 4.0)

@@ -1,4 +1,4 @@
-"""The laws of a storage that queues trials for its drivers, as tests; see ``storage_contract``."""
+"""Contract tests of a storage that queues trials for its drivers; see ``storage_contract``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _METHODS: dict[str, Callable[[Queueing, str], object]] = {
 
 
 class QueueingContract:
-    """Contract of :class:`~dse.protocols.Queueing` for drivers that share a study."""
+    """Contract tests of :class:`~dse.protocols.Queueing` for drivers that share a study."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Queueing]:
-        """A storage without any study."""
+        """Yield an empty storage; subclasses have to override this fixture."""
         raise NotImplementedError("the contract needs the fixture 'storage'")
 
     @pytest.fixture
     def begun(self, storage: Queueing) -> Queueing:
-        """The storage with a study of four pending trials and the drivers 0, 1 and 2."""
+        """Return the storage with a study of four pending trials and the drivers 0, 1 and 2."""
         storage.create(STUDY, {"seed": 7})
         storage.add(STUDY, DESIGNS)
         for _ in range(3):
@@ -211,6 +211,6 @@ def _acquire(storage: Queueing, term: int, driver: int) -> bool:
 
 
 def _take_three(storage: Queueing, driver: int) -> list[int]:
-    # More than there are of each driver's own: nobody knows what it held before, or is given it.
+    # A superset of the numbers that a driver holds, so that no trial is given to it again.
     known = range(20)
     return [trial.number for trial in storage.take(STUDY, driver, 3, known=known).trials]

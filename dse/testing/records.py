@@ -1,4 +1,4 @@
-"""Hypothesis strategies for whole studies: any that a storage could hold, sensible or not."""
+"""Hypothesis strategies for complete study records: any that a storage can hold, even absurd."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ENDS = sorted(state for state in State if state.finished)
 
 @st.composite
 def records(draw: Any, most: int = 8) -> Record:
-    """A study of up to ``most`` trials, with all that goes with them."""
+    """Generate the record of a study of up to ``most`` trials, with asks, reports and events."""
     drivers = tuple(draw(st.lists(_drivers(), max_size=3)))
     asks = draw(_asks(most, len(drivers)))
     count = sum(ask.count for ask in asks)
@@ -127,5 +127,5 @@ def _workers(drivers: int) -> st.SearchStrategy[int | None]:
 
 
 def _count_repeats(numbers: list[int]) -> list[tuple[int, int]]:
-    """Return each trial number with how often it came before."""
+    """Pair each trial number with the number of its earlier occurrences."""
     return [(number, numbers[:place].count(number)) for place, number in enumerate(numbers)]

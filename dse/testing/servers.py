@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: the one that the environment names."""
+"""Access to a real PostgreSQL server for tests, named by the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
-"""The URL of a database in which tests may make schemas."""
+"""URL of a database in which tests may create schemas; empty if not configured."""
 
 needs_postgres = pytest.mark.skipif(
     not POSTGRES, reason="PostgreSQL: DSE_TEST_POSTGRES names no database"
@@ -20,7 +20,7 @@ needs_postgres = pytest.mark.skipif(
 
 @contextmanager
 def new_schema() -> Iterator[str]:
-    """The URL of an empty schema of the server, which is dropped afterwards."""
+    """Create an empty schema on the server, yield its URL, and drop it afterwards."""
     name = f"dse_test_{uuid4().hex}"
     server = create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
     with server.connect() as connection:

@@ -1,4 +1,4 @@
-"""The laws of a storage that several drivers share, as tests; used like ``storage_contract``."""
+"""Contract tests of a storage that several drivers share; used like ``storage_contract``."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _DRIVEN: dict[str, Callable[[Storage, int], object]] = {
 
 
 class SharingContract:
-    """Contract of :class:`~dse.protocols.Storage` for drivers that do not know one another."""
+    """Contract tests of :class:`~dse.protocols.Storage` for several independent drivers."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:
-        """A storage without any study."""
+        """Yield an empty storage; subclasses have to override this fixture."""
         raise NotImplementedError("the contract needs the fixture 'storage'")
 
     @pytest.fixture
     def begun(self, storage: Storage) -> Storage:
-        """The storage with a study of four pending trials and two drivers, 0 and 1."""
+        """Return the storage with a study of four pending trials and two drivers, 0 and 1."""
         storage.create(STUDY, {"seed": 7})
         storage.add(STUDY, DESIGNS)
         storage.enter(STUDY, HERE)

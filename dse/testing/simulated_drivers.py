@@ -1,8 +1,9 @@
-"""Many drivers of one study in simulated time: the real loops, on a clock that jumps.
+"""Discrete-event simulation of many drivers of one study, with the real main loops.
 
-Each driver is a thread with a :class:`~dse.study.loop.Loop` of its own. One of them runs at a time:
-whose turn is next by the simulated clock. What takes time on a real machine (an evaluation, an ask,
-a transaction) sleeps on that clock, so that hours of a thousand drivers pass in a minute.
+Each driver is a thread with a :class:`~dse.study.loop.Loop` of its own. One thread runs at a time:
+the one that wakes next on the simulated clock. Operations that take time on a real machine (an
+evaluation, an ask, a transaction) sleep on that clock, so that hours of a thousand drivers take a
+minute.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from dse.study.loop import Loop
 STUDY = "simulated"
 
 _WRITES = ("add", "finish", "claim", "retry", "acquire_asker", "release_asker", "enter", "leave")
-"""Of one study, one after the other."""
+"""Storage calls that write to a study, and are serialized."""
 
 _OTHERS = ("take", "since", "trials", "finished_order", "drivers", "events", "attempts", "record")
 _QUEUEING = ("take", "acquire_asker", "release_asker")
@@ -45,13 +46,13 @@ _QUEUEING = ("take", "acquire_asker", "release_asker")
 class Fleet:
     """Settings of a simulated fleet of drivers.
 
-    ``evaluate_s`` is how long a driver (by its place) evaluates a trial (by its number), ``ask_s``
-    how long it takes to compute so many designs, and ``ask_slower`` how many times as long it takes
-    a driver. Every call of the storage takes
-    ``transaction_s``, and what writes waits for other writers. Without a ``queue``, the storage is
-    one of an older kind, by which drivers race for each ask. A driver evaluates up to ``batch``
-    trials together, one after the other. ``dies_at`` tells in which of its
-    asks a driver dies; it begins ``starts_at_s``, all at once by default.
+    ``evaluate_s`` maps a driver's index and a trial's number to the seconds of its evaluation,
+    ``ask_s`` a number of designs to the seconds of an ask, and ``ask_slower`` a driver's index to a
+    factor on the latter. Every storage call takes ``transaction_s`` seconds, and writes wait for
+    other writes. Without a ``queue`` the storage lacks the queue methods, so drivers race for each
+    ask. A driver takes up to ``batch`` trials together and evaluates them in sequence. ``dies_at``
+    maps a driver's index to the ask (counted from 1) in which it dies; ``starts_at_s`` maps it to
+    its start time, by default 0.
     """
 
     drivers: int
@@ -69,7 +70,11 @@ class Fleet:
 
 @dataclass(kw_only=True)
 class Account:
-    """Results of the simulation; ``evaluated_s`` is by the driver's place, within the time."""
+    """Results of the simulation.
+
+    ``evaluated_s`` and ``trials`` are by driver index, ``transactions`` by storage method;
+    ``evaluated_s`` counts only evaluation before the fleet's ``time_s``.
+    """
 
     fleet: Fleet
     storage: MemoryStorage
@@ -83,26 +88,26 @@ class Account:
 
     @property
     def share(self) -> float:
-        """Return the share of the drivers' time that they evaluated: that of what is possible."""
+        """Utilization: fraction of the drivers' total time that was spent on evaluation."""
         over_s = self.fleet.time_s or self.seconds
         return sum(self.evaluated_s.values()) / (over_s * self.fleet.drivers)
 
     @property
     def asks_lost(self) -> int:
-        """Return how many asks were computed that gave nothing to the record."""
+        """Number of asks that were computed but not stored."""
         return self.asks - len(self.storage.asks(STUDY))
 
     @property
     def transactions_per_trial(self) -> float:
-        """Return the calls of the storage for each trial that was finished."""
+        """Mean number of storage calls per finished trial."""
         return self.transactions.total() / max(1, self.trials.total())
 
 
 def simulate(fleet: Fleet) -> Account:
-    """Return what becomes of the fleet.
+    """Simulate a fleet of drivers and return the results.
 
     Raises:
-        RuntimeError: a driver failed.
+        RuntimeError: a driver raised an exception.
     """
     problem = Problem(
         space=Space(parameters=tuple(Integer(name=n, low=0, high=99) for n in "abc")),
@@ -122,15 +127,15 @@ def simulate(fleet: Fleet) -> Account:
 
 
 class Died(BaseException):
-    """A driver was killed in the middle of an ask."""
+    """Raised in a driver's thread to simulate that it is killed during an ask."""
 
 
 class _World(Clock):
-    """The threads, and the order in which they wake up."""
+    """Simulated clock and scheduler: the threads, and the order in which they wake up."""
 
     def __init__(self) -> None:
         self.failure: BaseException | None = None
-        self.written_s = 0.0  # when the last writer is done
+        self.written_s = 0.0  # time at which the last write completes
         self.dead: set[int] = set()
         self._chance = random.Random(0)  # noqa: S311 - two simulations are to be equal
         self._now_s = 0.0
@@ -151,7 +156,7 @@ class _World(Clock):
         return self._chance.uniform(low_s, high_s)
 
     def add(self, act: Callable[[], None], at_s: float) -> None:
-        """Let a thread begin at a time."""
+        """Add a thread that begins at a simulated time."""
         begins = self._wait_until(at_s)
 
         def live() -> None:
@@ -160,14 +165,14 @@ class _World(Clock):
                 act()
             except Died:
                 pass
-            except BaseException as error:  # noqa: BLE001 - told by `run`, in the caller's thread
+            except BaseException as error:  # noqa: BLE001 - `run` raises in the caller's thread
                 self.failure = self.failure or error
             self._hand_over()
 
         self._threads.append(Thread(target=live, daemon=True))
 
     def run(self) -> None:
-        """Run all threads to their ends."""
+        """Run all threads to completion."""
         for thread in self._threads:
             thread.start()
         self._hand_over()
@@ -181,7 +186,7 @@ class _World(Clock):
         return event
 
     def _hand_over(self) -> None:
-        """Wake whoever is next; the caller has to sleep or end."""
+        """Wake the next thread; the calling thread has to sleep or end."""
         if not self._sleepers or self.failure is not None:
             self._over.set()
             return
@@ -190,7 +195,7 @@ class _World(Clock):
 
 
 class _Metered:
-    """A storage whose calls take time and are counted; without its queue, one of an older kind."""
+    """Storage proxy that counts calls and lets them take time; it may hide the queue methods."""
 
     def __init__(self, world: _World, account: Account) -> None:
         self._world = world
@@ -220,7 +225,7 @@ class _Metered:
 
 
 class _Place(Lease):
-    """A lease without a thread: who died is known to be lost."""
+    """Lease without a heartbeat thread: drivers that died are known to be lost."""
 
     def __enter__(self) -> _Place:
         self.id = self._storage.enter(self._study, Driver())
@@ -237,7 +242,7 @@ class _Place(Lease):
 
 
 class _Drive:
-    """One driver: its loop, its optimizer, and its executor in one."""
+    """Simulated driver: it runs a loop, and is its optimizer and its executor."""
 
     barrier = True
 
@@ -302,4 +307,4 @@ class _Drive:
         return {task.number: Outcome(state=State.DONE) for task in tasks}
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Do nothing."""

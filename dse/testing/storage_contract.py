@@ -1,4 +1,4 @@
-"""The laws of a storage as tests: subclass, fill one fixture, run pytest.
+"""Contract tests of a storage: subclass, override one fixture, run pytest.
 
 .. code-block:: python
 
@@ -9,7 +9,7 @@
             yield storage
             storage.close()
 
-What several drivers share has laws of its own, and so has what outlives the process: see
+Sharing between drivers and durability beyond the process have contracts of their own: see
 ``sharing_contract`` and ``durability_contract``.
 """
 
@@ -45,7 +45,7 @@ DESIGNS = tuple(
     Design({"tp": tp, "clock": 0.1 * tp, "format": "int8", "on": True}) for tp in (1, 2, 4, 8)
 )
 ODD = "no UTF-8: \x00 \udcff \U0001f600"
-"""What a process may print before it dies."""
+"""Text that is not valid UTF-8, as a crashing process may print."""
 
 DONE = Outcome(
     state=State.DONE,
@@ -102,16 +102,16 @@ _METHODS: dict[str, Callable[[Storage], object]] = {
 
 
 class StorageContract:
-    """Contract of :class:`~dse.protocols.Storage` while it is open."""
+    """Contract tests of :class:`~dse.protocols.Storage` within one process."""
 
     @pytest.fixture
     def storage(self) -> Storage:
-        """A storage without any study."""
+        """Return an empty storage; subclasses have to override this fixture."""
         raise NotImplementedError("the contract needs the fixture 'storage'")
 
     @pytest.fixture
     def begun(self, storage: Storage) -> Storage:
-        """The storage with a study of four pending trials."""
+        """Return the storage with a study of four pending trials."""
         storage.create(STUDY, {"seed": 7})
         storage.add(STUDY, DESIGNS)
         return storage

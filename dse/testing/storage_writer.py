@@ -1,7 +1,7 @@
-"""Process that writes and prints what it wrote; ``durability_contract`` runs and kills it.
+"""Program that writes to a storage; ``durability_contract`` runs and kills it.
 
-``python -m dse.testing.storage_writer URL STUDY ROUNDS`` adds three trials, finishes them together
-and so on; after each call that has returned it prints what is now promised to be on disk.
+``python -m dse.testing.storage_writer URL STUDY ROUNDS`` repeatedly adds three trials, finishes
+them and records an event. When a call has returned, it prints the numbers now guaranteed on disk.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dse.protocols import Storage
 from dse.registry import make
 
 SIZE = 3
-"""Trials per call: enough to be cut in the middle."""
+"""Trials per call: more than one, so that a partly applied call would be visible."""
 
 
 def opened(url: str) -> Storage:
-    """The storage at a URL, whoever provides it."""
+    """Return the storage at a URL, from whichever plug-in handles its scheme."""
     storage: Storage = make("storages", url.partition(":")[0].partition("+")[0], url)
     return storage
 
@@ -30,7 +30,7 @@ def outcome(number: int) -> Outcome:
 
 
 def write(storage: Storage, study: str, rounds: int) -> None:
-    """Add, finish and record; print each number when the call about it has returned."""
+    """Add and finish trials and record events; print the numbers after each call."""
     for turn in range(rounds):
         designs = [Design({"turn": turn, "place": place}) for place in range(SIZE)]
         numbers = [trial.number for trial in storage.add(study, designs, Ask(told=turn))]

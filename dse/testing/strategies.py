@@ -18,7 +18,7 @@ _CHOICES = ("int8", "fp8", "mxfp4", "bf16")
 
 @st.composite
 def finite_parameters(draw: Any, name: str) -> Finite:
-    """A parameter with two to six values."""
+    """Generate an integer, ordinal or choice parameter with two to six values."""
     kind = draw(st.sampled_from(["integer", "ordinal", "choice"]))
     if kind == "integer":
         low = draw(st.integers(-2, 3))
@@ -33,7 +33,7 @@ def finite_parameters(draw: Any, name: str) -> Finite:
 
 @st.composite
 def spaces(draw: Any) -> Space:
-    """A space of two to five finite parameters, with conditions and constraints; maybe empty."""
+    """Generate a constrained space of two to five finite parameters; it may have no design."""
     count = draw(st.integers(2, 5))
     parameters = tuple(draw(finite_parameters(f"p{place}")) for place in range(count))
     conditions = {
@@ -46,7 +46,12 @@ def spaces(draw: Any) -> Space:
 
 
 def losses(rows: int = 12, columns: int = 3) -> st.SearchStrategy[Floats]:
-    """Small tables of losses with many ties, (n, m)."""
+    """Return a strategy for small loss arrays with many ties, (n, m).
+
+    Args:
+        rows: maximum n; the minimum is 1.
+        columns: m, the number of objectives.
+    """
     numbers = st.integers(0, 5).map(float)
     row = st.lists(numbers, min_size=columns, max_size=columns)
     return st.lists(row, min_size=1, max_size=rows).map(np.array)
@@ -54,7 +59,7 @@ def losses(rows: int = 12, columns: int = 3) -> st.SearchStrategy[Floats]:
 
 @st.composite
 def _tests(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
-    """A comparison of one parameter with one of its values."""
+    """Generate a comparison of one parameter with one of its values."""
     parameter = draw(st.sampled_from(parameters))
     value = draw(st.sampled_from(parameter.values))
     if isinstance(parameter, Choice):
@@ -64,7 +69,7 @@ def _tests(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
 
 @st.composite
 def _rules(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
-    """A rule over one to three parameters."""
+    """Generate a constraint over one to three parameters."""
     numeric = [p.name for p in parameters if not isinstance(p, Choice)]
     one, other = draw(_tests(parameters)).text, draw(_tests(parameters)).text
     shapes = [f"{one} or {other}", f"{one} -> {other}", f"not ({one} and {other})"]

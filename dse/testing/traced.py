@@ -1,4 +1,4 @@
-"""Trace of the processes and connections that Python is about to start during a block."""
+"""Context manager that records the processes and connections started by a block of code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONNECTING = frozenset(
 
 @dataclass
 class _Ear:
-    """Hears of audited events while it is ``on``."""
+    """Audit hook that records relevant events while it is ``on``."""
 
     on: bool = False
     files: Collection[str] = ()
@@ -51,12 +51,12 @@ class _Ear:
 
 @contextmanager
 def traced(files: Collection[str] = ()) -> Iterator[list[str]]:
-    """Give a list that grows by each program started and connection made inside the block.
+    """Yield a list to which each program start and connection inside the block is appended.
 
-    All threads of this process are heard, and nothing of its children.
+    All threads of this process are traced, but not its child processes.
 
     Args:
-        files: files that must not be opened either, as they would be named.
+        files: paths, as passed to ``open``, whose opening is recorded as well.
     """
     ear = _ear()
     ear.on, ear.files, ear.found = True, files, []
@@ -69,5 +69,5 @@ def traced(files: Collection[str] = ()) -> Iterator[list[str]]:
 @cache
 def _ear() -> _Ear:
     ear = _Ear()
-    sys.addaudithook(ear.hear)  # which nobody can take back: it is added once
+    sys.addaudithook(ear.hear)  # audit hooks cannot be removed, so it is added only once
     return ear

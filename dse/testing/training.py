@@ -1,4 +1,4 @@
-"""A training that reports its loss after each epoch, for tests of what is known early."""
+"""Toy training that reports its loss after each epoch, for tests of early stopping."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EPOCHS = 9
 
 
 def train(rate: float) -> dict[str, float]:
-    """The loss falls from ``rate`` to a ninth of it."""
+    """Report a loss that falls from ``rate`` to ``rate / EPOCHS``, and return the last one."""
     for epoch in range(1, EPOCHS + 1):
         dse.report(epoch, {"loss": rate / epoch})
     return {"loss": rate / EPOCHS}

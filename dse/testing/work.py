@@ -1,4 +1,4 @@
-"""Work whose action the design names (give, raise, crash, hang ...), to test executors."""
+"""Work functions for executor tests: the design names the action (compute, raise, crash, hang)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from dse.protocols import Needs, Task
 
 
 def task(number: int, do: str, at: Value = 0) -> Task:
-    """A task that makes :func:`perform` do one of its deeds, with one argument."""
+    """Return a task that makes :func:`perform` run one of its actions with one argument.
+
+    Args:
+        number: the task's number.
+        do: the action's name, a key of ``_DEEDS``.
+        at: the action's argument.
+    """
     return Task(number=number, design=Design({"do": do, "at": at}))
 
 
@@ -26,7 +32,7 @@ def perform(tasks: Sequence[Task]) -> list[Outcome]:
 
 
 class Loaded:
-    """:func:`perform`, with a metric that counts how often its process has unpickled it."""
+    """Variant of :func:`perform` with a metric of how often its process has unpickled it."""
 
     def __init__(self) -> None:
         self.loads = 0
@@ -43,7 +49,7 @@ class Loaded:
 
 
 class Slow:
-    """:func:`perform`, which takes three seconds to be received."""
+    """Variant of :func:`perform` that takes three seconds to unpickle."""
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
         return perform(tasks)
@@ -56,7 +62,7 @@ class Slow:
 
 
 class Needy:
-    """:func:`perform`, where a machine offers what it needs."""
+    """Variant of :func:`perform` that requires a machine with the given resources."""
 
     def __init__(self, needs: Needs) -> None:
         self.needs = needs
@@ -66,12 +72,12 @@ class Needy:
 
 
 class Stillborn:
-    """:func:`perform`, of which the first processes that receive it kill themselves.
+    """Variant of :func:`perform` that kills the first processes that unpickle it.
 
     Args:
-        file: holds a line for each process that received it.
-        deaths: how many of them die.
-        number: the signal by which they do.
+        file: path of a file that gets a line for each process that unpickles it.
+        deaths: number of processes that kill themselves.
+        number: the signal that they use.
     """
 
     def __init__(self, file: str, deaths: int, number: int) -> None:
@@ -94,7 +100,7 @@ class Stillborn:
 
 
 class Unloadable:
-    """Work that can be sent and not be received, such as that of a module that is not there."""
+    """Work that can be pickled but not unpickled, as if its module were missing."""
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
         return perform(tasks)
@@ -163,7 +169,7 @@ def _stray_child(path: Value) -> None:
 
 
 def _with_child(path: Path, *, own_session: bool) -> None:
-    """Start a process that sleeps, write down both numbers, and sleep too."""
+    """Start a child process that sleeps, write both process ids to ``path``, and sleep too."""
     child = subprocess.Popen(["sleep", "600"], start_new_session=own_session)  # noqa: S607
     path.with_suffix(".part").write_text(f"{os.getpid()} {child.pid}")
     path.with_suffix(".part").rename(path)

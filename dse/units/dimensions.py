@@ -1,4 +1,4 @@
-"""The unit of a formula, from the units of its names; what does not fit together is found here."""
+"""Dimensional analysis of formulas: derive a formula's unit, and reject incompatible units."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from dse.errors import SpecError
 from dse.units.units import same_dimension, short, unit
 
 TEXT = "text"
-"""The unit of a parameter whose values are words."""
+"""Pseudo-unit of a parameter whose values are texts."""
 
 
 def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
-    """The unit of the formula's value, given the unit of each name; empty for none.
+    """Return the unit of the formula's value, given the unit of each name; empty for none.
 
     Raises:
-        SpecError: the units do not fit: a length is added to a time, or compared with a word.
+        SpecError: units are incompatible: a length is added to a time, or compared with a text.
     """
     return _unit(expression.node, units, expression.text)
 
 
 def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
-    """Nothing, if no name in percent is compared with a bare number above one.
+    """Raise SpecError if a quantity in percent is compared with a bare number above one.
 
-    Who writes ``accuracy >= 90`` means percent, and would get 9,000 of them.
+    A user who writes ``accuracy >= 90`` means 90 percent, but a bare 90 is 9,000 percent.
 
     Raises:
-        SpecError: one is.
+        SpecError: the rule contains such a comparison.
     """
     operands = rule.node.operands if isinstance(rule.node, Compare) else ()
     shares = [one for one in operands if isinstance(one, Name) and _is_share(one, units)]
@@ -58,7 +58,7 @@ def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
         value = bare[0]
         raise SpecError(
             f"the bare number {value:g} is {100 * value:g} % here: {rule.text!r}",
-            hint=f"write {value:g} percent, or {100 * value:g} percent if that is meant",
+            hint=f"write {value:g} percent, or {100 * value:g} percent if you mean that",
         )
 
 
@@ -68,7 +68,12 @@ def _is_share(name: Name, units: Mapping[str, str]) -> bool:
 
 
 def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Expression:
-    """The formula reading coherent numbers, where each name holds ``factors[name]`` of them."""
+    """Return the formula with each name multiplied by its factor to coherent units.
+
+    Args:
+        expression: a formula whose names hold numbers in their own units.
+        factors: for each name, how many coherent units one of its units is; 1 if missing.
+    """
 
     def scaled(node: Node) -> Node:
         if isinstance(node, Name) and factors.get(node.name, 1.0) != 1.0:
@@ -110,7 +115,7 @@ def _unit(  # noqa: C901, PLR0912 - one case per kind of node
         case Lookup():
             return _lookup(node, units, text)
         case Index() | Field():
-            raise AssertionError("a formula with lists is written out before its unit is told")
+            raise AssertionError("a formula with lists must be expanded before its unit is derived")
         case _:
             assert_never(node)
 
@@ -188,12 +193,15 @@ def _number(node: Node, units: Mapping[str, str], text: str) -> str:
 
 
 def _units(node: Node, units: Mapping[str, str], text: str) -> list[str]:
-    """The unit of each operand."""
+    """Return the unit of each operand."""
     return [_unit(child, units, text) for child in children(node)]
 
 
 def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
-    """The unit of the first; all others must be of the same dimension (a bare 0 fits any)."""
+    """Return the first operand's unit; raise SpecError unless all have its dimension.
+
+    A bare 0 fits any dimension.
+    """
     fixed = [u for u, node in zip(told, nodes, strict=True) if not _is_zero(node)] or [""]
     for other in fixed[1:]:
         if (other == TEXT) != (fixed[0] == TEXT):
@@ -207,7 +215,7 @@ def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
 
 
 def _mend(nodes: Sequence[Node], first: str, other: str) -> str:
-    """Return a hint: the literal with the unit it lacks, else which unit is wanted."""
+    """Return a hint: the unit that a literal lacks, else the unit that both operands need."""
     pairs = [(node, unit) for node in nodes if isinstance(node, Number) for unit in (first, other)]
     for node, wanted in pairs:
         if wanted and not same_dimension(node.unit, wanted) and wanted != TEXT:

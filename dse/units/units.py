@@ -1,7 +1,7 @@
-"""Units by pint: what a text of a unit means, which agree, and how a number is shown.
+"""Units, based on pint: parsing, conversion, and formatting of quantities.
 
-Inside, every number is in the coherent unit of its dimension (seconds, joules, bytes, dollars ...);
-which units there are stands in ``units.txt``.
+Internally, every number is in the coherent unit of its dimension (seconds, joules, bytes, dollars
+...). The units are defined in ``units.txt``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _POWER = re.compile(r"(?<=[A-Za-zµΩ])\^?(-?\d)(?!\w)")
 _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*)$")
 _RUNAWAY = re.compile(r"\d{3}|[\d)]\s*(\*\*|\^)")
-"""A power of a number, or of a power: ``9**9**9`` is no unit, and would take minutes to refuse."""
+"""Pattern of powers of numbers or of powers: pint would take minutes to reject ``9**9**9``."""
 
 _RATE_PER_TIME = re.compile(r"FLOP/s(?=\s*/\s*(?:[mun]?s|min|h)\b)")
-"""Who writes ``TFLOPS/s`` counts operations, and has the time beside them."""
+"""Pattern of a rate per time: users who write ``TFLOPS/s`` mean operations per second."""
 
 _MONEY = re.compile(r"\b(USD|dollars?)\b|\$")
 
@@ -34,7 +34,7 @@ WRITTEN = (
     *("kB", "MB", "GB", "TB", "s", "ms", "us", "ns", "min", "h", "Hz", "kHz", "MHz", "GHz"),
     *("W", "mW", "kW", "J", "mJ", "uJ", "nJ", "pJ", "V", "mV", "mm2", "um2", "FLOP", "TFLOP"),
 )
-"""Units that are often written, some with other letters large than they have."""
+"""Frequent units, for hints to users who write them with the wrong capitalization."""
 _OTHERWISE = {
     **dict.fromkeys(("sec", "secs"), "s"),
     **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
@@ -44,14 +44,14 @@ _OTHERWISE = {
     **dict.fromkeys(("hr", "hrs"), "h"),
     **{f"{prefix}flops".lower(): f"{prefix}FLOP/s" for prefix in ("", *"kMGTPE")},
 }
-"""What people write, and what it is called here."""
+"""Frequent misspellings of units, in lower case, and the unit that each means."""
 _DERIVED = ("J", "W", "V", "Hz")
-"""Coherent units that are shown by their own name and not by kilograms, metres and seconds."""
+"""Coherent units that are shown by their own name and not in kilograms, metres and seconds."""
 
 
 @cache
 def registry() -> pint.UnitRegistry[float]:
-    """The one registry of units, made when first asked for."""
+    """Return the shared unit registry, created at the first call."""
     import pint
 
     return pint.UnitRegistry(str(Path(__file__).with_name("units.txt")))
@@ -59,7 +59,7 @@ def registry() -> pint.UnitRegistry[float]:
 
 @cache
 def unit(text: str) -> pint.Unit:
-    """The unit that a text names; the empty text is no unit.
+    """Parse the name of a unit; the empty text is the dimensionless unit.
 
     Raises:
         SpecError: there is no such unit.
@@ -76,7 +76,7 @@ def unit(text: str) -> pint.Unit:
 
 
 def _meant(text: str) -> str:
-    """The unit that a misspelt one is likely to mean, as a hint; empty where none is."""
+    """Return a hint with the unit that a misspelling is likely to mean; empty if unknown."""
     if len(text) > _LONGEST or _RUNAWAY.search(text):
         return ""
     known = {written.lower(): written for written in WRITTEN} | _OTHERWISE
@@ -89,13 +89,13 @@ def _meant(text: str) -> str:
     mended = _RATE_PER_TIME.sub("FLOP", re.sub(r"[^\W\d_]+", renamed, text.strip("[]() ")))
     try:
         registry().parse_units(_words(mended))
-    except Exception:  # noqa: BLE001 - pint raises of many kinds for what is no unit
+    except Exception:  # noqa: BLE001 - pint raises many kinds of exceptions for invalid units
         return ""
     return f"did you mean {mended!r}?" if mended else ""
 
 
 def _words(text: str) -> str:
-    """A unit's text as pint reads it."""
+    """Return a unit's text in pint's syntax."""
     return _POWER.sub(r"**\1", text.replace("$", "dollar").replace("%", "percent"))
 
 
@@ -104,7 +104,7 @@ def factor(text: str) -> float:
     """Return how many coherent units one of this unit is.
 
     Raises:
-        SpecError: there is no such unit, or it is too large or too small for a number.
+        SpecError: there is no such unit, or its size is beyond the range of floats.
     """
     try:
         size = float((1.0 * unit(text)).to_root_units().magnitude)
@@ -126,10 +126,10 @@ def same_dimension(left: str, right: str) -> bool:
 
 
 def converted(value: float, source: str, target: str) -> float:
-    """The number in another unit.
+    """Convert a number from the unit ``source`` to the unit ``target``.
 
     Raises:
-        SpecError: the units do not agree, or there is no such unit.
+        SpecError: the units differ in dimension, or there is no such unit.
     """
     if source == target:
         return value
@@ -140,7 +140,7 @@ def converted(value: float, source: str, target: str) -> float:
 
 @cache
 def coherent(text: str) -> str:
-    """The coherent unit of the same dimension, as people name it: ``Hz`` for ``MHz``."""
+    """Return the common name of the coherent unit of the same dimension: ``Hz`` for ``MHz``."""
     for name in _DERIVED:
         if same_dimension(text, name):
             return name
@@ -148,13 +148,13 @@ def coherent(text: str) -> str:
 
 
 def short(of: object) -> str:
-    """A unit of pint as a user would write it: ``J*s``, ``mm^2``, ``B/s``."""
+    """Format a pint unit as a user would write it: ``J*s``, ``mm^2``, ``B/s``."""
     text = format(of, "~C")
     return "" if text == "dimensionless" else text.replace("**", "^").replace("USD", "$")
 
 
 def quantity(text: str) -> tuple[float, str] | None:
-    """The number and the unit of a text such as ``64 KiB``; ``None`` if it is not of that form."""
+    """Split a text such as ``64 KiB`` into number and unit; ``None`` if it has another form."""
     found = _QUANTITY.match(text) if len(text) <= _LONGEST else None
     if found is None or not found.group(2):
         return None
@@ -162,7 +162,12 @@ def quantity(text: str) -> tuple[float, str] | None:
 
 
 def shown(value: float, text: str) -> str:
-    """A number with its unit for people: ``64 KiB``, ``1.2 GHz``, ``3.1 mJ``."""
+    """Format a number with a readable prefix of its unit: ``64 KiB``, ``1.2 GHz``, ``3.1 mJ``.
+
+    Args:
+        value: the number, in the unit ``text``.
+        text: the name of the unit; empty for none.
+    """
     if text == "B" and value >= 1024 and value % 1024 == 0:
         power = min(int(math.log2(value)) // 10, len(_BINARY) - 1)
         return f"{value / 1024**power:g} {_BINARY[power]}"
@@ -172,7 +177,7 @@ def shown(value: float, text: str) -> str:
         return f"{size / 1024**power:.4g} {_BINARY[power]}"
     if not text or value == 0 or not math.isfinite(value):
         return f"{value:.4g} {text}".rstrip()
-    if _MONEY.search(text) and abs(value) < 1:  # nobody pays in nanodollars
+    if _MONEY.search(text) and abs(value) < 1:  # no prefixes such as nanodollars
         return f"{value:.4g} {_MONEY.sub('$', text)}"
     if re.fullmatch(r"[A-Za-zµΩ]+(/[A-Za-z]+)?", text) and not same_dimension(text, ""):
         compact = (value * unit(text)).to_compact()

@@ -238,8 +238,8 @@ def test_a_parameter_of_too_many_words_is_left_out_and_named() -> None:
     (found,) = estimate_effects(problem_of(*parameters), trials_of(rows, y=values), ["y"])
     assert (found.left_out, found.unpaired) == (("many",), ("some",))
     assert [one.parameter for one in found.main] == ["a", "some"]
-    assert "of many, with so many values, no effect is estimated" in headline(found)
-    assert "of some, with so many values, no interaction is" in headline(found)
+    assert "no effect is estimated for many (too many values)" in headline(found)
+    assert "no interaction is estimated for some (too many values)" in headline(found)
 
 
 def test_progress_ends_with_all_terms_done(many) -> None:

@@ -105,8 +105,8 @@ def test_failures_are_told_with_their_reason():
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"time": 1.0}, "'told.memory' is not told"),
-        ({}, "is not told"),
+        ({"time": 1.0}, "'told.memory' is not reported"),
+        ({}, "is not reported"),
         ({"time": 1.0, "memory": float("nan")}, "memory is nan"),
         ({"time": "fast", "memory": 1.0}, "time is 'fast'"),
         ({"time": 1.0, "memory": 1.0, "power": 3.0}, "there is no metric 'power'"),
@@ -117,7 +117,7 @@ def test_failures_are_told_with_their_reason():
         ({"time": (1.0, float("nan")), "memory": 1.0}, r"time is \(1.0, nan\)"),
         (3.0, "3.0 is no mapping from metrics to numbers"),
         ([1.0, 2.0], "is no mapping"),
-        (None, "nothing is told of the design"),
+        (None, "nothing is reported for the design"),
     ],
 )
 def test_what_is_told_badly_can_be_told_again(told, words):
@@ -134,7 +134,7 @@ def test_what_is_told_badly_can_be_told_again(told, words):
     [
         ({"failed": MemoryError("of 3 GiB")}, "MemoryError: of 3 GiB"),
         ({"infeasible": InfeasibleError("no such board")}, "no such board"),
-        ({"failed": ""}, "no reason was told"),
+        ({"failed": ""}, "no reason given"),
     ],
 )
 def test_what_was_caught_is_a_reason_and_none_is_one_too(words, reason):
@@ -207,11 +207,11 @@ def test_only_what_was_asked_can_be_told_and_once():
     with pytest.raises(StudyError, match="nothing was asked"):
         study.tell(0, cost(16, 1))
     (trial,) = study.ask()
-    with pytest.raises(StudyError, match="trial 7 waits for nothing here") as caught:
+    with pytest.raises(StudyError, match="trial 7 waits for no result") as caught:
         study.tell(7, cost(16, 1))
-    assert caught.value.hint == "waiting to be told: 0"
+    assert caught.value.hint == "trials that wait for a result: 0"
     study.tell(trial, cost(**trial.design))
-    with pytest.raises(StudyError, match="trial 0 waits for nothing here"):
+    with pytest.raises(StudyError, match="trial 0 waits for no result"):
         study.tell(trial, cost(**trial.design))
     with pytest.raises(SpecError, match="0 designs cannot be asked"):
         study.ask(0)

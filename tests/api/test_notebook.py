@@ -191,9 +191,9 @@ def test_an_interrupt_keeps_what_was_finished_and_says_how_to_go_on(notebook, ex
     notebook.interrupt_after(tmp_path / "begun")
     stopped = notebook.run(f"study.run(measurements=400, executor={executor!r})")
     (live,) = htmls(stopped)
-    assert "interrupted; run() goes on" in live
+    assert "interrupted; call run() to continue" in live
     assert [one.traceback for one in stopped if one.output_type == "error"] == [
-        ["interrupted; run() goes on"]
+        ["interrupted; call run() to continue"]
     ]
     kept = int(told(notebook.run("len(study.trials.finished)")))
     assert 0 < kept < 400

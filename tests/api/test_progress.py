@@ -82,7 +82,7 @@ def test_a_terminal_shows_the_panel_and_prints_what_the_program_prints():
 def test_an_interrupt_says_how_to_go_on():
     printed, shown = in_terminal(None, "interrupted")
     assert printed == "4\n"
-    assert "interrupted; run() goes on" in shown
+    assert "interrupted; call run() to continue" in shown
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def test_another_function_is_another_question(here):
         Study("tiles", SPACE, {"kernel": changed})
     assert "version" in str(caught.value)
     assert "another name" in caught.value.hint
-    with pytest.raises(StudyError, match="is another than"):
+    with pytest.raises(StudyError, match="is not the one that"):
         Study.load("tiles", evaluators={"kernel": changed})
 
 

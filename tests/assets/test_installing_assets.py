@@ -115,7 +115,7 @@ def test_a_cache_that_is_no_folder_is_one_clear_error(tmp_path, monkeypatch, mak
     asset = make_wheel(FILES)
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("DSE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(PluginError, match=r"'tiny' cannot be kept: .*Not a directory") as caught:
+    with pytest.raises(PluginError, match=r"'tiny' cannot be stored: .*Not a directory") as caught:
         install(asset)
     assert "DSE_CACHE" in caught.value.hint
 

@@ -118,7 +118,7 @@ def test_two_packages_with_one_name_are_told(place):
     (place / "bringer/rival.py").write_text(BRINGER)
     told = assets(place, "list")
     assert told.returncode == 2
-    assert "two packages bring an asset 'tiny'" in told.stderr
+    assert "two packages provide an asset 'tiny'" in told.stderr
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_a_disk_that_takes_no_more_is_one_clear_error_and_nothing_is_left(place)
 
     told = assets(place, "install", "tiny", preexec_fn=small)
     assert told.returncode == 2
-    assert "the asset 'tiny' cannot be kept" in told.stderr
+    assert "the asset 'tiny' cannot be stored" in told.stderr
     assert "Traceback" not in told.stderr
     assert kept(place) == []
 

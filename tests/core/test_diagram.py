@@ -339,7 +339,11 @@ def test_stages_of_unequal_layers_are_balanced_as_trying_every_cut_finds():
 
 @pytest.mark.parametrize(
     ("second", "problem"),
-    [("layers.weights", "8 links, and 3 figures"), ("stages", "no figures"), ("2", "no figures")],
+    [
+        ("layers.weights", "8 links, but 3 numbers"),
+        ("stages", "needs a list of numbers"),
+        ("2", "needs a list of numbers"),
+    ],
 )
 def test_sums_of_a_partition_need_a_figure_for_each_link(second, problem):
     with pytest.raises(SpecErrors, match=problem):

@@ -138,7 +138,8 @@ def test_other_data_behind_the_same_words_is_told():
     nodes = [Compare(("<=",), (lookup, Number(15))) for lookup in lookups]
     old, new = (replace(PLAN, constraints=(Expression("cost[tp] <= 15", n),)) for n in nodes)
     assert difference(old, new) == [
-        "the rule 'cost[tp] <= 15' means something else now, by what its names stand for"
+        "the rule 'cost[tp] <= 15' means something else now, because the definitions of its names "
+        "changed"
     ]
 
 

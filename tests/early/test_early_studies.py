@@ -146,11 +146,11 @@ def test_what_is_certain_to_be_dominated_is_stopped_and_the_front_stays(tmp_path
 @pytest.mark.parametrize(
     ("early", "problem"),
     [
-        ("{rule: successive-halving}", "told its steps"),
+        ("{rule: successive-halving}", "takes only steps"),
         ("{rule: successive-halving, at: [3, 1]}", "do not rise"),
         ("{rule: successive-halving, at: [1], eta: 1}", "eta is at least 2"),
         ("{rule: successive-halving, at: [1], worsens: [net.loss]}", "nothing else"),
-        ("{rule: certain}", "told of metrics"),
+        ("{rule: certain}", "takes metrics in"),
         ("{rule: certain, worsens: [net.los]}", "did you mean 'net.loss'"),
         ("{rule: certain, worsens: [chip.area]}", "no objective or limit reads a measured"),
         ("{rule: certain, best: {net.loss: 1 s}}", "is no quantity in 1"),

@@ -163,7 +163,7 @@ def test_a_task_whose_node_is_killed_is_lost_and_can_be_done_on_another(
     lost = collected(executor, 1)[0]
     assert lost.fault is not None
     assert lost.fault.kind == "lost"
-    assert lost.fault.reason.startswith("with its worker on ")
+    assert lost.fault.reason.startswith("its worker was lost on ")
     assert lost.cost_s > 0
     add(resources={"spot": 1})
     assert outcome(executor, task(0, "hang once", str(tmp_path / "runs"))).state is State.DONE
@@ -261,7 +261,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, float]) -> No
 
 
 def test_a_cluster_that_nobody_answers_for_is_told() -> None:
-    with pytest.raises(PluginError, match=r"nobody answers at ray://127\.0\.0\.1:1"):
+    with pytest.raises(PluginError, match=r"no response from ray://127\.0\.0\.1:1"):
         check_reachable("ray://127.0.0.1:1")
 
 

@@ -497,7 +497,7 @@ BAD = {
     "a cannot be [1, 2]": {
         "hyperparameters": [{"type": "categorical", "name": "a", "choices": [[1, 2]]}]
     },
-    "a condition is about 'b', which there is not": {
+    "a condition names 'b', which is not defined": {
         "hyperparameters": [HYPERPARAMETER],
         "conditions": [{"type": "EQ", "child": "b", "parent": "a", "value": 1}],
     },

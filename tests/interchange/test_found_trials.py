@@ -64,7 +64,7 @@ def test_why_trials_are_left_out_is_counted(timed):
         "its design was there before": 1,
         "it is pending": 1,
         "it has none of the space's parameters": 1,
-        "it does not tell bench.loss, which is measured": 1,
+        "it lacks bench.loss, which is measured": 1,
     }
 
 
@@ -90,7 +90,7 @@ def test_a_study_that_exists_is_not_begun_again(timed):
 
 def test_nothing_to_take_begins_nothing(timed):
     storage = MemoryStorage()
-    with pytest.raises(StudyError, match="no trial of elsewhere can be taken"):
+    with pytest.raises(StudyError, match="no trial of elsewhere can be imported"):
         begun(timed, [], source="elsewhere", storage=storage)
     assert storage.studies() == []
 

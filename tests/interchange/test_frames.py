@@ -96,7 +96,7 @@ def test_a_column_may_tell_its_unit_and_a_row_may_be_of_no_use(measured_file):
     assert [trial.metrics["bench.time"] for trial in new.study.trials] == [1.5, 2.5, 4.5]
     assert [trial.state for trial in new.study.trials] == [State.DONE, State.DONE, State.OUTSIDE]
     assert new.left_out == {
-        "it does not tell bench.loss, which is measured": 1,
+        "it lacks bench.loss, which is measured": 1,
         "its design was there before": 1,
     }
 

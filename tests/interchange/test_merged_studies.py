@@ -96,7 +96,7 @@ def test_unlike_spaces_are_refused_with_what_differs(study_file, storage):
     space = study_file.with_name("space.yaml")
     space.write_text(space.read_text().replace("range(1 .. 16)", "range(1 .. 8)"))
     other = run(study_file, storage, "other", 1)
-    with pytest.raises(StudyError, match=r"'one' and 'other' have unlike spaces: .*rows"):
+    with pytest.raises(StudyError, match=r"'one' and 'other' have different spaces: .*rows"):
         put_together(one, other)
 
 

@@ -112,7 +112,7 @@ def test_an_export_is_what_the_library_writes_for_the_same_distributions():
 
 def test_what_a_distribution_cannot_hold_is_told():
     assert exchange.write(PLAIN).warnings == (
-        "clock: its numbers are in Hz, without saying so",
+        "clock: its unit Hz is lost; Optuna has no units",
         "tiles: its log scale is lost; Optuna has none with steps",
         "tp: its order is lost; Optuna has no uneven lists",
     )

@@ -69,7 +69,7 @@ def test_what_optuna_has_no_words_for_is_told(study, url):
     told = "\n".join(write_study(study.problem, study.finished, "carry", url))
     assert "group exists only when" in told
     assert "rows * 2 <= 30" in told
-    assert "clock: its numbers are in Hz" in told
+    assert "clock: its unit Hz is lost" in told
 
 
 def test_a_study_comes_back_from_optuna_as_it_went(study, study_file, either):
@@ -124,7 +124,7 @@ def test_a_taken_name_is_not_written_over(study, url):
 
 def test_other_goals_are_refused(study, url):
     write_study(study.problem, study.finished, "carry", url)
-    with pytest.raises(StorageError, match="asks to minimize, minimize, maximize"):
+    with pytest.raises(StorageError, match="are minimize, minimize, maximize"):
         read_study("carry", url, ["minimize", "minimize", "minimize"])
 
 
@@ -153,5 +153,5 @@ def test_a_file_that_is_no_journal_is_left_alone(study, tmp_path):
 def test_a_study_without_what_is_measured_cannot_begin_one(study, measured_file, url):
     write_study(study.problem, study.finished, "carry", url)
     _, found = read_study("carry", url, GOALS)
-    with pytest.raises(StudyError, match="no trial of carry can be taken"):
+    with pytest.raises(StudyError, match="no trial of carry can be imported"):
         begun(measured_file, found, source="carry", storage=MemoryStorage())

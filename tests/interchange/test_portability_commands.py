@@ -125,7 +125,7 @@ def test_a_mistake_is_told_in_one_sentence(folder, words, error):
         ("rows,,clock\n1,2,3\n", "does not name the columns"),
         ("rows,clock\n1\n", r"table\.csv:2: this row has 1 cells"),
         ('rows\n"1\n', "cannot be read as a table"),
-        ("depth\n3\n", "no trial of table.csv can be taken"),
+        ("depth\n3\n", "no trial of table.csv can be imported"),
     ],
 )
 def test_a_table_that_is_none_is_refused_with_the_line(folder, content, error):

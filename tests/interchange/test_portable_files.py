@@ -161,7 +161,7 @@ def test_a_file_of_a_newer_format_is_refused(tmp_path):
     portable.write(small(), path)
     first, _, rest = path.read_bytes().partition(b"\n")
     path.write_bytes(resealed(first.replace(b'"format":1', b'"format":2')) + rest)
-    with pytest.raises(StorageError, match="knows up to 1"):
+    with pytest.raises(StorageError, match="reads up to 1"):
         portable.read_archive(path)
 
 

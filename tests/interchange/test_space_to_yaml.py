@@ -465,7 +465,7 @@ def listed(names, rows):
 
 
 def test_a_name_that_no_file_can_have_is_told():
-    with pytest.raises(SpecError, match="'a-b' is no name"):
+    with pytest.raises(SpecError, match="'a-b' is not a valid name"):
         format_space(Space(parameters=(Integer(name="a-b", low=1, high=2),)), "s")
 
 

@@ -1,4 +1,4 @@
-"""What cannot be taken apart is refused in words that name what ties it together."""
+"""Problems that cannot be decomposed are refused with the reason that couples their parts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_a_group_that_is_too_large_to_list_is_named():
 
 
 def test_the_optimizer_says_the_reason():
-    with pytest.raises(StudyError, match="cannot be taken apart: accuracy has to be measured"):
+    with pytest.raises(StudyError, match="cannot be decomposed: accuracy has to be measured"):
         Decompose(tiny_codesign().problem)
 
 

@@ -150,7 +150,7 @@ REFUSED = {
     "one level": (PROBLEM, {"levels": 1}, "1 levels show no effect"),
     "no such resolution": (SWITCHES, {"resolution": 2}, "no fraction of resolution 2"),
     "a fraction of three levels": (SWITCHES, {"resolution": 4, "levels": 3}, "two levels"),
-    "three words": (PROBLEM, {"resolution": 4}, "format has 3 words"),
+    "three words": (PROBLEM, {"resolution": 4}, "format has 3 choices"),
     "what exists only sometimes": (mixed_reals().problem, {"resolution": 4}, "knob exists only"),
 }
 

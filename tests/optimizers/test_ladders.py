@@ -236,7 +236,7 @@ def test_the_agreement_of_a_rung_is_told(proxy, least, most):
 def test_a_measured_metric_without_a_ladder_cannot_be_screened():
     problem, _ = case(ladders={"full.loss": ("proxy.loss", "full.loss")})
     asked = (*problem.objectives, Objective(expression=parse("proxy.loss"), goal="minimize"))
-    with pytest.raises(PluginError, match=r"proxy\.loss has no cheaper way"):
+    with pytest.raises(PluginError, match=r"proxy\.loss has no lower fidelity"):
         Ladder(replace(problem, objectives=asked))
 
 

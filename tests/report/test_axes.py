@@ -104,7 +104,7 @@ def test_of_too_many_parameters_the_weightiest_are_told_everywhere(made_up, monk
     weighed = replace(answer, weighty=(last, first))
     assert weighed.told == (first, last)
     size = len(answer.varying)
-    assert weighed.untold == f"2 of {size} parameters are told."
+    assert weighed.untold == f"2 of {size} parameters are shown."
     objectives = [objective.name for objective in made_up.problem.objectives]
     assert [spoke.title for spoke in spokes(weighed)] == [first, last, *objectives]
     (hover, *_) = hovers(weighed)
@@ -113,7 +113,7 @@ def test_of_too_many_parameters_the_weightiest_are_told_everywhere(made_up, monk
     text = report_html("x", "", made_up.front, made_up.trials)
     head = text[text.index('id="front"') :].partition("</thead>")[0]
     assert head.count("<th ") == 1 + len(objectives) + len(answer.other_metrics) + 2
-    assert text.count(f"2 of {size} parameters are told.") >= 2
+    assert text.count(f"2 of {size} parameters are shown.") >= 2
 
 
 def test_of_one_design_all_parameters_are_told(made_up) -> None:

@@ -116,7 +116,7 @@ def test_two_studies_are_told_to_be_no_ground(singles) -> None:
 def test_too_few_seeds_are_told_with_the_smallest_p_and_how_many_it_takes(cubes) -> None:
     assert verdicts(cubes)[-1] == (
         "with 3 seeds each the smallest p possible is 0.25, 1 after Holm over 4 claims: "
-        "nothing could be claimed, whatever was found; 8 seeds each could tell"
+        "no result could support a claim; 8 seeds each would be enough"
     )
 
 
@@ -195,4 +195,4 @@ def test_a_distance_that_falls_far_is_drawn_on_a_logarithmic_axis(least, scale):
 def test_where_volumes_are_estimates_the_legend_says_so(cubes, monkeypatch) -> None:
     assert "estimates" not in legend(cubes)
     monkeypatch.setattr("dse.core.pareto.MOST_EXACT", {3: 0})
-    assert "hypervolumes of so many designs and objectives are estimates" in legend(cubes)
+    assert "hypervolumes of this many designs and objectives are estimates" in legend(cubes)

@@ -151,7 +151,7 @@ def test_of_a_front_of_thousands_the_table_has_the_designs_that_the_figures_draw
     text = own(page(made_up))
     rows = re.search(r"<tbody>(.*?)</tbody>", text[text.index('id="front"') :])[1].count("<tr>")
     assert rows in {6, 7}  # with the knee, where it is not among the six
-    assert f"6 of {len(made_up.front.trials)} designs are told, evenly spaced" in text
+    assert f"6 of {len(made_up.front.trials)} designs are shown, evenly spaced" in text
     assert f"({rows} drawn)" in text
     assert '<span class="tag">knee</span>' in text
 
@@ -173,7 +173,7 @@ def test_of_thousands_of_reasons_and_events_the_page_tells_some_and_says_so(made
     rest = len(failures(made_up.problem, [*done, *wrong])) - MOST_REASONS
     assert rest > 2_900
     assert f"{rest:,} rarer reasons of {rest:,} designs are left out" in text
-    assert "2,800 more; dse status tells them all" in text
+    assert "2,800 more; dse status lists them all" in text
     assert "event 2999." in text
     assert "event 2799." not in text
 

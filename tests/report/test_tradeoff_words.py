@@ -98,7 +98,7 @@ def test_a_limit_that_keeps_out_nobody_better_does_not_bind(asked, trials) -> No
 
 def test_a_limit_that_nobody_keeps_says_so(asked, trials) -> None:
     (told,) = rows(limits_html(asked, activities(asked, trials[3:])))
-    assert told[1] == "nobody keeps it"
+    assert told[1] == "no trial keeps it"
 
 
 def test_the_best_designs_in_words_hold_what_the_table_does(asked, trials) -> None:

@@ -57,7 +57,7 @@ def test_a_mistake_in_a_budget_is_told_with_its_line(tmp_path, budget, told):
 
 
 def test_an_optimizer_that_tells_no_gain_is_not_stopped_by_it(tmp_path):
-    with pytest.raises(SpecErrors, match="'random' does not tell what it expects to gain"):
+    with pytest.raises(SpecErrors, match="'random' does not report its expected gain"):
         budget_from(tmp_path, "optimizer: random\nbudget: {gain: 1 %}\n")
 
 

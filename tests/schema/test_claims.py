@@ -139,13 +139,13 @@ MISTAKES = {
     "a number of each design": ("chip.time", "ours < 1 s", ":20", "least(chip.time)"),
     "no trial is read": ("3 + 4", "ours < 1", ":20", "reads no trial"),
     "a word": ("least(format)", "ours < 1", ":20", "a word is no quantity"),
-    "no condition": ("least(chip.time, rows + 1)", "ours < 1 s", ":20", "a condition is needed"),
+    "no condition": ("least(chip.time, rows + 1)", "ours < 1 s", ":20", "a condition is required"),
     "a rule": ("count(rows == 1) > 3", "ours < 1", ":20", "is a rule and no quantity"),
     "units of ours": ("least(chip.time) + least(chip.energy)", "ours < 1", ":20", "does not go"),
     "units of the condition": ("count(chip.time > 1 mJ)", "ours < 1", ":20", "does not go with"),
     "units of the rule": ("least(chip.time)", "ours < 1 mJ", ":21", "does not go with"),
-    "a rule over others": ("least(chip.time)", "chip.time < 1 s", ":21", "not of 'chip.time'"),
-    "a rule without ours": ("least(chip.time)", "1 < 2", ":21", "does not ask for 'ours'"),
+    "a rule over others": ("least(chip.time)", "chip.time < 1 s", ":21", "not 'chip.time'"),
+    "a rule without ours": ("least(chip.time)", "1 < 2", ":21", "does not use 'ours'"),
     "no rule": ("least(chip.time)", "ours + 1 s", ":21", "accepts nothing"),
     "arguments for the volume": ("hypervolume(3)", "ours < 1", ":20", "was given 1 arguments"),
 }
@@ -168,7 +168,7 @@ def test_an_unknown_kind_of_proof_is_answered_with_those_that_there_are(tmp_path
 
 def test_only_what_did_not_come_out_may_do_without_a_rule(tmp_path):
     text = STUDY.replace("    accept: ACCEPT\n", "")
-    with pytest.raises(SpecErrors, match="what is accepted"):
+    with pytest.raises(SpecErrors, match="needs a condition"):
         plan_of(written(tmp_path, "least(rows)", text=text))
     path = written(tmp_path, "least(rows)", text=text.replace("direction", "not reproduced"))
     (claim,) = plan_of(path).claims

@@ -154,7 +154,7 @@ def test_a_range_narrowed_to_some_values_has_only_those(read):
         ({"narrow": "{clock: {real: [100 MHz, 1 GHz]}}"}, ["chip.clock cannot be 100000000.0"]),
         ({"narrow": "{rows: []}"}, ["is empty"]),
         ({"narrow": "{rows: {}}"}, ["a list of values or one domain; this has neither"]),
-        ({"narrow": "{rows: {ordinal: divisors(k)}}"}, ["'k' is depends on parameters"]),
+        ({"narrow": "{rows: {ordinal: divisors(k)}}"}, ["'k' depends on parameters"]),
         ({"rename": "{rowz: r}"}, ["there is no 'rowz' to rename", "did you mean 'rows'"]),
         ({"rename": "{rows: and}"}, ["'and' is no name"]),
         ({"rename": "{rows: r, cols: r}"}, ["two names are changed to 'r'"]),

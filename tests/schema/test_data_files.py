@@ -143,7 +143,7 @@ def test_a_word_that_no_row_has_is_told(told):
         ("{}", ["no records"]),
         ("3", ["a mapping of records, a list of records, or a file"]),
         ("{a: {'m [Kib]': 3}}", ["there is no unit 'Kib'"]),
-        ("{8: {m: 1}, 8.0: {m: 2}}", ["the key 8 stands twice"]),
+        ("{8: {m: 1}, 8.0: {m: 2}}", ["the key 8 appears twice"]),
         ("none.csv", ["there is no file", "none.csv", "did you mean 'nine.csv'"]),
         ("none.txt", ["neither CSV nor Parquet"]),
     ],

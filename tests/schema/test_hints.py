@@ -111,7 +111,7 @@ CASES: dict[str, tuple[str, str, str]] = {
         "run holds null, which is no text",
         "NoneType",
     ),
-    "a key twice": (STUDY + "seed: 1\nseed: 2", "the key 'seed' stands on line 7 already", "valid"),
+    "a key twice": (STUDY + "seed: 1\nseed: 2", "the key 'seed' is already on line 7", "valid"),
     "an objective's goal": (STUDY.replace("minimize", "min"), "write 'minimize'", "valid:"),
 }
 

@@ -185,7 +185,7 @@ def test_shares_without_steps_are_fixed_together(read):
     [
         ("{x: [0.25, 0.5]}", "add up to 0.75"),
         ("{l: [3]}", "has 2 values, and this gives 1"),
-        ("{o: [n, n, m]}", "the item 'n' stands twice"),
+        ("{o: [n, n, m]}", "the item 'n' appears twice"),
         ("{s: [c]}", "no item 'c'"),
         ("{l: [3, 10]}", "cannot be 10"),
     ],
@@ -226,7 +226,7 @@ def test_an_equation_of_reals_is_answered_with_a_simplex(told):
 @pytest.mark.parametrize(
     ("domain", "rule", "hint"),
     [
-        ("[1, 2, a]", "x == 1", "x has words such as 'a' beside its numbers"),
+        ("[1, 2, a]", "x == 1", "x has words such as 'a' among its numbers"),
         ("[1 GB, 2 GB]", "x <= 1 GB", "'ordinal: [1 GB, 2 GB]'"),
         ("[1 GB, 2 GB]", "x == 1 GB", "'ordinal: [1 GB, 2 GB]'"),
     ],

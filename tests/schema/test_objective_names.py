@@ -40,5 +40,5 @@ def test_a_reference_point_may_use_the_name_or_the_formula(tmp_path):
 
 @pytest.mark.parametrize("taken", ["burden", "chip.time", "x"])
 def test_a_name_that_something_has_is_refused(tmp_path, taken):
-    with pytest.raises(DseError, match="name of something else"):
+    with pytest.raises(DseError, match="already the name of"):
         study(tmp_path, second=taken)

@@ -69,8 +69,11 @@ def test_resources_are_no_part_of_what_a_study_is(tmp_path):
         ("cpu: 1; gpu: -1", "study.yaml:12: gpu is at least 0"),
         ("cpu: many", "study.yaml:11: cpu: expected a number, found 'many'"),
         ("cpu: 1; gpu: 1.5", "study.yaml:12: 1.5 GPUs cannot be given to one task"),
-        ("gpu: 1; memory: 8 GHz", "study.yaml:12: '8 GHz' is no memory\n  hint: memory: 8 GiB"),
-        ("memory: 0", "study.yaml:11: 0 is no memory to run in"),
+        (
+            "gpu: 1; memory: 8 GHz",
+            "study.yaml:12: '8 GHz' is not a memory size\n  hint: memory: 8 GiB",
+        ),
+        ("memory: 0", "study.yaml:11: 0 is not a positive memory size"),
         ("custom: {board: 0}", "study.yaml:11: board is more than 0"),
     ],
 )

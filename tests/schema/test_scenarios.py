@@ -230,7 +230,7 @@ BAD = {
     "cvar without a level": (study_asking("cvar(chip.time)"), ["study.yaml:11", "1 arguments"]),
     "neither better nor worse": (
         study_asking("abs(worst(chip.time) - 3 s)"),
-        ["study.yaml:11", "more is worse or less", "worst(abs("],
+        ["study.yaml:11", "larger or smaller values are worse", "worst(abs("],
     ),
     "a scenario of an unknown evaluator": (
         study_asking("worst(chip.time)").replace("weight: 3,", "weight: 3, chpi: {a: 1},"),

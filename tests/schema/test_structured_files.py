@@ -287,7 +287,7 @@ def test_shares_of_any_size_sum_to_one(read):
         ("{each: 3}", "this has none"),
         ("{each: 3, permutation: 3}", "'each' goes with"),
         ("{permutation: []}", "there are no items"),
-        ("{permutation: [a, a]}", "the item 'a' stands twice"),
+        ("{permutation: [a, a]}", "the item 'a' appears twice"),
         ("{permutation: ['a]', b]}", "cannot be an item"),
         ("{permutation: [true, false]}", "cannot be an item"),
         ("{subset: [a, b], size: 3}", "3 of 2 items cannot be chosen"),
@@ -295,10 +295,10 @@ def test_shares_of_any_size_sum_to_one(read):
         ("{subset: [a, b], size: f}", "f is no whole-number parameter"),
         ("{subset: [a, b], size: -1}", "'size' is from 0 to 5000, not -1"),
         ("{partition: 4}", "a partition needs 'parts'"),
-        ("{partition: 4, parts: 5}", "a chain of 4 has no 5 parts"),
+        ("{partition: 4, parts: 5}", "a chain of 4 cannot have 5 parts"),
         ("{partition: 4, parts: 0}", "at least one part"),
         ("{partition: 4, parts: [1, 2, 3]}", "[least, most]"),
-        ("{simplex: 1}", "one share alone"),
+        ("{simplex: 1}", "a simplex of one item is constant"),
         ("{simplex: 3, step: 0.3}", "do not add up to one"),
         ("{simplex: 3, step: 2}", "a share of one"),
         ("{simplex: 3, step: 1 s}", "a share of one"),
@@ -316,7 +316,7 @@ def test_a_structure_that_cannot_be_is_told_with_its_line(told, spec, expected):
 def test_an_order_cannot_be_settled_as_a_whole(told):
     part = "space: p\nparameters:\n  o: {permutation: 3}\n"
     message = told("space: s\ninclude: {a: {file: part.yaml, fix: {o: 1}}}\n", part=part)
-    assert "main.yaml:2: o is several parameters, tied together" in message
+    assert "main.yaml:2: o is a compound of several parameters" in message
     assert "o[0]" in message
 
 

@@ -148,7 +148,7 @@ BAD = {
     ),
     "word as objective": (
         with_line("- minimize: chip.energy", "- minimize: format"),
-        ["study.yaml:8", "is a word"],
+        ["study.yaml:8", "is text, and cannot be"],
     ),
     "limit in the wrong unit": (
         STUDY + "constraints: [chip.energy <= 20 ms]\n",
@@ -176,11 +176,11 @@ BAD = {
     ),
     "reading itself": (
         with_line("board.power * 3 ms", "chip.energy"),
-        ["study.yaml:6", "which it gives itself"],
+        ["study.yaml:6", "which it reports itself"],
     ),
     "reference of nothing": (
         STUDY + "reference: {chip.enrgy: 1 mJ, board.speed: 0}\n",
-        ["study.yaml:10", "none of the objectives", "did you mean 'chip.energy'"],
+        ["study.yaml:10", "not one of the objectives", "did you mean 'chip.energy'"],
     ),
     "reference of a part": (
         STUDY + "reference: {chip.energy: 1 mJ}\n",

@@ -108,7 +108,7 @@ def test_two_tables_over_the_same_names_have_their_own_lines(read):
         ("{allow: [array], rows: [[many]]}", ["'many' is no number"]),
         ("{allow: [array, format], rows: [[8]]}", ["1 values for 2 parameters", "array, format"]),
         ("{allow: [array], rows: [[null]]}", ["array is blank here, but it is never absent"]),
-        ("{allow: [array, array], rows: [[8, 8]]}", ["array stands twice"]),
+        ("{allow: [array, array], rows: [[8, 8]]}", ["array appears twice"]),
         ("{allow: [array]}", ["either 'rows"]),
         ("{allow: [array], forbid: [array], rows: []}", ["either 'allow"]),
         ("{allow: [array], rowz: [[8]]}", ["there is no key 'rowz'", "did you mean 'rows'"]),
@@ -186,7 +186,7 @@ def test_presence_may_be_told_by_several_columns(read):
 @pytest.mark.parametrize(
     ("csv", "expected"),
     [
-        ("a,b\n1,\n1,2\n", ["t.csv:2: nothing tells when 'b' is blank", "t.csv:3"]),
+        ("a,b\n1,\n1,2\n", ["t.csv:2: no column determines when 'b' is blank", "t.csv:3"]),
         ("a,b\n1,\n2,\n", ["the column 'b' is empty"]),
         ("a b\n1\n", ["the column 'a b' is no name"]),
         ("a,true\n1,2\n", ["the column 'true' is no name"]),

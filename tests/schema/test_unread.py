@@ -180,7 +180,7 @@ def test_an_option_that_hides_a_parameter_which_others_read_is_refused(tmp_path)
     end = "objectives: [{minimize: wide.latency}, {minimize: flat.latency}]\n"
     told = refused(written(tmp_path, given, wide + flat + end))
     assert "study.yaml:5: 'rows' is both an option of flat and a parameter of the space" in told
-    assert "leave the option out, and flat reads the parameter" in told
+    assert "remove the option, so that flat reads the parameter" in told
     meant = written(tmp_path, given, wide + flat + end + "unread: [flat.rows]\n")
     assert read(meant).warnings == ()
 
@@ -188,7 +188,7 @@ def test_an_option_that_hides_a_parameter_which_others_read_is_refused(tmp_path)
 @pytest.mark.parametrize(
     ("entry", "problem", "hint"),
     [
-        ("rows", "'rows' is listed as unread, but chip reads it", "take it off the list"),
+        ("rows", "'rows' is listed as unread, but chip reads it", "remove it from the list"),
         ("colz", "there is no parameter 'colz'", "did you mean 'cols'?"),
     ],
 )

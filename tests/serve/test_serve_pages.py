@@ -205,7 +205,7 @@ def test_a_study_in_memory_cannot_be_run_by_another_process(client, writer) -> N
 
 def test_pausing_what_nobody_runs_is_told(client, writer) -> None:
     answer = client.post(f"{TOY}/pause", headers=writer)
-    assert (answer.status_code, answer.json()["error"]) == (409, "nobody runs 'toy 5'")
+    assert (answer.status_code, answer.json()["error"]) == (409, "no process runs 'toy 5'")
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_is_of_another_question_is_told_above_the_choice(client, hostile_st
         (None, "Nothing has been tried yet. Start it here, or run: dse resume new", "known yet"),
         (
             Outcome(state=State.FAILED, fault=Fault(kind="raised", reason="no board")),
-            "No design has numbers: 1 finished, and below stands why.",
+            "No design has numbers: 1 finished; the reasons are below.",
             "no design has numbers",
         ),
         (
@@ -318,7 +318,7 @@ def test_parameters_that_the_front_does_not_tell_are_counted(local, tmp_path) ->
     StudyEngine.open(tmp_path / "study.yaml", storage=storage).run()
     with TestClient(application(storage, local), base_url="http://127.0.0.1") as looked:
         page = looked.get("/studies/wide").text
-    assert "24 of 30 parameters are told. The CSV tells all." in page
+    assert "24 of 30 parameters are shown. The CSV contains all." in page
 
 
 def test_an_address_where_nothing_is_shows_the_way_back(client) -> None:

@@ -111,7 +111,7 @@ def test_a_folder_that_takes_no_files_is_refused_with_a_hint() -> None:
 def test_a_folder_in_place_of_a_file_is_refused_with_a_hint(tmp_path: Path) -> None:
     error = refusal(f"sqlite:///{tmp_path}")
     assert error.where == str(tmp_path)
-    assert "is it a file" in error.hint
+    assert "check that it is a file" in error.hint
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:

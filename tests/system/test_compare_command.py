@@ -130,8 +130,8 @@ def test_a_table_is_no_file(told):
         (["one.0", "one.0"], "'one.0' is there twice"),
         (["one.0", "--fail-if-worse", "much"], "'much' is no share"),
         (["one.0", "--fail-if-worse", "120%"], "not from 0 % to below 100 %"),
-        (["one.0", "sobol.0", "--over", "cost"], "cannot be told over cost"),
-        (["one.0", "sobol.0", "--over", "measurements"], "cannot be told over measurements"),
+        (["one.0", "sobol.0", "--over", "cost"], "cannot be compared over cost"),
+        (["one.0", "sobol.0", "--over", "measurements"], "cannot be compared over measurements"),
         (["no.jsonl"], "no.jsonl cannot be read"),
     ],
 )

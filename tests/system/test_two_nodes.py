@@ -46,7 +46,7 @@ START_S = 180.0
 
 GONE = (
     r"error: the head of the Ray cluster \S+:\d+ is gone: [^\n]+\n"
-    r"  hint: [^\n]+ 'dse resume' goes on\n"
+    r"  hint: [^\n]+ 'dse resume' continues the study\n"
 )
 """All that a user sees of it."""
 

@@ -1,5 +1,5 @@
-"""Notebook views of our objects: HTML without scripts, drawings as SVG within it.
+"""Notebook views of the Python API's objects: HTML without scripts, plots as inline SVG.
 
-Each module is a pure function from values to text. Nothing that is shown is trusted: names of
-studies, metrics and designs are escaped, and cut where they are too long to be read.
+The modules map values to text. Displayed names of studies, metrics and designs are untrusted: they
+are escaped, and truncated if too long.
 """

@@ -1,4 +1,4 @@
-"""A comparison: what each group of studies reached, and what can be claimed."""
+"""Notebook view of a comparison: indicators of each group of studies, and conclusions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dse.report.words import reference_text
 
 
 def comparison_html(found: ComparisonResult) -> str:
-    """A column for each group, as there are more indicators than groups; verdicts below it."""
+    """Return a table with a column per group and a row per indicator, followed by verdicts."""
     point = reference_text(found.objectives, found.reference_point)
     (_, *names), *groups = rows_of(found)
     columns = [TableColumn(heading=name, cells=cells, number=True) for name, *cells in groups]

@@ -11,12 +11,12 @@ from dse.report.words import join_list
 
 
 def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]) -> str:
-    """A function that is an evaluator.
+    """Return the HTML view of an evaluator function.
 
     Args:
-        name: the function's.
-        metrics: what it tells.
-        spec: what a study file would say of it.
+        name: the function's name.
+        metrics: the metrics it returns.
+        spec: its entry in a study file.
     """
     kind = str(spec.get("kind", "measured"))
     optional = [f"{one} (may be absent)" for one in spec["optional"]]

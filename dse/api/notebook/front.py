@@ -1,4 +1,4 @@
-"""A front: its drawing, and a table of its designs."""
+"""Notebook view of a Pareto front: its plot, and a table of its designs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dse.report.words import (
 
 MOST_ROWS = 12
 MOST_PARAMETERS = 10
-"""Of more designs and parameters, frames have all; the knee is always there."""
+"""Maximum numbers of designs and parameters shown (the knee always is); data frames have all."""
 
 _FRAME = ".to_pandas()"
 
 
 def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: Proof) -> str:
-    """The front of a study.
+    """Return the HTML view of the Pareto front of a study.
 
     Args:
-        name: the study's.
-        front: its trials with their losses.
-        trials: all finished ones, in the order in which they finished.
-        proof: how far it is proved, and how many designs have no value.
+        name: the study's name.
+        front: the trials of the front with their losses.
+        trials: all finished trials, in the order of completion.
+        proof: the extent to which optimality is proved, and the number of designs without a value.
     """
     answer = Answer.of(front, trials)
     kept = Trials.of(trials if len(trials) else front.trials)
@@ -52,9 +52,9 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
 
 
 def failed_note(proof: Proof) -> str:
-    """Return what the front is exact over where designs failed; empty where none did.
+    """Return a note on failed designs and the scope of exactness; empty if no design failed.
 
-    One of the failed designs is named.
+    The note names one of the failed designs.
     """
     if not proof.failed_words:
         return ""
@@ -62,11 +62,11 @@ def failed_note(proof: Proof) -> str:
 
 
 def summary(front: ParetoSet, answer: Answer) -> str:
-    """Return the number of designs and their hypervolume, as text."""
+    """Return the number of designs on the front and their hypervolume, as text."""
     if not answer.trials:
         return "no design has a number for each objective yet"
     if not answer.feasible:
-        return "no design keeps every limit"
+        return "no design satisfies every limit"
     many = f"{len(front.trials):,} design{'s' if len(front.trials) != 1 else ''}"
     if front.reference_point is None:
         return many
@@ -81,7 +81,7 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     if any(shown.broken):
         broken = [broken_text(answer.problem, one) for one in shown.broken]
         columns.append(TableColumn(heading="misses", cells=broken))
-    misses = "" if answer.feasible or not answer.trials else "these miss by least:"
+    misses = "" if answer.feasible or not answer.trials else "these violate the limits least:"
     return note(misses) + table(columns) + note(_rest(answer, shown))
 
 
@@ -119,7 +119,7 @@ def _parameters(answer: Answer, shown: Answer) -> list[TableColumn]:
 
 
 def _rest(answer: Answer, shown: Answer) -> str:
-    """Return how much the table leaves out and where to find it, as text."""
+    """Return the numbers of designs and parameters left out, and where to find them, as text."""
     designs = len(answer.trials) - len(shown.trials)
     parameters = len(answer.varying) - MOST_PARAMETERS
     words = [

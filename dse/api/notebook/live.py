@@ -1,4 +1,4 @@
-"""A study while it runs: how far it is, what was found, and the front so far."""
+"""Notebook view of a running study: its progress, results and current front."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.watch import ProgressTracker
 
 _NOTHING = figure(blank("no design to draw yet"), "&nbsp;")
-"""As high as a drawing with its legend, so that nothing moves when there is one."""
+"""Placeholder as high as a plot with its legend, so that the layout stays fixed."""
 
 
 def running_html(panel: StudyPanel, remark: str) -> str:
-    """Return the present state of a panel as HTML, with a remark on it."""
+    """Return the current state of a progress panel as HTML, with a remark."""
     objectives = panel.watch.problem.objectives
     drawn = picture(_points(panel.watch), objectives, panel.name)
     ways = [panel.way, *([] if panel.search is None else [panel.search])]
@@ -42,5 +42,5 @@ def _points(watch: ProgressTracker) -> Points | None:
     nothing = np.zeros((0, 2))
     if len(objectives) == 1:
         return descent(objectives[0], watch.steps, watch.cloud, nothing)
-    front = watch.front[np.lexsort(watch.front.T[::-1])]  # along the staircase
+    front = watch.front[np.lexsort(watch.front.T[::-1])]  # sorted by the first objective
     return plane(objectives, front, watch.cloud, nothing)

@@ -1,4 +1,4 @@
-"""Building blocks of notebook views: frame with style, tables, facts and notes."""
+"""Building blocks of notebook views: styled frame, tables, lists of facts, notes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dse.errors import DseError
 from dse.system.terminal_text import visible_html
 
 LONGEST = 120
-"""Of a longer text, its beginning is shown."""
+"""Maximum number of characters shown; longer texts are truncated."""
 
 _CLASSES = "dse-shown tex2jax_ignore mathjax_ignore"
-"""What costs ``4 $`` is no formula, which notebooks would read between two such signs."""
+"""CSS classes of a frame; the last two keep MathJax from rendering text between dollar signs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column of a table; numbers stand to the right."""
+    """Column of a table; numbers are right-aligned."""
 
     heading: str
     cells: Sequence[str]
@@ -29,7 +29,7 @@ class TableColumn:
 
 
 def framed(title: str, *parts: str, beside: str = "") -> str:
-    """All that is shown of an object, with the style that it needs."""
+    """Return the complete HTML view of an object: style, title and parts."""
     small = f" <small>{escaped(beside)}</small>" if beside else ""
     head = f'<div class="dse-head">{escaped(title)}{small}</div>'
     return f'<div class="{_CLASSES}"><style>{_style()}</style>{head}{"".join(parts)}</div>'
@@ -45,17 +45,17 @@ def or_message(title: str, write: Callable[[], str]) -> str:
 
 
 def escaped(text: str, most: int = LONGEST) -> str:
-    """Text as it is read, at most so many letters of it."""
+    """Return a text truncated to ``most`` characters and escaped for HTML."""
     return escape(shortened(text, most))
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """The beginning of a long text."""
+    """Return a text truncated to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def table(columns: Sequence[TableColumn]) -> str:
-    """Columns of equal length as a table, which scrolls where it is wider than its place."""
+    """Return columns of equal length as an HTML table that scrolls if it is too wide."""
     if not columns or not len(columns[0].cells):
         return ""
     sides = [' class="dse-number"' if column.number else "" for column in columns]
@@ -74,35 +74,35 @@ def table(columns: Sequence[TableColumn]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return names with the value of each, as an HTML list; empty values are left out."""
+    """Return name-value pairs as an HTML description list; empty values are left out."""
     told = [f"<dt>{escaped(name)}</dt><dd>{escaped(one, 600)}</dd>" for name, one in pairs if one]
     return f"<dl>{''.join(told)}</dl>" if told else ""
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:
-    """Texts below one another."""
+    """Return texts as an HTML list of at most ``most`` items."""
     shown = "".join(f"<li><code>{escaped(item)}</code></li>" for item in items[:most])
     more = f"<li>and {len(items) - most:,} more</li>" if len(items) > most else ""
     return f"<ul>{shown}{more}</ul>" if items else ""
 
 
 def note(text: str) -> str:
-    """A remark."""
+    """Return a remark as an HTML paragraph; empty for an empty text."""
     return f'<p class="dse-soft">{escaped(text, 600)}</p>' if text else ""
 
 
 def paragraphs(sentences: Sequence[str]) -> str:
-    """Sentences below one another."""
+    """Return each sentence as an HTML paragraph."""
     return "".join(f"<p>{escaped(one, 600)}</p>" for one in sentences)
 
 
 def side_by_side(*parts: str) -> str:
-    """Parts beside one another where there is room, else below one another."""
+    """Return HTML parts next to each other if there is room, else stacked."""
     return f'<div class="dse-side">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
 
 
 def bar(share: float | None, words: str) -> str:
-    """Return progress as a bar and as text; only as text where no end is known."""
+    """Return progress as a bar with text; only as text if ``share`` (0 to 1) is unknown."""
     if share is None:
         return f"<p>{escaped(words)}</p>"
     done = min(max(share, 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""A drawing with its legend: what the points are, and what is not drawn."""
+"""Scatter plot of a study with its legend and remarks on points that are not drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dse.core.objective import Objective
 
 
 def picture(points: Points | None, objectives: Sequence[Objective], name: str) -> str:
-    """The drawing of a study; nothing where there is nothing to be drawn."""
+    """Return the plot of a study as HTML; empty if there are no points."""
     if points is None:
         return ""
     alone = len(objectives) == 1
@@ -27,11 +27,11 @@ def picture(points: Points | None, objectives: Sequence[Objective], name: str) -
 
 
 def figure(drawn: str, legend: str) -> str:
-    """A drawing with its legend, which the style brings out of hiding.
+    """Return a plot with its legend, hidden until the style sheet makes it visible.
 
-    Where a notebook is not trusted, as a stranger's or on GitHub, style sheets and drawings are
-    taken out and only a heap of numbers would be left of them; a remark takes their place. It is
-    hidden twice, for some take out ``style``, and some a ``hidden`` without a value.
+    In an untrusted notebook, or on GitHub, style sheets and SVG are removed, and only the plot's
+    numbers would remain; a remark is shown instead. The plot is hidden in two ways, because some
+    sanitizers remove ``style``, and others a ``hidden`` without a value.
     """
     shown = f"<figure {_HIDDEN}>{drawn}<figcaption>{legend}</figcaption></figure>"
     return f'{shown}<p class="dse-plain">{_UNTRUSTED}</p>'
@@ -47,7 +47,7 @@ def _mark(kind: str, sign: str, words: str, *, there: bool) -> str:
 
 
 def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
-    """Return remarks on what the drawing leaves out: objectives, points beyond the axes."""
+    """Return remarks on omitted objectives, and on points beyond the axes."""
     beyond = hidden(points)
     words = [
         f"the first two of {len(objectives)} objectives" if len(objectives) > 2 else "",
@@ -57,7 +57,7 @@ def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
 
 
 def _along(points: Points) -> str:
-    """From where to where the axes run, in words."""
+    """Return the ranges of both axes as text."""
     return ", ".join(
         f"{one.axis.title} from {one.low:.4g} to {one.high:.4g}" for one in (points.x, points.y)
     )

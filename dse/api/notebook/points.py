@@ -1,4 +1,4 @@
-"""Points of a small drawing: the front over other trials, or one objective over time."""
+"""Data of the scatter plot: the front over other trials, or one objective over the trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.report.axes import Axis, axis_of, focus
 from dse.report.text.space_words import design_text, entries
 
 MOST_LABELLED = 200
-"""Of a larger front, only the points are drawn, without words to each."""
+"""Maximum size of a front whose points have labels."""
 
 _MOST_NAMES = 12
 _LONGEST = 400
@@ -24,7 +24,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisRange:
-    """An axis from one end to the other, in its unit."""
+    """Axis with its range, in the axis' unit."""
 
     axis: Axis
     low: float
@@ -32,7 +32,11 @@ class AxisRange:
     goal: str = ""
 
     def shares(self, values: Floats) -> Floats:
-        """Return the relative places of values, (n,): 0 at the low end, 1 at the high end."""
+        """Return the positions of values (n,) on the axis, (n,): 0 at the low end, 1 at the high.
+
+        Args:
+            values: values in the axis' unit, (n,).
+        """
         with np.errstate(all="ignore"):
             told = np.array([self.low, self.high, *values], dtype=np.float64)
             told = np.log10(told) if self.axis.log else told
@@ -41,9 +45,10 @@ class AxisRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Points in the units of two axes; ``labels`` are words to each of the best, or none.
+    """Points in the units of two axes.
 
-    ``line`` are the corners of a staircase: what the best reach between them.
+    ``labels`` holds a text for each best point, or is empty. ``line`` holds the corners of the
+    step line through the best points.
     """
 
     x: AxisRange
@@ -57,9 +62,9 @@ class Points:
 
 
 def points_of(front: ParetoSet, trials: Trials) -> Points | None:
-    """The points of a study's finished trials, in the order in which they finished.
+    """Return the plotted points of a study's finished trials, in the order of completion.
 
-    ``None`` where nothing can be drawn: no trial has a number for the first two objectives.
+    ``None`` if no trial has a finite value for each of the first two objectives.
     """
     problem = front.problem
     losses, answers = problem.judged(trials)
@@ -91,7 +96,7 @@ def plane(
     knee: int | None = None,
     labels: tuple[str, ...] = (),
 ) -> Points | None:
-    """The first two objectives against one another."""
+    """Return the points of the first two objectives; ``None`` without any point."""
     parts = [one[:, :2] * _signs(objectives[:2]) for one in (best, others, outside)]
     if not sum(map(len, parts)):
         return None
@@ -116,7 +121,7 @@ def descent(
     others: Floats,  # (n, 2): after how many trials, and the loss
     outside: Floats,  # (o, 2)
 ) -> Points | None:
-    """The only objective over the trials, and the best of it as a line."""
+    """Return the points of a single objective over the trials, with the best so far as a line."""
     signs = np.array([1.0, *_signs([objective])])
     best, others, outside = (one * signs for one in (steps, others, outside))
     every = np.concatenate([best, others, outside])
@@ -135,7 +140,7 @@ def descent(
 def steps_of(
     when: Floats,  # (n, 2): after how many trials, and the loss
 ) -> Floats:
-    """The rows whose loss is below all before, (s, 2)."""
+    """Return the rows whose loss is lower than in all earlier rows, (s, 2)."""
     if not len(when):
         return when
     lowest = np.minimum.accumulate(when[:, 1])
@@ -143,7 +148,7 @@ def steps_of(
 
 
 def labels_of(front: ParetoSet) -> tuple[str, ...]:
-    """Objectives and design of each trial of a front; nothing of a large one."""
+    """Return the objectives and design of each trial of a front as text; none for a large front."""
     if len(front.trials) > MOST_LABELLED:
         return ()
     names = entries(front.problem.space)[:_MOST_NAMES]
@@ -161,7 +166,7 @@ def _format_values(
 ) -> list[str]:
     """Format an objective's values, all in one unit.
 
-    Finding the best unit for each value takes a millisecond.
+    One unit serves all values, because finding the best unit takes about a millisecond.
     """
     axis = axis_of(objective.name[:_LONGEST], objective.unit, values)
     return [f"{axis.name} {value:.4g} {axis.unit}" for value in (values * axis.factor).tolist()]
@@ -172,20 +177,20 @@ def _signs(objectives: Sequence[Objective]) -> Floats:
 
 
 def _extent(objective: Objective, parts: Sequence[Floats]) -> AxisRange:
-    """The axis on which the best, the others and those outside read well."""
+    """Return an axis and range that show the best points and most of the others well."""
     best, others, outside = parts
     shown = np.concatenate([best, others]) if len(best) + len(others) else outside
     axis = axis_of(objective.name, objective.unit, shown)
     best, every = best * axis.factor, shown * axis.factor
     ends = focus(best, every, np.zeros(0), log=axis.log) or (0.0, 0.0)
-    if ends[0] == ends[1]:  # what is near the best may all be one number
+    if ends[0] == ends[1]:  # all values near the best may be equal
         ends = _widen_ends(float(every.min()), float(every.max()), log=axis.log)
     low, high = ends
     return AxisRange(axis=axis, low=low, high=high, goal=objective.goal)
 
 
 def _widen_ends(low: float, high: float, *, log: bool) -> tuple[float, float]:
-    """Move both ends a little further apart, so that no point lies on the border."""
+    """Move both ends outwards by 4 % of the range, so that no point is on the border."""
     if log:
         room = (high / low) ** 0.04
         return low / room, high * room

@@ -1,4 +1,4 @@
-"""The notebook that this program runs in, if it does: its cells, and how it shows trials."""
+"""Access to the notebook that this program runs in: output cells and formatters of trials."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dse.core.trials import Trials
 _HTML = "text/html"
 
 
-def shell() -> Any | None:  # IPython's, which is no requirement
-    """IPython's shell; ``None`` where there is none."""
+def shell() -> Any | None:  # of IPython, which is optional
+    """Return IPython's shell; ``None`` outside of IPython."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
 
 
 def in_notebook() -> bool:
-    """True in a cell, whose output can be shown anew."""
+    """Return whether this code runs in a notebook cell, whose output can be updated."""
     return hasattr(shell(), "kernel")
 
 
 class Cell:
-    """A place in the output of the cell that runs now."""
+    """Updatable area in the output of the running notebook cell."""
 
     def __init__(self) -> None:
         found = shell()
-        assert found is not None  # as in_notebook() says
+        assert found is not None  # the caller has checked in_notebook()
         self._publisher = found.display_pub
         self._where = {"display_id": uuid4().hex}
         self._shown = False
 
     def show(self, html: str, text: str) -> None:
-        """Show this there from now on; ``text`` where HTML cannot be shown."""
+        """Replace the content of the area; ``text`` is shown where HTML is not supported."""
         self._publisher.publish(
             data={_HTML: html, "text/plain": text}, transient=self._where, update=self._shown
         )
@@ -52,23 +52,23 @@ class _Trials:
         self._problems: list[Problem] = []
 
     def know(self, problem: Problem) -> None:
-        """There are trials of this question."""
+        """Register a problem, so that its trials are shown with units."""
         others = [one for one in self._problems if one is not problem]
         self._problems = [problem, *others][:_REMEMBERED]
 
     def one(self, trial: Trial) -> str:
-        """A trial."""
+        """Return the HTML view of a trial."""
         return or_message(f"Trial {trial.number}", lambda: trial_html(trial, self._of(trial)))
 
     def several(self, trials: Trials) -> str:
-        """All trials of a study, or some."""
+        """Return the HTML view of several trials of a study."""
         problem = self._of(trials[-1]) if len(trials) else None
         return or_message("Trials", lambda: trials_html(trials, problem))
 
     def _of(self, trial: Trial) -> Problem | None:
-        """Return the latest problem that has the trial's names; ``None`` without one.
+        """Return the latest problem with the trial's parameters and metrics, or ``None``.
 
-        A trial itself does not state its problem.
+        A trial itself does not refer to its problem.
         """
         return next((one for one in self._problems if _asks(one, trial)), None)
 
@@ -77,7 +77,7 @@ _REMEMBERED = 32
 
 
 def show_trials_of(problem: Problem) -> None:
-    """Nothing, outside of IPython; there, its trials are shown as tables from now on."""
+    """Show trials of the problem as tables from now on; do nothing outside of IPython."""
     found = shell()
     if found is None:
         return

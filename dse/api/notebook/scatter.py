@@ -1,4 +1,4 @@
-"""Points as SVG: the front in colour over dimmed trials, with axes, units and words on hovering."""
+"""Scatter plot as SVG: a coloured front over dimmed trials, with axes, units and tooltips."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from dse.api.notebook.ticks import tick_text, ticks
 from dse.core.values import Floats
 
 WIDTH, HEIGHT = 400, 250
-"""Pixels of the drawing; it shrinks with its place."""
+"""Nominal size of the plot in pixels; it shrinks with its container."""
 
 _TOP, _RIGHT, _BOTTOM, _LEFT = 22, 10, 36, 14
 _LETTER = 6.2
 _TITLE = 46
 _DOT, _CROSS = 2, 4
-"""Trials that are so near to one another, in pixels, are drawn once."""
+"""Cell sizes in pixels for dots and crosses: points that share a cell are drawn once."""
 
 _FAINT = 'fill="none" stroke="currentColor" stroke-opacity="{}" stroke-linecap="round"'
 _PLAIN = 'font-size="11" font-family="sans-serif" fill="currentColor"'
-"""The style again, for readers of notebooks that take style sheets out."""
+"""Inline style, for notebook viewers that remove style sheets."""
 
 _FRONT, _KNEE = "var(--dse-front, #0072b2)", "var(--dse-knee, #d55e00)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """The rectangle between the axes, in pixels."""
+    """Plot area between the axes, in pixels."""
 
     points: Points
     left: float
@@ -40,7 +40,7 @@ class _Place:
         self,
         points: Floats,  # (n, 2), in the axes' units
     ) -> Floats:
-        """The points in pixels, (n, 2); those beyond the axes are left out."""
+        """Return the points in pixels, (k, 2) with k <= n; points beyond the axes are left out."""
         x, y = self.points.x.shares(points[:, 0]), self.points.y.shares(points[:, 1])
         inside = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)  # NaN is not
         return np.column_stack([self.across(x[inside]), self.up(y[inside])])
@@ -53,7 +53,7 @@ class _Place:
 
 
 def scatter(points: Points, words: str) -> str:
-    """Return a drawing with ``words`` as its description for those who cannot see it."""
+    """Return the plot as SVG, with ``words`` as its description for screen readers."""
     rises = _marks(points.y)
     left = _LEFT + _LETTER * max((len(tick_text(mark)) for mark in rises), default=0)
     place = _Place(points=points, left=left)
@@ -68,12 +68,12 @@ def scatter(points: Points, words: str) -> str:
 
 
 def blank(words: str) -> str:
-    """A place of the same size, where nothing can be drawn yet."""
+    """Return an SVG of the same size that shows only a text."""
     return _drawing(words, _text(WIDTH / 2, HEIGHT / 2, words, "middle"))
 
 
 def hidden(points: Points) -> int:
-    """Return how many trials lie beyond the axes."""
+    """Return the number of points beyond the axes."""
     place = _Place(points=points, left=0.0)
     every = (points.best, points.others, points.outside)
     return sum(len(one) - len(place.at(one)) for one in every)
@@ -84,7 +84,7 @@ def _marks(extent: AxisRange) -> list[float]:
 
 
 def _axes(place: _Place, rises: list[float]) -> Iterator[str]:
-    """Grid, ticks and titles."""
+    """Yield the SVG of grid lines, tick labels and axis titles."""
     x, y = place.points.x, place.points.y
     foot, end = HEIGHT - _BOTTOM, WIDTH - _RIGHT
     for mark, at in zip(rises, place.up(y.shares(np.array(rises))).tolist(), strict=True):
@@ -127,7 +127,7 @@ def _crosses(points: Floats) -> str:
 
 
 def _distinct(points: Floats, cell: int) -> list[list[int]]:
-    """The cells that any point lies in, in pixels: no more than there is room for, of a million."""
+    """Return the occupied grid cells in pixels, (k, 2): bounded, even for a million points."""
     taken = np.zeros((WIDTH // cell + 1, HEIGHT // cell + 1), dtype=bool)
     across, down = np.rint(points / cell).astype(np.int64).T
     taken[across, down] = True
@@ -145,7 +145,7 @@ def _staircase(points: Floats) -> str:
 
 
 def _best(place: _Place) -> Iterator[str]:
-    """The best, each with its words if there are any, and a ring around the knee."""
+    """Yield the SVG of the best points, with tooltips if they have labels, and of the knee."""
     points = place.points
     at = place.at(points.best)
     if len(at) == len(points.labels):

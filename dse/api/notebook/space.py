@@ -1,4 +1,4 @@
-"""A space: its parameters, the rules between them, and how many designs are legal."""
+"""Notebook view of a space: its parameters, constraints, and number of legal designs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_ROWS = 40
 
 
 def space_html(name: str, space: Space) -> str:
-    """A space as a table of parameters, and the rules below it."""
+    """Return the HTML view of a space: a table of parameters, followed by the constraints."""
     known, count = entries(space), space.count()
     size = "too many legal designs to count" if count is None else _legal(count)
     more = len(known) - MOST_ROWS

@@ -1,4 +1,4 @@
-"""A study: what it asks, how far it is, what it found, and what went wrong."""
+"""Notebook view of a study: its objectives, progress, front and faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetProgress:
-    """Share of its budget that a study has used."""
+    """Part of its budget that a study has used."""
 
     done: float
     end: float | None
@@ -33,7 +33,7 @@ class BudgetProgress:
 
     @staticmethod
     def of(trials: Trials, bounds: Bounds) -> BudgetProgress:
-        """As far as the finished trials are; the first bound that there is counts."""
+        """Return the progress of the finished trials towards the first bound that is set."""
         measured = int(((trials.measured > 0) | trials.are(State.FAILED)).sum())
         spent_s = float(trials.cost_s.sum())
         if bounds.measurements is not None:
@@ -44,18 +44,18 @@ class BudgetProgress:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1; ``None`` where there is no end."""
+        """Used share of the budget, from 0 to 1; ``None`` without a bound."""
         return None if not self.end else self.done / self.end
 
     @property
     def words(self) -> str:
-        """``12 of 60 measurements``."""
+        """Progress as text: ``12 of 60 measurements``."""
         of = "" if self.end is None else f" of {self.end:,g}"
         return f"{self.done:,.0f}{of} {self.word}"
 
 
 def study_html(study: StudyEngine) -> str:
-    """A study, from its record as it is now."""
+    """Return the HTML view of a study from its current record."""
     problem, every = study.problem, study.trials
     trials = every.finished
     front = ParetoSet.of(problem, trials)
@@ -83,7 +83,7 @@ def study_html(study: StudyEngine) -> str:
 
 
 def asked(problem: Problem) -> list[tuple[str, str]]:
-    """Objectives and limits, each kind in a line."""
+    """Return the objectives and limits as pairs of a label and a text."""
     goals: dict[str, list[str]] = {"minimize": [], "maximize": []}
     for one in problem.objectives:
         goals[one.goal].append(f"{one.name[:60]} [{one.unit}]" if one.unit else one.name[:60])
@@ -95,7 +95,7 @@ def asked(problem: Problem) -> list[tuple[str, str]]:
 
 
 def counts(problem: Problem, trials: Trials) -> str:
-    """Return how many trials there are of each kind, as text."""
+    """Return the number of trials in each state, and of those outside limits, as text."""
     found = trials.counts
     done = trials.take(trials.are(State.DONE))
     outside = len(done) - int(problem.feasible(done).sum())
@@ -105,7 +105,7 @@ def counts(problem: Problem, trials: Trials) -> str:
 
 
 def faults(trials: Trials) -> str:
-    """Return why designs have no metrics: kinds, most frequent first, each with a reason."""
+    """Return the kinds of faults as text, most frequent first, each with its first reason."""
     rows = np.flatnonzero(trials.faults != np.array(None))
     kinds = Counter(trials.faults[row].kind for row in rows.tolist())
     reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}

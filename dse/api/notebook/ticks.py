@@ -1,4 +1,4 @@
-"""Round numbers along an axis."""
+"""Axis ticks at round numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FEW = 3
 
 
 def ticks(low: float, high: float, *, log: bool, most: int = 5) -> list[float]:
-    """Round numbers between two ends, few enough to be read; none where there is no room."""
+    """Return about ``most`` round numbers within a range; none if the range is not finite."""
     if not 0 < high - low < math.inf:
         return [low] if low == high else []
     if log:
@@ -20,7 +20,7 @@ def ticks(low: float, high: float, *, log: bool, most: int = 5) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """A tick as it is written."""
+    """Return the label of a tick: four significant digits, short exponents."""
     return f"{value + 0.0:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
@@ -31,13 +31,13 @@ def _multiples(low: float, high: float, most: int) -> list[float]:
 
 
 def _step(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20 ... that is no less."""
+    """Return the smallest of ..., 1, 2, 5, 10, 20, ... that is at least ``least``."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(power * one for one in _ROUND if power * one >= least * (1 - 1e-9))
 
 
 def _powers(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten, with marks between them where these are few."""
+    """Return powers of ten within the range, with multiples between them if there are few."""
     first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
     kinds = [
         [mark * 10.0**power for power in range(first, last + 1) for mark in marks]

@@ -1,4 +1,4 @@
-"""A trial: its design, its metrics, what went wrong, what it cost."""
+"""Notebook view of a trial: its design, metrics, fault and cost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST_ROWS = 40
 
 
 def trial_html(trial: Trial, problem: Problem | None = None) -> str:
-    """One trial.
+    """Return the HTML view of a trial.
 
     Args:
         trial: the trial.
-        problem: the question of its study, which knows the units.
+        problem: the problem of its study, which has the units; without it none are shown.
     """
     units = parameter_units(problem) if problem else {}
     metrics = problem.metrics if problem else {}

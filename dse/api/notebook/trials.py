@@ -1,4 +1,4 @@
-"""Trials: the latest as a table, a row for each."""
+"""Notebook view of several trials: a table of the latest ones."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dse.report.words import join_list, metric_text, parameter_units, value_text
 
 MOST_ROWS = 12
 MOST_COLUMNS = 8
-"""So many metrics, and so many parameters; frames have all."""
+"""Maximum number of metrics, and of parameters, in the table; data frames have all."""
 
 
 def trials_html(trials: Trials, problem: Problem | None = None) -> str:
     """Return HTML with the number of trials in each state and the latest of them.
 
     Args:
-        trials: by number.
-        problem: the question of their study, which knows the units.
+        trials: trials by number.
+        problem: the problem of their study, which has the units; without it none are shown.
     """
     shown = list(trials[-MOST_ROWS:])
     units = parameter_units(problem) if problem else {}
@@ -84,12 +84,12 @@ def _parameters(
 
 
 def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
-    """Return a column with each trial's fault; no column where no trial has one."""
+    """Return a column with each trial's fault; no column if no trial has one."""
     told = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
     return [TableColumn(heading="fault", cells=told)] if any(told) else []
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Each name of any row once: in the order of the question, then of who has it first."""
+    """Return the distinct names of all rows: known ones in their order, then the others."""
     there = dict.fromkeys(name for row in rows for name in row)
     return list(dict.fromkeys([*(name for name in known if name in there), *there]))

@@ -1,1 +1,1 @@
-"""The language of formulas and rules."""
+"""Language of formulas and rules: syntax tree, parser, printer and vectorized evaluation."""

@@ -1,17 +1,24 @@
-"""Errors in a formula, with their position in its text."""
+"""Error messages that mark a position in the text of a formula."""
 
 from __future__ import annotations
 
 from dse.errors import SpecError
 
 _SHOWN = 100
-"""So many letters of a long text are shown."""
+"""Most characters of a formula that an error message shows."""
 
 _INDENT = " " * 8  # where a hint's text starts
 
 
 def build_position_error(problem: str, text: str, column: int | None, hint: str = "") -> SpecError:
-    """Build the error with its hint, then the text with a mark under ``column``."""
+    """Build an error whose hint is followed by the formula with a mark under ``column``.
+
+    Args:
+        problem: what is wrong.
+        text: the formula.
+        column: the position of the mistake in ``text``, from 0; ``None`` if unknown.
+        hint: how to fix it.
+    """
     shown = []
     if hint:
         shown.append(hint)
@@ -23,11 +30,11 @@ def build_position_error(problem: str, text: str, column: int | None, hint: str 
 
 
 def shorten_text(text: str) -> str:
-    """Return the text, or the start of a long one."""
+    """Return the text, cut after 100 characters."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _window(text: str, column: int) -> tuple[str, str]:
-    """The part of the text around a column, and the mark under it."""
+    """Return the part of the text around a column, and a line with the mark under it."""
     start = 0 if len(text) <= _SHOWN else max(column - _SHOWN // 2, 0)
     return text[start : start + _SHOWN], " " * (column - start) + "^"

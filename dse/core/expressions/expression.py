@@ -1,11 +1,11 @@
-"""Formulas over names: the text, the tree that it is parsed to, and its value over columns.
+"""Parsed formula: its text, its syntax tree, and its vectorized evaluation over columns.
 
 Absent parameters make a value *unknown* (Kleene's three-valued logic): arithmetic and comparisons
-over an unknown are unknown; ``and``, ``or``, ``not`` and ``->`` are unknown only where the known
-operands do not decide; ``is absent`` is always known. A constraint that is unknown holds; a
-condition that is unknown does not. What folds a list (``sum``, ``count``, ``max``,
-``all_different`` ...) is unknown if any member of the list is; ``all`` and ``any`` are ``and`` and
-``or``. A value that a table lacks is unknown.
+with an unknown operand are unknown; ``and``, ``or``, ``not`` and ``->`` are unknown only if the
+known operands do not decide the result; ``is absent`` is always known. An unknown constraint holds;
+an unknown condition does not. A reduction of a list (``sum``, ``count``, ``max``,
+``all_different`` ...) is unknown if any item is; ``all`` and ``any`` follow ``and`` and ``or``.
+A lookup of a key that the table lacks is unknown.
 """
 
 from __future__ import annotations
@@ -83,23 +83,28 @@ __all__ = [
     "names_in",
     "rebuilt",
 ]
-"""All of the language, so that its readers import it from one place."""
+"""Names re-exported so that other modules import the language from one place."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed formula with the text that it came from."""
+    """Parsed formula with its source text."""
 
     text: str
     node: Node
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Every parameter and metric that the formula mentions."""
+        """Names of the parameters and metrics that the formula reads."""
         return frozenset(name.name for name in names_in(self.node))
 
     def values(self, columns: Mapping[str, Column], size: int) -> Column:
-        """The formula's value in each of ``size`` rows, absent where it is unknown."""
+        """Return the formula's value in each row, absent where it is unknown.
+
+        Args:
+            columns: a column for each of the formula's names, of ``size`` rows or of one.
+            size: the number of rows.
+        """
         with np.errstate(all="ignore"):
             known = _evaluate(self.node, columns)
         values = np.broadcast_to(known.values, (size,))
@@ -107,17 +112,17 @@ class Expression:
         return Column(values, absent)
 
     def holds(self, columns: Mapping[str, Column], size: int, *, unknown: bool) -> Mask:
-        """Return where the formula is true; ``unknown`` is the answer where it is unknown."""
+        """Return in which rows the formula is true, (size,), with ``unknown`` if it is unknown."""
         result = self.values(columns, size)
         truth = result.values.astype(bool)
         return truth if result.absent is None else np.where(result.absent, unknown, truth)
 
     def resolved(self, factor: Callable[[str], float]) -> Expression:
-        """The same formula with each literal's unit folded into its value by ``factor``."""
+        """Return the formula with each literal multiplied by the ``factor`` of its unit."""
         return Expression(self.text, map_nodes(self.node, lambda node: _fold_literal(node, factor)))
 
     def renamed(self, names: Callable[[str], str]) -> Expression:
-        """The same formula over other names; the text stays as it was written."""
+        """Return the formula with each name replaced by ``names(name)``; the text is unchanged."""
 
         def changed(node: Node) -> Node:
             return Name(names(node.name), node.column) if isinstance(node, Name) else node
@@ -126,10 +131,14 @@ class Expression:
 
 
 def fold_unit(value: float, factor: float) -> int | float:
-    """Return ``value`` units of ``factor`` each, rounded to decimals: 0.7 for 70 percent.
+    """Return ``value * factor``, rounded to 15 digits: 0.7 for 70 percent.
+
+    Args:
+        value: a number in some unit.
+        factor: how many coherent units that unit is.
 
     Raises:
-        SpecError: it is too large for a number.
+        SpecError: the product is too large for a number.
     """
     try:
         product = value * factor
@@ -179,7 +188,7 @@ def _evaluate(  # noqa: C901, PLR0912 - one case per kind of node
             found = node.prepared.of(_all(node.names, columns))
             return negation(found) if node.negated else found
         case Index() | Field():
-            raise AssertionError("a formula with lists is written out before it is evaluated")
+            raise AssertionError("a formula with lists must be expanded before it is evaluated")
         case _:
             assert_never(node)
 

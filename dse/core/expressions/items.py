@@ -1,4 +1,4 @@
-"""A list within a formula: its keys, and the node that each stands for."""
+"""Lists in formulas: the keys and item nodes of a list, and elementwise operations on lists."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dse.errors import SpecError, nearest
 
 @dataclass(frozen=True, kw_only=True)
 class Items:
-    """A list: ``name`` is what messages call it, ``owner`` the list or table of its keys.
+    """List in a formula; ``name`` is for messages, ``owner`` is the list or table of its keys.
 
-    Its items are ``nodes``, or, of a column of data, the ``column`` of values in ``unit``, with
-    ``None`` for a blank cell.
-    ``flags`` and ``sizes`` are those of a :class:`~dse.core.expressions.list_rules.Listing`.
+    The items are ``nodes`` or, for a column of a data table, the values of ``column`` in ``unit``,
+    with ``None`` for a blank cell. ``flags`` and ``sizes`` have the same meaning as in
+    :class:`~dse.core.expressions.list_rules.Listing`.
     """
 
     name: str
@@ -34,19 +34,19 @@ class Items:
 
     @cached_property
     def all(self) -> tuple[Node, ...]:
-        """Every item in order."""
+        """Nodes of the items, in order."""
         return tuple(self.item(place) for place in range(len(self)))
 
     @cached_property
     def counted(self) -> bool:
-        """True if the keys are 0 to n - 1."""
+        """Whether the keys are 0 to n - 1."""
         return self.keys == tuple(range(len(self)))
 
     def item(self, place: int) -> Node:
-        """Return the node at a place.
+        """Return the node of the item at a position.
 
         Raises:
-            SpecError: it is a blank cell.
+            SpecError: the item is a blank cell.
         """
         if self.column is None:
             return self.nodes[place]
@@ -56,7 +56,7 @@ class Items:
         return literal(value, self.unit)
 
     def place(self, key: Value) -> int:
-        """Return the place of a key; -1 is the last where keys are 0 to n - 1.
+        """Return the position of a key; if keys are 0 to n - 1, negative ones count from the end.
 
         Raises:
             SpecError: there is no such key.
@@ -73,10 +73,10 @@ class Items:
         raise SpecError(f"{self.owner} has no item {key!r}", hint=hint if self.keys else "")
 
     def looked_up(self, key: Node) -> Lookup:
-        """The item whose key each design sets; unknown for a blank cell.
+        """Return a lookup of the item at a key that depends on the design; unknown if blank.
 
         Raises:
-            SpecError: the items are parameters and no data.
+            SpecError: the items are parameters, not data.
         """
         if self.column is None:
             hint = f"write a number, or a rule over all of them: all({self.name} <= 8)"
@@ -86,23 +86,23 @@ class Items:
         return Lookup(key, self._entries, self.unit, text)
 
     def ordered_as(self, other: Items) -> Sequence[Node]:
-        """The items in the order of the other list: key by key, or by their place.
+        """Return the items in the order of another list, matched by key or else by position.
 
         Raises:
-            SpecError: one has more items, or other keys.
+            SpecError: the lists differ in length or in keys.
         """
         if len(self) != len(other):
             raise SpecError(
                 f"{other.name} has {len(other)} items, but {self.name} has {len(self)}",
-                hint="lists go together item by item",
+                hint="lists are combined item by item, so they need equal lengths",
             )
         if self.counted or other.counted or self.keys == other.keys:
             return self.all
         missing = next((key for key in other.keys if key not in self._places), None)
         if missing is not None:
             raise SpecError(
-                f"{other.name} has {missing!r}, but {self.name} has not",
-                hint="lists with named items go together by name",
+                f"{other.name} has {missing!r}, but {self.name} does not",
+                hint="lists with named items are combined by name",
             )
         return [self.item(self._places[key]) for key in other.keys]
 
@@ -120,18 +120,20 @@ class Items:
 
 
 Part = Node | Items
-"""What a part of a formula is once it is written out."""
+"""Expanded part of a formula: one value or a list."""
 
 
 def literal(value: Value, unit: str = "") -> Node:
-    """The node of a value."""
+    """Return the literal node of a value."""
     if isinstance(value, bool):
         return Truth(value)
     return Text(value) if isinstance(value, str) else Number(value, unit)
 
 
 def by_item(parts: Iterable[Part], build: Callable[[Sequence[Node]], Node]) -> Part:
-    """``build`` of the parts; where lists are among them, of each of their items in turn.
+    """Apply ``build`` to the parts, elementwise if any of them is a list.
+
+    Single values are repeated for every item.
 
     Raises:
         SpecError: lists differ in length or in the names of their items.

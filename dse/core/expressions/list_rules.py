@@ -1,7 +1,7 @@
-"""Formulas over lists and data tables, written out as formulas over single names.
+"""Expansion of formulas over lists and data tables to formulas over single names.
 
-Arithmetic, comparisons and logic between lists go item by item; ``sum``, ``count``, ``all`` and
-their like make one value of a list. ``devices[chip].memory`` with a parameter as key becomes a
+Arithmetic, comparisons and logic on lists are elementwise; reductions such as ``sum``, ``count``
+and ``all`` turn a list into one value. ``devices[chip].memory`` with a parameter as key becomes a
 :class:`~dse.core.expressions.expression.Lookup`.
 """
 
@@ -36,16 +36,16 @@ from dse.core.values import Value
 from dse.errors import SpecError, nearest
 
 MAX_PARTS = 200_000
-"""So many items may the lists of one formula have in all, counted each time they are used."""
+"""Most list items that one formula may expand to; an item counts each time it is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A list of parameters: what each item is called and the name that holds it.
+    """List of parameters: the key of each item, and the node of the parameter that holds it.
 
-    ``keys`` are 0 to n - 1, or the items' names (of a subset, or of shares), ``nodes`` the member
-    of each. ``flags`` is true for a subset, whose members tell whether the key is in it;
-    ``sizes`` are the lengths of the parts of a partition into a fixed number of them.
+    ``keys`` are 0 to n - 1, or the items' names (of a subset or of shares); ``nodes`` holds one
+    member per key. ``flags`` is true for a subset, whose members are Boolean: whether the key is
+    selected. ``sizes`` holds the lengths of the parts of a partition into a fixed number of parts.
     """
 
     keys: tuple[Value, ...]
@@ -55,7 +55,7 @@ class Listing:
 
 
 def listings(names: Iterable[str]) -> dict[str, Listing]:
-    """The lists that members such as ``bits[0]`` make up, in the order of their keys."""
+    """Return the lists formed by members such as ``bits[0]``, by list name, in order of keys."""
     found: dict[str, list[str]] = {}
     for name in names:
         if base(name) != name:
@@ -71,7 +71,7 @@ def _listing(own: str, words: Sequence[str]) -> Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Data: columns of one value for each key, in coherent ``units``; ``None`` is a blank cell."""
+    """Data table: columns with one value per key, in coherent ``units``; blank cells are None."""
 
     keys: tuple[Value, ...]
     columns: Mapping[str, tuple[Value | None, ...]]
@@ -81,10 +81,15 @@ class Table:
 def expand_lists(
     rule: Expression, lists: Mapping[str, Listing], data: Mapping[str, Table]
 ) -> Expression:
-    """Expand the formula to single names only; its text stays as it was written.
+    """Expand the formula so that it names only single parameters; its text is unchanged.
+
+    Args:
+        rule: the formula.
+        lists: the lists of parameters by name.
+        data: the data tables by name.
 
     Raises:
-        SpecError: a list stands where one value is needed, lists differ in length, an index is
+        SpecError: a list is used where one value is needed, lists differ in length, an index is
             out of range, or a table has no such key or field.
     """
     writer = _Writer(_Sources(lists, data))
@@ -96,7 +101,7 @@ def expand_lists(
 
 @dataclass(frozen=True)
 class _Sources:
-    """The lists and tables that a formula may name."""
+    """Lists and tables that a formula may name."""
 
     lists: Mapping[str, Listing]
     data: Mapping[str, Table]
@@ -106,10 +111,10 @@ class _Sources:
         return {}
 
     def named(self, name: str) -> Items | None:
-        """The list of this name: of parameters, or a column of a table; ``None`` if it is none.
+        """Return the list of parameters or the table column of this name; ``None`` if neither.
 
         Raises:
-            SpecError: it is a whole table, or the table has no such column.
+            SpecError: the name is that of a table, or the table has no such column.
         """
         if name in self.lists:
             one = self.lists[name]
@@ -124,13 +129,13 @@ class _Sources:
         if name in self.data:
             column = next(iter(self.data[name].columns), "column")
             raise SpecError(
-                f"{name} is a whole table", hint=f"take a column of it, such as {name}.{column}"
+                f"{name} is a table, not a list", hint=f"use a column, such as {name}.{column}"
             )
         table, _, column = name.rpartition(".")
         return self.column(table, column) if table in self.data else None
 
     def column(self, table: str, name: str) -> Items:
-        """A column of a table.
+        """Return a column of a table as a list.
 
         Raises:
             SpecError: the table has no such column.
@@ -149,21 +154,21 @@ class _Sources:
         return self._columns[table, name]
 
     def keys(self, table: str) -> Items:
-        """The keys of a table as a list."""
+        """Return the keys of a table as a list."""
         keys = self.data[table].keys
         return Items(name=table, owner=table, keys=keys, column=keys)
 
     def missing(self, node: Node) -> SpecError:
-        """Return the error for a node that is one value where a list is needed."""
+        """Return the error for a single value that is used as a list."""
         if not isinstance(node, Name):
-            return SpecError("what stands before '[' is no list")
+            return SpecError("the expression before '[' is not a list")
         return SpecError(
-            f"{node.name} is no list", hint=nearest(node.name, [*self.lists, *self.data])
+            f"{node.name} is not a list", hint=nearest(node.name, [*self.lists, *self.data])
         )
 
 
 class _Writer:
-    """Writes the lists of one formula out; ``column`` is the place of a mistake."""
+    """Expander of the lists in one formula; ``column`` is the position of the first mistake."""
 
     def __init__(self, sources: _Sources) -> None:
         self.sources = sources
@@ -171,7 +176,7 @@ class _Writer:
         self.parts = 0
 
     def one(self, node: Node) -> Node:
-        """The node written out, where only one value makes sense."""
+        """Return the expanded node, which must be one value."""
         found = self.value(node)
         if not isinstance(found, Items):
             return found
@@ -179,10 +184,10 @@ class _Writer:
         truths = found.flags or any(is_truth(n) and not isinstance(n, Name) for n in found.all)
         hint = "all(...), any(...) or count(...)" if truths else "sum(...), max(...), all(... <= 8)"
         problem = f"{found.name} is a list of {len(found)}, but one value is needed"
-        raise SpecError(problem, hint=f"make one of it: {hint}")
+        raise SpecError(problem, hint=f"reduce it to one value: {hint}")
 
     def value(self, node: Node) -> Part:
-        """The node written out: one value, or a list of them."""
+        """Return the expanded node: one value or a list."""
         try:
             return self._value(node)
         except SpecError:
@@ -245,7 +250,7 @@ class _Writer:
                 return folds.fold(function, arguments)
 
     def _read_table_keys(self, node: Node) -> Part:
-        """Return the node's value; of a table given by its name, the list of its keys."""
+        """Return the expanded node; for the name of a table, the list of its keys."""
         if isinstance(node, Name) and node.name in self.sources.data:
             return self.sources.keys(node.name)
         return self.value(node)
@@ -266,14 +271,14 @@ class _Writer:
         table = node.item.item if isinstance(node.item, Index) else None
         if not isinstance(table, Name) or table.name not in self.sources.data:
             raise SpecError(
-                f"there is no field {node.field!r} but in a row of a table",
+                f"there is no field {node.field!r} here: only a row of a table has fields",
                 hint=nearest(table.name if isinstance(table, Name) else "", self.sources.data),
             )
         assert isinstance(node.item, Index)
         return self._at(self.sources.column(table.name, node.field), node.item.key)
 
     def _at(self, found: Items, key: Node) -> Part:
-        """The item of this key; a bare word may be the name of a list's item."""
+        """Return the item at a key; an unquoted name may be the key of a list's item."""
         if isinstance(key, Name) and found.column is None and key.name in found:
             return found.item(found.place(key.name))
         return by_item(
@@ -282,7 +287,7 @@ class _Writer:
 
 
 def _pick_item(found: Items, key: Node) -> Node:
-    """Return the item of a constant key, or the one that each design's key looks up."""
+    """Return the item at a constant key, or a lookup that depends on the design."""
     if isinstance(key, Text | Truth) or (isinstance(key, Number) and not key.unit):
         return found.item(found.place(key.value))
     return found.looked_up(key)
@@ -295,5 +300,5 @@ def _absent(node: Absent, name: Node) -> Node:
 
 
 def _column(node: Node) -> int | None:
-    """Return the column of the node's first name in the text; ``None`` without a name."""
+    """Return the text position of the node's first name; ``None`` if it has no names."""
     return next((name.column for name in names_in(node)), None)

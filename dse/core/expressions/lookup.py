@@ -1,4 +1,4 @@
-"""Values and rows found in tables by their code: what ``Lookup`` and ``Listed`` compute."""
+"""Vectorized search for values and rows in tables, used by ``Lookup`` and ``Listed`` nodes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dse.core.expressions.operators import either
 from dse.core.values import Array, Ints, Mask, Value
 
 _DENSE = 2**22
-"""So many combinations of a prefix and a value are kept as a plain table of places."""
+"""Most combinations of prefix and value for which a dense index table is kept."""
 
 
 @dataclass(frozen=True)
 class ValueIndex:
-    """The place of each value in a list of distinct ones; -1 for a value that is not in it."""
+    """Index from a value to its position in a list of distinct values; -1 if not in the list."""
 
     values: tuple[Value, ...]
 
     def of(self, column: Column) -> Ints:
-        """The place of each row's value, (n,); where it is absent, anything."""
+        """Return the position of each row's value, (n,); undefined where the value is absent."""
         if column.codes is not None:
             own = [self._known.get(value, -1) for value in column.domain]
             return np.array([*own, -1], dtype=np.int64)[column.codes]
@@ -39,7 +39,7 @@ class ValueIndex:
 
     @cached_property
     def _numbers(self) -> tuple[Array, Ints]:
-        """The values that are numbers, sorted, and the place of each."""
+        """The numeric values in ascending order, and the position of each in ``values``."""
         own = [(value, p) for p, value in enumerate(self.values) if not isinstance(value, str)]
         numbers = np.array([value for value, _ in own])
         order = np.argsort(numbers, kind="stable")
@@ -48,12 +48,12 @@ class ValueIndex:
 
 @dataclass(frozen=True)
 class ValueMap:
-    """A value for each key."""
+    """Map from keys to values that looks up a column of keys at once."""
 
     entries: tuple[tuple[Value, Value], ...]
 
     def of(self, key: Column) -> Column:
-        """The value of each row's key; unknown where the key is absent or has no entry."""
+        """Return the value at each row's key; unknown where the key is absent or has no entry."""
         if not self.entries:
             return Column(np.zeros(key.values.shape), np.ones(key.values.shape, dtype=bool))
         places = self._keys.of(key)
@@ -71,21 +71,24 @@ class ValueMap:
 
 @dataclass(frozen=True)
 class CombinationIndex:
-    """A table of combinations, prepared to find many at once.
+    """Index of a table's rows for finding many combinations at once.
 
-    Column by column, a combination's prefix becomes its number among the distinct prefixes of
-    the table; what is in no prefix is in no row.
+    The search works column by column: it maps a combination's prefix to the number of that prefix
+    among the table's distinct prefixes. A prefix that does not occur is in no row.
     """
 
     rows: tuple[tuple[Value | None, ...], ...]
     width: int
 
     def of(self, columns: Sequence[Column]) -> Column:
-        """Return whether each row of the columns is in the table.
+        """Return whether each combination of the columns is a row of the table.
 
-        A value of the table is met by the same value alone, a ``None`` by an absent one alone.
-        Where all columns are absent there is no combination to find: a table without a row of
-        nothing but ``None`` is unknown there.
+        A value in the table matches only the same value, and ``None`` matches only an absent one.
+        If all columns are absent, there is no combination to find: the result is unknown unless
+        the table has a row that is all ``None``.
+
+        Args:
+            columns: ``width`` columns of n rows each.
         """
         place: Ints = np.zeros(1, dtype=np.int64)
         if not self.rows:
@@ -109,7 +112,7 @@ class CombinationIndex:
 
 
 def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
-    """Return where every column is absent and no table row is met; ``None`` for nowhere."""
+    """Return where all columns are absent and no table row matches; ``None`` if nowhere."""
     masks = [column.absent for column in columns if column.absent is not None]
     if not masks or len(masks) < len(columns):
         return None
@@ -119,14 +122,14 @@ def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
 
 @dataclass(frozen=True)
 class _Step:
-    """One more column of a table: its distinct values, and the prefixes that it makes."""
+    """Column of a table: its distinct values, and the prefixes that end with it."""
 
     values: tuple[Value | None, ...]
     keys: Ints  # sorted
     combinations: int
 
     def after(self, place: Ints, column: Column) -> Ints:
-        """The number of each longer prefix, -1 where there is none."""
+        """Return the number of each prefix extended by this column; -1 if it does not occur."""
         own = self._own(column)
         keys = place * len(self.values) + own
         keys = np.where((place < 0) | (own < 0), -1, keys)
@@ -148,7 +151,7 @@ class _Step:
 
     @cached_property
     def _nothing(self) -> int:
-        """The code of ``None``; one past the last where there is none."""
+        """Code of ``None``; one past the last code if the column has no ``None``."""
         return self.values.index(None) if None in self.values else len(self.values)
 
     @cached_property
@@ -165,7 +168,7 @@ def _find_places(
     wanted: Array,  # (n,)
     places: Ints | None,  # (k,)
 ) -> Ints:
-    """Find the place of each wanted value, -1 where it is not among the ordered ones."""
+    """Find the position of each wanted value; -1 where it is not among the ordered values."""
     if not len(ordered):
         return np.full(wanted.shape, -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)

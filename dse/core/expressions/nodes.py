@@ -1,4 +1,4 @@
-"""The tree that a formula is: one class for each kind of node, and walks over them."""
+"""Syntax tree of a formula: one class for each kind of node, and traversals of the tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.core.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A literal; ``unit`` is its text until :meth:`Expression.resolved` folds it into the value."""
+    """Numeric literal; :meth:`Expression.resolved` folds the text ``unit`` into ``value``."""
 
     value: int | float
     unit: str = ""
@@ -22,21 +22,21 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A literal text, such as the value of a choice."""
+    """String literal, such as the value of a choice."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """``true`` or ``false``."""
+    """Boolean literal: ``true`` or ``false``."""
 
     value: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A parameter or a metric; ``column`` is its place in the text, from 0."""
+    """Reference to a parameter or a metric; ``column`` is its position in the text, from 0."""
 
     name: str
     column: int = field(default=0, compare=False)
@@ -44,7 +44,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """``-x`` or ``not x``."""
+    """Unary operation: ``-x`` or ``not x``."""
 
     operator: str
     operand: Node
@@ -52,7 +52,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic on two operands."""
+    """Binary arithmetic operation."""
 
     operator: str
     left: Node
@@ -61,7 +61,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A chain such as ``a < b <= c``: one more operand than operators."""
+    """Chain of comparisons such as ``a < b <= c``: one more operand than operators."""
 
     operators: tuple[str, ...]
     operands: tuple[Node, ...]
@@ -69,7 +69,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Logic:
-    """``and``, ``or`` or ``->`` over two or more operands."""
+    """Logical operation ``and``, ``or`` or ``->`` on two or more operands."""
 
     operator: str
     operands: tuple[Node, ...]
@@ -77,7 +77,7 @@ class Logic:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """``x in [a, b]`` or ``x not in [a, b]``."""
+    """Membership test: ``x in [a, b]`` or ``x not in [a, b]``."""
 
     item: Node
     values: tuple[Node, ...]
@@ -86,7 +86,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """``x is absent`` or ``x is not absent``; an ``Index`` is written out to a name."""
+    """Test ``x is absent`` or ``x is not absent``; an ``Index`` is later expanded to a name."""
 
     name: Name | Index
     negated: bool = False
@@ -94,9 +94,11 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of :data:`~dse.core.expressions.operators.FUNCTIONS`, or one that is written out.
+    """Call of a function.
 
-    ``in`` of an item and a list is ``x in bits``, which no user can write as a call.
+    The function is one of :data:`~dse.core.expressions.operators.FUNCTIONS`, or of
+    :data:`LIST_FUNCTIONS`, which are expanded before evaluation. ``x in bits`` is stored as a call
+    of ``in`` with an item and a list; users cannot write it as a call.
     """
 
     function: str
@@ -105,9 +107,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """``bits[0]`` or ``devices[chip]``.
+    """Item of a list or row of a table: ``bits[0]`` or ``devices[chip]``.
 
-    Written out by :func:`~dse.core.expressions.list_rules.expand_lists`.
+    :func:`~dse.core.expressions.list_rules.expand_lists` replaces it before evaluation.
     """
 
     item: Node
@@ -116,9 +118,9 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``devices[chip].memory``.
+    """Field of a table's row: ``devices[chip].memory``.
 
-    Written out by :func:`~dse.core.expressions.list_rules.expand_lists`.
+    :func:`~dse.core.expressions.list_rules.expand_lists` replaces it before evaluation.
     """
 
     item: Node
@@ -127,9 +129,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Lookup:
-    """The value whose key equals ``key``, in ``unit``; unknown where there is none.
+    """Table lookup of the value at ``key``, in ``unit``; unknown where no entry has that key.
 
-    ``text`` is how the formula says it.
+    ``text`` is how the formula writes the lookup.
     """
 
     key: Node
@@ -139,16 +141,16 @@ class Lookup:
 
     @cached_property
     def prepared(self) -> ValueMap:
-        """The entries, ready to look many keys up at once."""
+        """Index of the entries for looking up many keys at once."""
         return ValueMap(self.entries)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Test of whether the names' values form one of the rows (or, negated, none of them).
+    """Table constraint: the names' values form one of the rows or, if negated, none of them.
 
-    A value is met by the same value alone, a ``None`` by an absent one alone, row by row. Where
-    all names are absent and no row is all ``None``, the answer is unknown.
+    A value in a row matches only the same value, and ``None`` matches only an absent parameter.
+    If all names are absent and no row is all ``None``, the result is unknown.
     """
 
     names: tuple[Name, ...]
@@ -157,7 +159,7 @@ class Listed:
 
     @cached_property
     def prepared(self) -> CombinationIndex:
-        """The rows, ready to find many combinations at once."""
+        """Index of the rows for finding many combinations at once."""
         return CombinationIndex(self.rows, len(self.names))
 
 
@@ -188,11 +190,11 @@ LIST_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
     "sizes": (1, 1),
     "sums": (2, 2),
 }
-"""Functions of lists that are written out: the fewest and the most arguments of each."""
+"""List functions that are expanded before evaluation: least and most arguments of each."""
 
 
 def children(node: Node) -> Sequence[Node]:  # noqa: C901 - one case per kind of node
-    """The operands of a node."""
+    """Return the operands of a node."""
     match node:
         case Number() | Text() | Truth() | Name():
             return ()
@@ -221,7 +223,7 @@ def children(node: Node) -> Sequence[Node]:  # noqa: C901 - one case per kind of
 
 
 def names_in(node: Node) -> list[Name]:
-    """All names in a tree, left to right."""
+    """Return every name in a tree, left to right, with repetitions."""
     if isinstance(node, Name):
         return [node]
     return [name for child in children(node) for name in names_in(child)]
@@ -236,9 +238,9 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
 def rebuilt(  # noqa: C901, PLR0912 - one case per kind of node
     node: Node, parts: Sequence[Node]
 ) -> Node:
-    """The node with these operands in place of its own, in the order of :func:`children`.
+    """Return the node with other operands, in the order of :func:`children`.
 
-    What stands where only a name can stay a name keeps it if the part is none.
+    An operand that must be a name is left unchanged if its replacement is not a name.
     """
     match node:
         case Number() | Text() | Truth() | Name():
@@ -271,7 +273,7 @@ def rebuilt(  # noqa: C901, PLR0912 - one case per kind of node
 
 
 def is_truth(node: Node) -> bool:
-    """False if the tree is surely a number or a word; a name may stand for a truth."""
+    """Return whether the tree may be Boolean: a name may be, a number or a text never is."""
     match node:
         case Number() | Text() | Binary() | Index() | Field():
             return False
@@ -287,10 +289,7 @@ def is_truth(node: Node) -> bool:
 
 
 def _with_names(node: Listed, names: Sequence[Node]) -> Listed:
-    """Return the same table over other names.
-
-    Where no name changes it is the same object, with all that it prepared.
-    """
+    """Return the table over other names; the same object, with its index, if none changes."""
     pairs = zip(names, node.names, strict=True)
     kept = tuple(new if isinstance(new, Name) else old for new, old in pairs)
     return node if kept == node.names else replace(node, names=kept)

@@ -1,4 +1,4 @@
-"""Operators of the expression language over columns; absent means unknown."""
+"""Vectorized operators and functions of the expression language; absent values are unknown."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from dse.core.batch import Column, build_array
 from dse.core.values import Array, Mask, Value
 
 _WHOLE_END = 2.0**53
-"""Whole numbers from here on are computed as floats; all below are the same number in both.
+"""Limit from which integers are computed as floats; smaller ones are exact in both types.
 
-So a row's value does not depend on the rows beside it, whichever kind the column has.
+A row's value therefore does not depend on the other rows, whatever the column's type.
 """
 
 AGREEMENT = 1e-12
-"""Fractions that agree to so much of their size are the same number to a comparison."""
+"""Relative tolerance within which comparisons treat floats as equal."""
 
 _BITS = 62
-"""So many distinct values fit, one bit each, into a whole number."""
+"""Most distinct values that fit, one bit each, into a 64-bit integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the language: how many arguments it takes and what it computes.
+    """Function of the language: the number of its arguments, and its computation.
 
-    ``lists`` is true if a list may stand for the arguments; ``truth`` if the result is true or
-    false and not a number.
+    ``lists`` is true if a list may be given as the arguments; ``truth`` is true if the result is
+    Boolean and not a number.
     """
 
     least: int
@@ -42,7 +42,7 @@ class Function:
 
 
 def constant(value: Value) -> Column:
-    """The same value in every row."""
+    """Return a column of one row, which broadcasts the value to every row."""
     return Column(build_array((value,)))
 
 
@@ -53,18 +53,18 @@ def call_function(function: str, arguments: Sequence[Column]) -> Column:
 
 
 def arithmetic(operator: str, left: Column, right: Column) -> Column:
-    """``left + right`` and its like; unknown where either is."""
+    """Compute ``+ - * / // % **``; the result is unknown where either operand is."""
     values = _compute_arithmetic(operator, _convert_truths(left), _convert_truths(right))
     return Column(values, either([left.absent, right.absent]))
 
 
 def negative(operand: Column) -> Column:
-    """``-x``."""
+    """Return ``-x``."""
     return Column(np.negative(_convert_truths(operand)), operand.absent)
 
 
 def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
-    """A chain of comparisons: all of them hold."""
+    """Return whether all comparisons of a chain hold, such as ``a < b <= c``."""
     links = [
         Column(_compare_columns(op, a, b), either([a.absent, b.absent]))
         for op, a, b in zip(operators, operands, operands[1:], strict=False)
@@ -73,7 +73,7 @@ def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
 
 
 def membership(item: Column, values: Sequence[Column], *, negated: bool) -> Column:
-    """Return whether the item equals one of the values (or, negated, none)."""
+    """Return whether the item equals one of the values or, if negated, none of them."""
     differ = [
         Column(np.logical_not(_equal(item, value)), either([item.absent, value.absent]))
         for value in values
@@ -83,7 +83,7 @@ def membership(item: Column, values: Sequence[Column], *, negated: bool) -> Colu
 
 
 def logic(operator: str, operands: Sequence[Column]) -> Column:
-    """``and``, ``or`` and ``->`` of Kleene."""
+    """Compute ``and``, ``or`` or ``->`` in Kleene's three-valued logic."""
     if operator == "and":
         return conjunction(operands)
     if operator == "->":
@@ -92,12 +92,12 @@ def logic(operator: str, operands: Sequence[Column]) -> Column:
 
 
 def negation(operand: Column) -> Column:
-    """Kleene's not: unknown where the operand is."""
+    """Compute Kleene's ``not``: unknown where the operand is unknown."""
     return Column(np.logical_not(operand.values.astype(bool)), operand.absent)
 
 
 def conjunction(operands: Sequence[Column]) -> Column:
-    """Kleene's and: false where any is known false, else unknown where any is unknown."""
+    """Compute Kleene's ``and``: false if any operand is false, else unknown if any is unknown."""
     false = [
         np.logical_not(operand.values.astype(bool))
         if operand.absent is None
@@ -116,7 +116,7 @@ def absence(operand: Column, *, negated: bool) -> Column:
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
-    """Return where any of the masks is true; ``None`` without any mask."""
+    """Return where any of the masks is true; ``None`` if there is no mask."""
     present = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, present) if present else None
 
@@ -125,7 +125,7 @@ def _compute_arithmetic(operator: str, a: Array, b: Array) -> Array:
     by_zero = operator in ("//", "%") and bool((b == 0).any())
     if by_zero or operator == "**":  # whole numbers would give 0, or refuse a negative power
         a, b = a.astype(np.float64), b.astype(np.float64)
-    if operator in _SIGNED:  # -0.0 is 0.0: what made it must not decide the sign of an infinity
+    if operator in _SIGNED:  # turn -0.0 into 0.0, so that its sign does not decide an infinity's
         a, b = a + 0.0 if a.dtype.kind == "f" else a, b + 0.0 if b.dtype.kind == "f" else b
     whole = a.dtype.kind == "i" and b.dtype.kind == "i" and operator in _WRAPPING
     if whole and _WRAPPING[operator](_magnitude(a), _magnitude(b)) >= _WHOLE_END:
@@ -136,7 +136,7 @@ def _compute_arithmetic(operator: str, a: Array, b: Array) -> Array:
 
 
 def _magnitude(values: Array) -> float:
-    """The largest size of any of the whole numbers."""
+    """Return the largest absolute value of the integers."""
     return float(max(abs(int(values.max())), abs(int(values.min())))) if values.size else 0.0
 
 
@@ -153,7 +153,7 @@ def _compare_columns(operator: str, left: Column, right: Column) -> Array:
 
 
 def agree(a: Array, b: Array) -> Array:
-    """Return where two numbers agree but for what decimals lose in binary: 0.1 + 0.2 and 0.3."""
+    """Return where finite numbers agree up to rounding errors, such as 0.1 + 0.2 and 0.3."""
     size = np.maximum(np.abs(a), np.abs(b))
     return np.asarray((np.abs(a - b) <= AGREEMENT * size) & np.isfinite(size))
 
@@ -173,7 +173,7 @@ def _equal(left: Column, right: Column) -> Array:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Equality of two values, of fractions up to what decimals lose in binary."""
+    """Return whether two values are equal, floats up to rounding errors."""
     if isinstance(one, float) or isinstance(other, float | np.floating):
         numbers = isinstance(one, int | float) and not isinstance(other, str)
         return numbers and math.isclose(one, other, rel_tol=AGREEMENT)
@@ -181,10 +181,10 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _convert_truths(column: Column) -> Array:
-    """Return the values, with truths as 0 and 1 so that they can be added up."""
+    """Return the values with Booleans converted to 0 and 1 for arithmetic."""
     if column.values.dtype.kind in "biu":
         return column.values.astype(np.int64, copy=False)
-    if column.values.dtype == object:  # truths beside numbers; a word stays what it is
+    if column.values.dtype == object:  # Booleans mixed with numbers; texts stay unchanged
         known = column.domain or tuple(dict.fromkeys(column.values.tolist()))
         if all(isinstance(value, int | float) for value in known):
             whole = all(isinstance(value, int) for value in known)
@@ -213,7 +213,7 @@ def _all_different(columns: Sequence[Column]) -> Array:
 
 
 def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
-    """Every column as codes, equal where the values are, and how many codes there are."""
+    """Return each column as codes, equal where values are equal, and the number of codes."""
     known: dict[Value, int] = {}
     coded: list[Array] = []
     for column in columns:
@@ -226,8 +226,8 @@ def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
 
 
 def _encode_values(values: Array) -> tuple[tuple[Value, ...], Array]:
-    """Return the distinct values, and the place of each row's value among them."""
-    if values.dtype == object:  # words and numbers have no common order
+    """Return the distinct values, and the index of each row's value among them."""
+    if values.dtype == object:  # texts and numbers have no common order
         places = {value: place for place, value in enumerate(dict.fromkeys(values.tolist()))}
         return tuple(places), np.array([places[value] for value in values.tolist()])
     distinct, inverse = np.unique(values, return_inverse=True)
@@ -239,7 +239,7 @@ def _plain(compute: Callable[..., Array]) -> Callable[[Sequence[Column]], Array]
 
 
 def _fold(step: Callable[[Array, Array], Array]) -> Callable[[Sequence[Column]], Array]:
-    """From the left, so that a sum is what ``a + b + c`` is."""
+    """Build a left-to-right reduction, so that a sum rounds exactly like ``a + b + c``."""
     return lambda columns: reduce(step, [_convert_truths(column) for column in columns])
 
 
@@ -257,7 +257,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "round": Function(1, 1, _plain(np.round)),
     "is_pow2": Function(1, 1, _plain(_is_pow2), truth=True),
 }
-"""What a written-out formula may call; halves are rounded to the even number, as Python does."""
+"""Functions that are evaluated over columns; ``round`` rounds halves to even, as Python does."""
 
 _ARITHMETIC: Mapping[str, Callable[[Array, Array], Array]] = {
     "+": np.add,
@@ -276,7 +276,7 @@ _WRAPPING: Mapping[str, Callable[[float, float], float]] = {
     "-": lambda a, b: a + b,
     "*": lambda a, b: a * b,
 }
-"""How large the result can be of what may pass the end of whole numbers."""
+"""Upper bound of the result's magnitude for each operator that can overflow 64-bit integers."""
 
 _ORDER: Mapping[str, Callable[[Array, Array], Array]] = {
     "<": np.less,

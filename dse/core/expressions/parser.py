@@ -1,11 +1,11 @@
-"""From text to :class:`~dse.core.expressions.expression.Expression`, by precedence climbing.
+"""Recursive-descent parser from text to :class:`~dse.core.expressions.expression.Expression`.
 
-Nothing is run.
+Parsing never executes the text.
 
 Loosest to tightest: ``->`` (to the right), ``or``, ``and``, ``not``, comparisons (chained, ``in``,
 ``is absent``), ``+ -``, ``* / // %``, unary ``-``, ``**`` (to the right), ``[key]`` and ``.field``.
 A number may carry a unit: ``64 KiB``, ``1 mJ s``, ``3.35 TB/s`` (a slash without spaces belongs to
-the unit). After ``in`` stands ``[a, b]`` or the name of a list. ``metric@scenario`` is one name.
+the unit). ``in`` is followed by ``[a, b]`` or the name of a list. ``metric@scenario`` is one name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dse.errors import SpecError, nearest
 MAX_LENGTH = 4_000
 MAX_DEPTH = 60
 MAX_HEIGHT = 200
-"""So high may a formula's tree be: ``a + b + c`` has height 3."""
+"""Greatest height of a formula's syntax tree: ``a + b + c`` has height 3."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -60,7 +60,7 @@ ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
     **{name: (one.least, one.most) for name, one in FUNCTIONS.items()},
     **LIST_FUNCTIONS,
 }
-"""The functions of every formula: the fewest and the most arguments of each."""
+"""Functions that every formula may call: the least and the most arguments of each."""
 _FOLDS = frozenset(name for name, one in FUNCTIONS.items() if one.lists) | {"all", "any"}
 _MEANT: Mapping[str, str] = {
     "=<": "'<='",
@@ -68,7 +68,7 @@ _MEANT: Mapping[str, str] = {
     "=": "'==' to compare",
     "&": "'and'",
     "|": "'or'",
-    "!": "'not' before what is not to hold, or '!='",
+    "!": "'not' to negate a condition, or '!='",
     "≤": "'<='",
     "≥": "'>='",
     "≠": "'!='",
@@ -78,7 +78,7 @@ _MEANT: Mapping[str, str] = {
     "\u00d7": "'*'",
     "→": "'->'",
 }
-"""What other languages write, and how this one does."""
+"""Operators of other languages, and their spelling in this language, for hints."""
 _MEANT_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("x", "times"), "'*' to multiply"),
     **dict.fromkeys(("if", "then", "implies"), "'a -> b' for: if a holds, so does b"),
@@ -87,7 +87,7 @@ _MEANT_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("NOT", "Not"), "'not'"),
     **dict.fromkeys(("mod", "modulo"), "'%' for the remainder"),
 }
-"""Words that stand where an operator should, and what is written here."""
+"""Names used as operators in other languages, and their spelling here, for hints."""
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -103,10 +103,11 @@ def parse(text: str, functions: Mapping[str, tuple[int, int | None]] = ARGUMENTS
 
     Args:
         text: the formula.
-        functions: what it may call, each with the fewest and the most arguments.
+        functions: the functions that it may call, with the least and the most arguments of each;
+            ``None`` is no upper limit.
 
     Raises:
-        SpecError: the text is no expression of the language; the message shows the place.
+        SpecError: the text is not a valid expression; the message shows the position.
     """
     if len(text) > MAX_LENGTH:
         raise SpecError(
@@ -128,8 +129,8 @@ class _Parser:
         if self.token.kind != "end":
             raise self._build_token_error("an operator or the end", self._foreign_word())
         if _height(node) > MAX_HEIGHT:
-            problem = f"more than {MAX_HEIGHT} operations one upon the other"
-            raise self._error(problem, 0, "sum(a, b, c) is a + b + c")
+            problem = f"more than {MAX_HEIGHT} nested operations"
+            raise self._error(problem, 0, "write a + b + c as sum(a, b, c)")
         return Expression(self.text, node)
 
     # -- tokens ---------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class _Parser:
         self._take()
 
     def _foreign_word(self) -> str:
-        """Return what to write for a word of another language that stops the parser."""
+        """Return a hint for a keyword of another language; empty if there is none."""
         words = (self.token.text, self.text.split(maxsplit=1)[0])
         meant = next((_MEANT_WORDS[word] for word in words if word in _MEANT_WORDS), "")
         return f"write {meant}" if meant else ""
@@ -309,7 +310,7 @@ class _Parser:
         raise self._build_token_error("a number, a name or '('", _SHARE if share else "")
 
     def _parse_suffixes(self, node: Node) -> Node:
-        """Parse all the keys and fields that follow the node."""
+        """Parse the keys and fields that follow the node, as in ``devices[chip].memory``."""
         while self._at("["):
             self._take()
             node = Index(node, self._implication())
@@ -353,14 +354,14 @@ class _Parser:
             arguments.append(self._implication())
         self._expect(")")
         if name.text in _FOLDS and not any(names_in(argument) for argument in arguments):
-            least = 2  # one number is no list
+            least = 2  # a single number is not a list
         if not least <= len(arguments) <= (len(arguments) if most is None else most):
             raise self._error(f"{name.text} was given {len(arguments)} arguments", name.column)
         return Call(name.text, tuple(arguments))
 
 
 def _height(node: Node) -> int:
-    """The length of the longest branch."""
+    """Return the height of the tree: the number of nodes on its longest branch."""
     height, level = 0, [node]
     while level:
         height += 1

@@ -1,4 +1,4 @@
-"""From a tree to a text that :func:`~dse.core.expressions.parser.parse` reads as the same tree."""
+"""Printer of syntax trees: the text that :func:`~dse.core.expressions.parser.parse` reads back."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dse.core.expressions.expression import (
 from dse.errors import SpecError
 
 MOST_DIGITS = 100
-"""Of a count with more digits its power of ten is told."""
+"""Number of digits from which a count is printed as a power of ten."""
 
 _MOST_DIGITS = 18
 _MEMBER = re.compile(r"(?P<list>.*)\[(?P<key>[^\[\]]*)\]", re.DOTALL)
 
 
 class _Tightness(IntEnum):
-    """Binding strength of a text, loosest first: the levels of the grammar."""
+    """Operator precedence of a printed expression, loosest first: the levels of the grammar."""
 
     IMPLIES = 0
     OR = 1
@@ -53,22 +53,23 @@ class _Tightness(IntEnum):
 _T = _Tightness
 
 _LOGIC = {"->": (_T.IMPLIES, _T.OR), "or": (_T.OR, _T.AND), "and": (_T.AND, _T.NOT)}
-"""For each operator its own level and the least level of its operands."""
+"""Precedence of each logical operator, and the lowest precedence of an unbracketed operand."""
 
 
 def format_node(node: Node) -> str:
-    """Return the text of the tree, with no more parentheses than it needs.
+    """Return the tree as text with the fewest parentheses.
 
-    A lookup is told as the formula said it, and a table in words: neither is read back.
+    A lookup is printed as the formula wrote it, and a table as a description; the parser cannot
+    read either back.
 
     Raises:
-        SpecError: the tree holds a value that the language has no words for, such as infinity.
+        SpecError: the tree holds a value that the language cannot express, such as infinity.
     """
     return _said(node)[0]
 
 
 def _at(node: Node, least: _Tightness) -> str:
-    """The text of the node, in parentheses where it would fall apart at this level."""
+    """Return the node as text, in parentheses if it binds less tightly than ``least``."""
     text, level = _said(node)
     return text if level >= least else f"({text})"
 
@@ -143,7 +144,7 @@ def _call(node: Call) -> tuple[str, _Tightness]:
 
 
 def _table(node: Listed) -> str:
-    """A table in words: it has no expression, but stands under ``tables:``."""
+    """Describe a table, which has no syntax as an expression: it is written under ``tables:``."""
     names = ", ".join(name.name for name in node.names)
     return f"{'forbid' if node.negated else 'allow'} [{names}] in {len(node.rows)} rows"
 
@@ -166,7 +167,7 @@ def _logic(node: Logic) -> tuple[str, _Tightness]:
 
 
 def _name(name: str) -> str:
-    """A name as the language writes it: the key of a list's member is a number or a text."""
+    """Return a name in the language's syntax, with the non-numeric key of a member quoted."""
     found = _MEMBER.fullmatch(name)
     if found is None or re.fullmatch(r"\d+", found["key"]):
         return name
@@ -177,7 +178,7 @@ def quote_text(text: str) -> str:
     """Return a text as a quoted literal.
 
     Raises:
-        SpecError: it holds both kinds of quotes.
+        SpecError: the text contains both kinds of quotes.
     """
     if "'" not in text:
         return f"'{text}'"
@@ -198,6 +199,6 @@ def _number(node: Number) -> str:
 
 
 def whole_text(number: int) -> str:
-    """Return a count with all its digits, or its power of ten where they are beyond reading."""
+    """Return a count with all its digits, or as a power of ten from :data:`MOST_DIGITS` digits."""
     digits = int(number.bit_length() * math.log10(2))
     return f"{number:,}" if digits < MOST_DIGITS else f"some 10^{digits}"

@@ -1,4 +1,4 @@
-"""Functions of lists, written out over the lists' items."""
+"""Expansion of list functions such as ``sum``, ``count`` and ``sizes`` over the lists' items."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ _EMPTY: Mapping[str, Node] = {
     "all": Truth(value=True),
     "any": Truth(value=False),
 }
-"""What a function makes of a list without items; ``min`` and ``max`` make nothing of it."""
+"""Value of each function for an empty list; ``min`` and ``max`` are not defined for one."""
 
 
 def fold(function: str, arguments: Sequence[Part]) -> Node:
-    """``sum``, ``max``, ``all`` and their like of all items of the arguments.
+    """Return the reduction of all items of the arguments by ``sum``, ``max``, ``all`` or the like.
 
     Raises:
-        SpecError: there is no list, or none of the lists has an item.
+        SpecError: the only argument is not a list, or the lists are empty and the function has
+            no value for an empty list.
     """
     items = [
         node
@@ -63,7 +64,7 @@ def count(arguments: Sequence[Part]) -> Node:
     """Return the count of items that are true, or that equal the second argument.
 
     Raises:
-        SpecError: there is no list, or its items are not true or false.
+        SpecError: no list is given, or its items are not true or false.
     """
     found = arguments[0]
     if len(arguments) == 2:
@@ -78,27 +79,27 @@ def length(argument: Part) -> Node:
     """Return the number of items in the list.
 
     Raises:
-        SpecError: it is no list, or a subset, of which ``count`` tells how many are chosen.
+        SpecError: the argument is not a list, or is a subset: use ``count`` for its size.
     """
     if not isinstance(argument, Items):
         raise SpecError("len was given no list")
     if argument.flags:
         name = argument.name
         raise SpecError(
-            f"len({name}) is not told for a subset",
-            hint=f"count({name}) is how many of its {len(argument)} items are chosen",
+            f"len({name}) is not defined for a subset",
+            hint=f"count({name}) is the number of its {len(argument)} items that are selected",
         )
     return Number(len(argument))
 
 
 def sizes(argument: Part) -> Items:
-    """The lengths of a partition's parts.
+    """Return the lengths of a partition's parts.
 
     Raises:
-        SpecError: it is no partition into a fixed number of parts.
+        SpecError: the argument is not a partition into a fixed number of parts.
     """
     if not isinstance(argument, Items) or argument.sizes is None:
-        given = f", and {argument.name} is none" if isinstance(argument, Items) else ""
+        given = f", and {argument.name} is not one" if isinstance(argument, Items) else ""
         raise SpecError(
             f"sizes needs a partition into a fixed number of parts{given}", hint="'parts: 4'"
         )
@@ -108,25 +109,28 @@ def sizes(argument: Part) -> Items:
 
 
 def sums(arguments: Sequence[Part]) -> Items:
-    """Return the sum over the links of each part of a partition: a stage's share of a column.
+    """Return the sum of a column over each part of a partition, such as a stage's weights.
+
+    Args:
+        arguments: a partition of a chain, and a list with one constant number per link.
 
     Raises:
-        SpecError: the first is no partition into a fixed number of parts, or the second is no
-            list of as many figures as the chain has links.
+        SpecError: the first argument is not a partition into a fixed number of parts, or the
+            second is not a list with one number per link.
     """
     parts, values = arguments
     told = sizes(parts)
     assert isinstance(parts, Items)
     figures = [fold_constant(node) for node in values.all] if isinstance(values, Items) else []
     if not figures or not all(isinstance(figure, Number) for figure in figures):
-        raise SpecError("sums was given no figures", hint="sums(stages, layers.weights)")
+        raise SpecError("sums needs a list of numbers", hint="sums(stages, layers.weights)")
     numbers = [figure for figure in figures if isinstance(figure, Number)]
     before = [0, *accumulate(figure.value for figure in numbers)]
     last = told.nodes[-1]
     end = last.left if isinstance(last, Binary) else last
     if not isinstance(end, Number) or end.value != len(numbers):
         size = end.value if isinstance(end, Number) else "?"
-        raise SpecError(f"{parts.name} has {size} links, and {len(numbers)} figures were given")
+        raise SpecError(f"{parts.name} has {size} links, but {len(numbers)} numbers were given")
     unit = numbers[0].unit
     entries = tuple(enumerate(before))
     ends: list[Node] = [
@@ -140,14 +144,14 @@ def sums(arguments: Sequence[Part]) -> Items:
 
 
 def within(arguments: Sequence[Part]) -> Part:
-    """``item in list``: equal to one of the list's items or, for a subset, chosen.
+    """Return the condition that the item is in the list or, for a subset, is selected.
 
     Raises:
-        SpecError: there is no list, or a subset has no such item.
+        SpecError: the second argument is not a list, or the subset has no such item.
     """
     item, found = arguments
     if not isinstance(found, Items):
-        raise SpecError("what stands after 'in' is no list", hint="x in [a, b], or x in a_list")
+        raise SpecError("the expression after 'in' is not a list", hint="x in [a, b] or in a_list")
     if found.flags:
         return by_item([item], lambda parts: _build_membership(found, fold_constant(parts[0])))
     return by_item([item], lambda parts: Member(parts[0], found.all))
@@ -166,7 +170,7 @@ def fold_constant(node: Node) -> Node:
 
 
 def _settled_unit(node: Node) -> str | None:
-    """The unit of what is computed from numbers alone; ``None`` where it is not plain to see."""
+    """Return the unit of a constant node; ``None`` if it is not constant or the unit is unclear."""
     leaves = _leaves(node)
     if not children(node) or not all(isinstance(leaf, Number | Truth) for leaf in leaves):
         return None
@@ -188,12 +192,12 @@ def _combine_items(operator: str, items: Sequence[Node]) -> Node:
 
 
 def _truth(node: Node, name: str) -> Node:
-    """The item as a truth; a name that stands for a number is one where it is not 0."""
+    """Return the item as a condition; a name of a number is true where it is not 0."""
     if isinstance(node, Name):
         return Compare(("!=",), (node, Number(0)))
     if not is_truth(node):
         raise SpecError(
-            f"count counts what is true, and the items of {name} are not true or false",
+            f"count needs items that are true or false, and those of {name} are not",
             hint="count(bits == 4), or count(bits, 4)",
         )
     return node

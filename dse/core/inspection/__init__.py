@@ -1,1 +1,1 @@
-"""Spaces explained: what each rule removes, and why a design is illegal."""
+"""Inspection of spaces: effects of rules, explanations of illegal designs, diffs, fingerprints."""

@@ -1,4 +1,4 @@
-"""Number of designs under only some of the rules, group by group."""
+"""Exact counts of the designs that satisfy a subset of the rules, group by group."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Rules = tuple[Expression, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleGroup:
-    """Parameters that rules tie together.
+    """Group of parameters that rules couple.
 
-    ``space`` has those of its rules by which it can be counted. ``form`` are the rules that make
-    lists orders, subsets or partitions; with these alone there would be ``unruled`` combinations.
+    ``space`` holds the group's parameters and those of its rules with which it can be counted.
+    ``form`` holds the rules that make lists orders, subsets or partitions; ``unruled`` is the
+    number of combinations under these alone, ``None`` if it cannot be counted.
     """
 
     space: Space
@@ -30,9 +31,9 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """The share of the unruled designs that some rules keep, but for those that are ``left``.
+    """Share of the unruled designs that satisfy some rules, except the rules in ``left``.
 
-    The designs that keep the rules that are left as well cannot be counted.
+    The designs that also satisfy the rules in ``left`` cannot be counted.
     """
 
     share: Fraction
@@ -40,7 +41,7 @@ class Weight:
 
 
 def groups_of(space: Space, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
-    """The groups of the space; a rule over real parameters ties nothing.
+    """Return the groups of coupled parameters; a rule over real parameters couples none.
 
     Args:
         space: the space.
@@ -51,9 +52,11 @@ def groups_of(space: Space, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
 
 
 def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
-    """Return the share of designs that these rules keep; ``None`` if it cannot be counted.
+    """Return the share of designs that satisfy the rules; ``None`` if it cannot be counted.
 
-    All rules are over finite parameters.
+    Args:
+        groups: the groups of coupled parameters.
+        rules: rules over finite parameters.
     """
     if not all(rule.holds({}, 1, unknown=True)[0] for rule in rules if not rule.names):
         return Weight(share=Fraction(0), left=())
@@ -68,7 +71,7 @@ def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
 
 
 def without(rules: Rules, others: Rules) -> Rules:
-    """The rules that are none of the others."""
+    """Return the rules except the others, which are matched by identity."""
     known = {id(rule) for rule in others}
     return tuple(rule for rule in rules if id(rule) not in known)
 
@@ -88,7 +91,7 @@ def _group(space: Space, component: Component, forms: frozenset[str]) -> RuleGro
 
 
 def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
-    """Return the number of combinations that keep these rules, and the rules left uncounted."""
+    """Return the number of combinations that satisfy the rules, and the rules not counted."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)
     if not mine and group.unruled is not None:
@@ -100,7 +103,7 @@ def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
 
 
 def _countable(space: Space) -> Space:
-    """The space with one value for each real parameter, and without what reads one."""
+    """Return the space with each real parameter fixed, without rules that read one."""
     reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
     return Space(
         parameters=tuple(

@@ -1,4 +1,4 @@
-"""Differences between two spaces, as sentences that name the values."""
+"""Description of the differences between two spaces, as sentences that name the values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dse.core.space import Space
 from dse.core.values import Value
 
 Shown = Callable[[float, str], str]
-"""How a number with its coherent unit is written for people."""
+"""Formatter of a number and its coherent unit for display."""
 
 _Told = tuple[str, str]
-"""A parameter's name, and what is told of it."""
+"""A parameter's name, and the rest of the sentence about it."""
 
 _MANY = 8
-"""From so many values on, a list is told by its ends."""
+"""Most values that are listed in full; of a longer list only the first three and the last are."""
 
 _KINDS = {
     "real": "a real number",
@@ -33,12 +33,12 @@ def _bare(value: float, unit: str) -> str:
 
 
 def difference(old: Space | Outline, new: Space | Outline, shown: Shown = _bare) -> list[str]:
-    """The sentences that lead from the old space to the new one; none if they are the same.
+    """Return sentences that describe the changes from the old to the new space; empty if equal.
 
     Args:
-        old: a space, or the outline that a record kept of it.
-        new: what it is now.
-        shown: writes a number with its unit.
+        old: a space, or the outline that a study's record stored.
+        new: the present space, or its outline.
+        shown: formats a number with its coherent unit.
     """
     before, after = outline(old), outline(new)
     words = _Words(shown)
@@ -50,7 +50,7 @@ def difference(old: Space | Outline, new: Space | Outline, shown: Shown = _bare)
 
 
 class _Words:
-    """Values and domains in words."""
+    """Formatter of values and domains as text."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
@@ -134,13 +134,13 @@ def _conditions(before: Outline, after: Outline) -> Iterator[_Told]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts ``bits[9]`` before ``bits[10]``."""
+    """Return a sort key that puts ``bits[9]`` before ``bits[10]``."""
     parts = re.split(r"(\d+)", name)
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
 def _merge_sentences(told: Iterator[_Told]) -> Iterator[str]:
-    """Yield the sentences; one for all neighbours in a list that share the same text."""
+    """Yield the sentences; merge those of consecutive list members that have the same text."""
     for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
         names = [name for name, _ in group]
         who = names[0] if len(names) == 1 else f"each of {names[0]} to {names[-1]}"
@@ -159,7 +159,7 @@ def _rules(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
 
 
 def _data(old: str, new: str) -> str:
-    return ", by what its names stand for" if old == new else ""
+    return ", because the definitions of its names changed" if old == new else ""
 
 
 def _describe_kind(domain: Mapping[str, Any]) -> str:
@@ -177,7 +177,7 @@ def _step(domain: Mapping[str, Any]) -> int:
 
 
 def _inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
-    """True if every value of the one range is a value of the other."""
+    """Return whether every value of the inner range is a value of the outer range."""
     within = outer["low"] <= inner["low"] and inner["high"] <= outer["high"]
     if "step" not in outer or not within:
         return within
@@ -186,7 +186,7 @@ def _inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
 
 
 def _holds(values: Sequence[Value], value: Value) -> bool:
-    """Return whether the value is among the values, with true distinct from 1."""
+    """Return whether the value is among the values; ``True`` is distinct from 1."""
     return any(
         mine == value and isinstance(mine, bool) == isinstance(value, bool) for mine in values
     )

@@ -1,4 +1,4 @@
-"""Explanations of impossible designs and spaces: the rules that cannot be kept together."""
+"""Explanations of infeasible designs and spaces: minimal sets of contradictory rules."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from dse.core.values import Value
 from dse.errors import DesignError
 
 _RANK = {"setting": 0, "constraint": 1, "condition": 2}
-"""Of several contradictions, the one with the values set and with few conditions is told."""
+"""Preference among contradictions: set values before constraints before conditions."""
 
 _TRIES = 1_000
-"""So many are drawn at once to find one legal design."""
+"""Number of designs drawn at once to find a legal one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """Requirement on a legal design: a constraint, a parameter's condition, or a set value.
 
-    ``parameter`` is whose condition or value it is, ``where`` the file and line that state it.
+    ``parameter`` is the parameter that has the condition or value; ``where`` is the file and line
+    that state the rule.
     """
 
     kind: Literal["constraint", "condition", "setting"]
@@ -39,20 +40,20 @@ class Rule:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every parameter that the rule is about."""
+        """Names of the parameters that the rule constrains or reads."""
         return self.expression.names | {self.parameter} - {""}
 
 
 Oracle = Callable[[Space, Sequence[Rule]], bool]
-"""Whether some rules are taken to leave no design."""
+"""Test of whether no design is assumed to satisfy some rules of a space."""
 
 
 def contradiction(space: Space, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
-    """A minimal set of rules, and of the values set, that no design keeps together.
+    """Return a minimal set of rules and set values that no design satisfies together.
 
-    Without any one of them there are designs that keep the rest, so far as that can be told.
-    The set is empty where designs exist, and where it cannot be proved that there are none: a
-    rule over real parameters, or over a group that is too large, proves nothing.
+    Without any one of them, some design satisfies the others, or at least the opposite is not
+    proved. The set is empty if designs exist, or if it cannot be proved that none do: a rule over
+    real parameters, or over a group that is too large, proves nothing.
 
     Source:
         Junker: QuickXplain: Preferred Explanations and Relaxations for Over-Constrained Problems,
@@ -70,33 +71,33 @@ def contradiction(space: Space, values: Mapping[str, Value] | None = None) -> tu
 
 
 def suspects(space: Space, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
-    """A minimal set of rules, and of the values set, for which no design is found by drawing.
+    """Return a minimal set of rules and set values for which random draws find no design.
 
-    It proves nothing: what leaves very little looks the same. The set is empty where a design
-    is found that keeps all rules.
+    This is no proof: rules that leave very few designs give the same result. The set is empty if
+    a design is found that satisfies all rules.
     """
     rules = rules_of(space, values or {})
     return _minimal(space, rules, _is_elusive) if _is_elusive(space, rules) else ()
 
 
 def draw_legal(space: Space, rng: np.random.Generator) -> Design:
-    """Return a legal design, even where few of the designs drawn are legal.
+    """Return a random legal design, even if few of the drawn designs are legal.
 
     Raises:
-        DesignError: none was found.
+        DesignError: no legal design was found.
     """
     return space.sample(_TRIES if space.legal.mixed else 1, rng).design(0)
 
 
 def narrow_space(space: Space, values: Mapping[str, Value]) -> Space:
-    """Return the part of the space where these parameters are active with these values."""
+    """Return the subspace in which the given parameters are active and have the given values."""
     parameters = [_only(p, values[p.name]) if p.name in values else p for p in space.parameters]
     present = [_present(name) for name in values if name in space.conditions]
     return replace(space, parameters=tuple(parameters), constraints=(*space.constraints, *present))
 
 
 def constraint_rules(space: Space) -> tuple[Rule, ...]:
-    """The constraints of the space, with the places that state them."""
+    """Return the constraints of the space as rules, with the places that state them."""
     return tuple(
         Rule(kind="constraint", text=one.text, where=place_of(space, one.text), expression=one)
         for one in space.constraints
@@ -104,20 +105,20 @@ def constraint_rules(space: Space) -> tuple[Rule, ...]:
 
 
 def holds(rule: Rule, row: Batch) -> bool:
-    """True if the one design of the row keeps the rule."""
+    """Return whether the design in a batch of one row satisfies the rule."""
     return bool(rule.expression.holds(row.columns, 1, unknown=rule.kind != "condition")[0])
 
 
 def place_of(space: Space, name: str) -> str:
-    """Return the place that states a parameter or a rule; empty where it is unknown.
+    """Return the file and line that state a parameter or a rule; empty if unknown.
 
-    A member of a list has the place of its list.
+    A list's member has the place of its list.
     """
     return space.places.get(name) or space.places.get(name.partition("[")[0], "")
 
 
 def rules_of(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
-    """The values set, the constraints and the conditions, in this order."""
+    """Return the set values, the constraints and the conditions as rules, in this order."""
     settings = [
         Rule(
             kind="setting",
@@ -154,7 +155,10 @@ def _conflict(
     rules: Sequence[Rule],
     is_empty: Oracle,
 ) -> tuple[Rule, ...]:
-    """The least of ``rules`` that contradicts ``held``, to which ``added`` came last."""
+    """Return a minimal subset of ``rules`` that contradicts ``held``; ``added`` is its newest part.
+
+    This is the recursion of QuickXplain.
+    """
     if added and is_empty(space, held):
         return ()
     if len(rules) == 1:
@@ -167,7 +171,7 @@ def _conflict(
 
 
 def _is_empty(space: Space, rules: Sequence[Rule]) -> bool:
-    """True if it is proved that no design keeps these rules."""
+    """Return whether it is proved that no design satisfies the rules."""
     try:
         return _keeping(space, rules).count() == 0
     except DesignError:  # too large without the other rules
@@ -175,7 +179,7 @@ def _is_empty(space: Space, rules: Sequence[Rule]) -> bool:
 
 
 def _is_elusive(space: Space, rules: Sequence[Rule]) -> bool:
-    """True if no design is found that keeps these rules."""
+    """Return whether random draws find no design that satisfies the rules."""
     try:
         draw_legal(_keeping(space, rules), np.random.default_rng(0))
     except DesignError:
@@ -184,9 +188,10 @@ def _is_elusive(space: Space, rules: Sequence[Rule]) -> bool:
 
 
 def _keeping(space: Space, rules: Sequence[Rule]) -> Space:
-    """The designs that keep these rules, over the parameters that the rules are about.
+    """Return the space of the designs that satisfy the rules, over the parameters they name.
 
-    A parameter whose condition is not among the rules may be there or not, whatever the others.
+    A parameter whose condition is not among the rules may be active or not, independently of the
+    others.
     """
     names = frozenset[str]().union(*(rule.names for rule in rules))
     values = {rule.parameter: rule.value for rule in rules if rule.kind == "setting"}
@@ -220,7 +225,7 @@ def _keeping(space: Space, rules: Sequence[Rule]) -> Space:
 
 
 def _only(parameter: Parameter, value: Value) -> Parameter:
-    """The parameter with this one value; a real one so becomes countable."""
+    """Return the parameter with only this value; a real one becomes an ordinal, to be countable."""
     match parameter:
         case Choice():
             return replace(parameter, values=(value,))

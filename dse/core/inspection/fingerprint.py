@@ -1,12 +1,12 @@
 """Canonical form of a space's domains, conditions and rules, and its hash.
 
-Two spaces with the same form are the same.
+Two spaces with the same canonical form are equal.
 
-The form does not know how the files were laid out. These make no difference: the order of
-parameters, of rules, of a choice's values and of the operands of ``and`` and ``or``; redundant
-parentheses; the spelling of a unit; ``a < b`` or ``b > a``, ``a in [1]`` or ``a == 1``; words that
-a choice never is. The scale of a range does: it moves what an optimizer asks, though not what is
-legal.
+The form is independent of the layout of the files. It ignores the order of parameters, of rules,
+of a choice's values and of the operands of ``and`` and ``or``; redundant parentheses; the spelling
+of a unit; ``a < b`` versus ``b > a``, ``a in [1]`` versus ``a == 1``; and texts that a choice is
+compared with but cannot have. It includes the scale of a range, which does not change the legal
+designs but does change the designs that an optimizer suggests.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from dse.core.space import Space
 from dse.core.values import Value
 
 Outline = Mapping[str, Any]
-"""A space as plain JSON: ``parameters`` by name, ``conditions`` by name, ``rules`` by hash."""
+"""Space as plain JSON: ``parameters`` by name, ``conditions`` by name, ``rules`` by hash."""
 
 _MIRRORED = {">": "<", ">=": "<="}
 
 
 def fingerprint(space: Space | Outline) -> str:
-    """Sixteen hex digits that are equal for equal spaces, in every process and on every machine."""
+    """Return 16 hex digits that identify the space, the same in every process and machine."""
     parts = outline(space)
     return _hash(
         [
@@ -63,7 +63,8 @@ def fingerprint(space: Space | Outline) -> str:
 def outline(space: Space | Outline) -> Outline:
     """Return the content of the fingerprint, with the text of each rule next to its hash.
 
-    It is plain JSON, so that a record can keep it and be compared with a later space.
+    It is plain JSON, so that a study's record can store it for comparison with a later space. An
+    outline is returned unchanged.
     """
     if not isinstance(space, Space):
         return space
@@ -84,7 +85,7 @@ def outline(space: Space | Outline) -> Outline:
 
 
 def domain(parameter: Parameter) -> dict[str, Any]:
-    """The values of a parameter as plain JSON."""
+    """Return the kind, unit and values of a parameter as plain JSON."""
     kind = {"kind": type(parameter).__name__.lower(), "unit": parameter.unit}
     match parameter:
         case Real():
@@ -105,10 +106,11 @@ def domain(parameter: Parameter) -> dict[str, Any]:
 
 
 def without_strangers(node: Node, parameters: Mapping[str, Parameter]) -> Node:
-    """The test of a choice without the words that it never is, as after narrowing; else the node.
+    """Remove from a test of a choice the texts that are not among the choice's values.
 
-    A test of nothing else is one for all of its values: decided where the choice is active, and
-    unknown where it is not.
+    Such texts occur after a choice is narrowed. If no text remains, the test becomes one for or
+    against all of its values: constant if the choice is active, unknown if it is not. Any other
+    node is returned unchanged.
     """
     if not isinstance(node, Member) and not _is_equality(node):
         return node
@@ -134,7 +136,7 @@ def _is_equality(node: Node) -> TypeGuard[Compare]:
 def form(  # noqa: C901, PLR0912 - one case per kind of node
     node: Node,
 ) -> Any:
-    """The canonical form of a formula as plain JSON."""
+    """Return the canonical form of a formula as plain JSON."""
     match node:
         case Number() | Text() | Truth() | Name():
             return _leaf(node)
@@ -216,7 +218,7 @@ def _sort_forms(forms: Any) -> list[Any]:
 
 
 def _plain(value: Value | None) -> Value | None:
-    """The value, a whole number as one however it was written."""
+    """Return the value; a float that is integral becomes an int, so that 4.0 equals 4."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value

@@ -1,4 +1,4 @@
-"""Legality of a design, and of the completions of a partial one."""
+"""Legality check of a design or of the completions of a partial design, with reasons."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from dse.errors import DesignError, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Evidence for or against the designs with some given values.
+    """Evidence for or against the existence of legal designs with some given values.
 
-    ``left`` is how many legal ones there are, ``None`` where they cannot be counted; ``example``
-    is one of them. If there is none, ``against`` holds the rules that rule them out: for a whole
-    design every rule that it breaks, else a minimal contradiction. If ``left`` is ``None`` as
-    well, none was found and nothing is proved: ``against`` is what may rule them out.
+    ``whole`` is true if the values are a complete design. ``left`` is the number of legal designs
+    with these values, ``None`` if they cannot be counted; ``example`` is one of them. If there are
+    none, ``against`` holds the rules that exclude them: every rule that a complete design violates,
+    else a minimal contradiction. If both ``left`` and ``example`` are ``None``, no legal design was
+    found but nothing is proved: ``against`` holds the rules that may exclude them.
     """
 
     whole: bool
@@ -46,7 +47,7 @@ def why(space: Space, values: Mapping[str, Value]) -> Why:
     """Check whether the values are those of a legal design, or part of one, with reasons.
 
     Raises:
-        DesignError: there is no such parameter, or it cannot have this value.
+        DesignError: a parameter does not exist, or cannot have its value.
     """
     check_values(space, values)
     if _is_whole(space, values):
@@ -68,7 +69,7 @@ def why(space: Space, values: Mapping[str, Value]) -> Why:
 
 
 def sides(rule: Rule, values: Mapping[str, Value]) -> str:
-    """Return the two sides of a comparison for a design: ``32 == 64``; otherwise empty."""
+    """Return the evaluated sides of a comparison, such as ``32 == 64``; empty for other rules."""
     node = rule.expression.node
     if rule.kind != "constraint" or not isinstance(node, Compare):
         return ""
@@ -100,7 +101,7 @@ def _row(space: Space, values: Mapping[str, Value]) -> Batch:
 
 
 def _is_whole(space: Space, values: Mapping[str, Value]) -> bool:
-    """True if every parameter that the values make active has one."""
+    """Return whether every parameter that is active under the values has a value."""
     row = _row(space, values)
     conditions = {rule.parameter: rule for rule in rules_of(space, {}) if rule.kind == "condition"}
     return all(
@@ -110,7 +111,7 @@ def _is_whole(space: Space, values: Mapping[str, Value]) -> bool:
 
 
 def _broken(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
-    """The rules that a whole design breaks: conditions first, as in :meth:`Space.check`."""
+    """Return the rules that a design violates: conditions first, as in :meth:`Space.check`."""
     row = _row(space, values)
     rules = rules_of(space, {})
     mine = [rule for rule in rules if rule.kind == "condition" and rule.parameter in values]
@@ -119,10 +120,10 @@ def _broken(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
 
 
 def check_values(space: Space, values: Mapping[str, Value]) -> None:
-    """Nothing, if each is a value of a parameter; they need not be legal together.
+    """Raise DesignError unless each value is in its parameter's domain, regardless of rules.
 
     Raises:
-        DesignError: there is no such parameter, or it cannot have this value.
+        DesignError: a parameter does not exist, or cannot have its value.
     """
     for name, value in values.items():
         if name not in space.by_name:
@@ -136,7 +137,7 @@ def check_values(space: Space, values: Mapping[str, Value]) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Up to three names, and how many more."""
+    """Return up to three names, and the number of further ones, as text."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     *front, last = [*names[:3], *more]
     return f"{', '.join(front)} and {last}" if front else last

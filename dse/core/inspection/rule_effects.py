@@ -1,8 +1,8 @@
-"""Shares of a space: what each rule removes, and where each parameter is active.
+"""Effect of each rule: the share of designs it removes, and how often parameters are active.
 
-Where the designs can be counted the shares are exact; with rules over real parameters, and in
-groups that are too large, they are estimated from a stated number of draws. A real parameter
-that no rule reads does not stand in the way: each of its values has the same designs beside it.
+The shares are exact if the designs can be counted. With rules over real parameters, and in groups
+that are too large, they are estimated from a stated number of draws. A real parameter that no rule
+reads does not prevent counting, because each of its values is combined with the same designs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dse.core.space import Space
 from dse.core.values import Mask
 
 DRAWS = 10_000
-"""How many designs an estimate is made from."""
+"""Number of designs drawn for an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """A share of a set of designs: exact, or estimated from so many ``draws``."""
+    """Share of a set of designs: exact if ``draws`` is 0, else estimated from that many draws."""
 
     share: float
     draws: int = 0
@@ -38,10 +38,10 @@ class Portion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Effect of one rule, as shares of the designs that there would be without any rule.
+    """Effect of one rule, as shares of the designs that would exist without any rule.
 
-    ``forbidden`` break the rule; ``alone`` break it and no other. ``removed`` is the number of
-    the latter, ``None`` where it cannot be counted.
+    ``forbidden`` is the share that violates the rule; ``alone`` is the share that violates it and
+    no other. ``removed`` is the number of the latter; ``None`` if it cannot be counted.
     """
 
     rule: Rule
@@ -52,12 +52,12 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceSize:
-    """Size of a space; a number is ``None`` where it cannot be counted.
+    """Size of a space before and after its rules; ``None`` for a number that cannot be counted.
 
-    ``combinations`` is the product of the domains; ``unruled`` the designs that there would be
-    without constraints, fewer where parameters can be inactive and in lists of a certain form,
-    such as orders; ``designs`` the legal ones, and ``share`` their share of the unruled ones.
-    ``estimate`` is about how many legal ones there are where they cannot be counted.
+    ``combinations`` is the product of the domain sizes. ``unruled`` is the number of designs
+    without constraints; it is smaller if parameters can be inactive or lists have a form, such as
+    orders. ``designs`` is the number of legal designs, and ``share`` their share of the unruled
+    ones. ``estimate`` is the estimated number of legal designs if they cannot be counted.
     """
 
     combinations: int | None
@@ -68,7 +68,7 @@ class SpaceSize:
 
 
 class Portions:
-    """The shares of one space that has a legal design; each count is made once."""
+    """Rule effects and activity shares of a space with a legal design; counts are cached."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -80,19 +80,19 @@ class Portions:
 
     @cached_property
     def groups(self) -> tuple[RuleGroup, ...]:
-        """The parameters as rules tie them together; a rule over real ones ties nothing."""
+        """Groups of coupled parameters; a rule over real parameters does not couple any."""
         return groups_of(self._space, frozenset(rule.text for rule in self._form))
 
     @cached_property
     def _plain(self) -> Rules:
-        """The rules by which designs are counted: over no real parameter, and not too large."""
+        """Rules that counting includes: over finite parameters, and in groups not too large."""
         dropped = tuple(rule for group in self.groups for rule in group.component.dropped)
         finite = tuple(rule for rule in self._rules if not rule.names & self._reals)
         return without(finite, dropped)
 
     @cached_property
     def extent(self) -> SpaceSize:
-        """The size of the space before and after its rules."""
+        """Size of the space before and after its rules."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
         estimate = self._space.estimate() if designs is None else None
@@ -113,13 +113,13 @@ class Portions:
 
     @cached_property
     def removals(self) -> tuple[Removal, ...]:
-        """Designs that each constraint removes, in the order of the constraints."""
+        """Effect of each constraint, in the order of the constraints."""
         rules = constraint_rules(self._space)
         return tuple(self._removal(rule) for rule in rules if rule.expression in self._rules)
 
     @cached_property
     def activity(self) -> Mapping[str, Portion]:
-        """The share of the legal designs in which each conditional parameter is active."""
+        """Share of the legal designs in which each conditional parameter is active, by name."""
         known = self._counted_activity()
         drawn = [name for name in self._space.conditions if name not in known]
         if drawn:
@@ -129,7 +129,7 @@ class Portions:
         return known
 
     def _counted_activity(self) -> dict[str, Portion]:
-        """The activity in groups whose every rule is one that counts."""
+        """Return the exact activity shares of parameters in groups that can be counted."""
         found: dict[str, Portion] = {}
         drawn = frozenset[str]().union(*(r.names for r in without(self._rules, self._plain)))
         for group in self.groups:
@@ -150,12 +150,12 @@ class Portions:
 
     @cached_property
     def _exact(self) -> Fraction | None:
-        """The legal share, where every rule is one that counts."""
+        """Legal share of the unruled designs; ``None`` unless every rule can be counted."""
         mixed = len(self._plain) < len(self._rules)
         return None if mixed else self._share(self._plain)
 
     def _share(self, rules: Rules) -> Fraction | None:
-        """Of the unruled designs the share that keeps these rules, if it can be counted."""
+        """Return the share of unruled designs that satisfy the rules; ``None`` if uncountable."""
         known = weight(self.groups, rules)
         return None if known is None or known.left else known.share
 
@@ -178,10 +178,11 @@ class Portions:
         return Portion(share=float(broken.mean()), draws=len(broken))
 
     def _drawn_share(self, counted: Weight | None, but: Expression | None = None) -> Portion:
-        """Of the unruled designs the share that keeps every rule, but breaks the one given.
+        """Estimate the share of unruled designs that satisfy every rule but violate ``but``.
 
-        What can be ``counted`` of the other rules is: designs are drawn that keep these, and
-        only the rest is tried.
+        Without ``but``, estimate the share that satisfies every rule. The share of the rules in
+        ``counted`` is exact: designs that satisfy these are drawn, and only the remaining rules
+        are tested on the draws.
         """
         others = self._rules if but is None else without(self._rules, (but,))
         first: Rules = ()
@@ -197,7 +198,7 @@ class Portions:
         return Portion(share=float(share) * float(hit.mean()), draws=len(pool))
 
     def _pool(self, rules: Rules) -> Batch:
-        """Designs drawn uniformly from those that keep these rules."""
+        """Return designs drawn uniformly from those that satisfy the rules; cached by rules."""
         key = tuple(map(id, rules))
         if key not in self._pools:
             some = replace(self._space, constraints=(*self._form, *rules))

@@ -1,1 +1,1 @@
-"""The legal set of a space: counted, drawn from, and moved in."""
+"""Exact solver for a space's legal set: counting, uniform sampling, ranking, neighbours."""

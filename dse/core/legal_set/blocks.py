@@ -1,4 +1,4 @@
-"""Parameters that small rules tie together, as one: each of their combinations is one value."""
+"""Parameter blocks: small rules are folded into joint domains of the parameters they read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dse.core.legal_set.diagram_builder import Codes
 from dse.core.parameter import Finite
 
 MOST_ROWS = 256
-"""A block of several parameters has at most so many combinations."""
+"""Most combinations of a block of several parameters."""
 
 _TRIED_ROWS = 16_384
 
 
 @dataclass(frozen=True)
 class ParameterBlock:
-    """Some parameters by their places in the group, and the combinations that rules leave them."""
+    """Parameters, by their indices in the group, and the combinations that the rules allow them."""
 
     places: tuple[int, ...]
     rows: Codes  # (r, k)
@@ -30,10 +30,10 @@ class ParameterBlock:
 def fold_rules(
     parameters: Sequence[Finite], rules: Sequence[Expression]
 ) -> tuple[list[ParameterBlock], list[Expression]]:
-    """Return blocks that keep all rules over few combinations, and the rules over more.
+    """Fold small rules into blocks; return the blocks, and the rules that were not folded.
 
-    Each parameter is in one block. A rule over one parameter only shortens its domain; a rule over
-    several makes one block of theirs, if this has at most :data:`MOST_ROWS` combinations.
+    Each parameter is in exactly one block. A rule over one parameter shortens its domain; a rule
+    over several joins their blocks if the result has at most :data:`MOST_ROWS` combinations.
     """
     places = {parameter.name: place for place, parameter in enumerate(parameters)}
     home = list(range(len(parameters)))
@@ -59,7 +59,7 @@ def fold_rules(
 def _merge_blocks(
     parameters: Sequence[Finite], blocks: Sequence[ParameterBlock], rule: Expression
 ) -> ParameterBlock | None:
-    """Return the block of all their parameters where the rule holds; ``None`` if it is large."""
+    """Return the blocks joined, filtered by the rule; ``None`` if there are too many rows."""
     sizes = [len(block.rows) for block in blocks]
     if not blocks or (len(blocks) > 1 and math.prod(sizes) > _TRIED_ROWS):
         return None

@@ -1,4 +1,4 @@
-"""From parameters and rules to their legal set: what rules tie together is solved together."""
+"""Compiler from parameters and rules to a legal set: one solved component per coupled group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ def compile_legal(
     constraints: Sequence[Expression],
     simplexes: Sequence[frozenset[str]] = (),
 ) -> Legal:
-    """Return the legal set of these parameters and rules; ``simplexes`` are reals with sum 1."""
+    """Return the legal set of these parameters and rules.
+
+    Args:
+        parameters: the parameters of the space.
+        conditions: activity condition of each parameter that has one.
+        constraints: the rules.
+        simplexes: sets of names of real parameters that sum to 1.
+
+    Raises:
+        DesignError: the condition of a finite parameter reads a real one.
+    """
     finite = [parameter for parameter in parameters if not isinstance(parameter, Real)]
     reals = tuple(parameter for parameter in parameters if isinstance(parameter, Real))
     real_names = {real.name for real in reals}
@@ -27,7 +37,7 @@ def compile_legal(
     if set(told) - real_names:
         raise DesignError(
             f"{min(set(told) - real_names)} cannot be active by the value of a real parameter",
-            hint="give that parameter steps",
+            hint="give the real parameter a step, so that it has finitely many values",
         )
     inner = {name: rule for name, rule in conditions.items() if name not in real_names}
     components = tuple(
@@ -62,7 +72,7 @@ def _groups(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> list[list[Finite]]:
-    """The connected components of "some rule reads both", in the order of the parameters."""
+    """Return the connected components of "some rule reads both", in parameter order."""
     root = {parameter.name: parameter.name for parameter in parameters}
 
     def find(name: str) -> str:

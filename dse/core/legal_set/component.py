@@ -1,4 +1,4 @@
-"""A group of coupled parameters and its legal combinations, counted and found without listing."""
+"""Component of a legal set: a group of coupled parameters with its legal combinations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dse.core.parameter import Finite
 from dse.core.values import Array, Floats, Mask, Value
 
 LISTED_ROWS = 65_536
-"""Up to here the combinations are kept as a table: looking them up is fastest."""
+"""Most combinations that are cached as a table, which is the fastest to look up."""
 
 TRIES = 2_000_000
-"""So many are drawn, at least, from a superset of the legal combinations to find some of these."""
+"""Draws from a superset after which rejection sampling may give up; fewer if rows are long."""
 
 _TRIED_CELLS = 40_000_000
 _DRAWN_ROWS = 65_536
@@ -30,17 +30,17 @@ _LEAST_BLOCK = 1_024
 _MOST_CELLS = 4_000_000
 
 Graph = Diagram | Orders | RelaxedBudget
-"""What knows the combinations: a graph, all orders, or a superset that keeps a budget."""
+"""Representation of the combinations: a diagram, all permutations, or a superset (a budget)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Parameters that rules tie together, directly or through others.
+    """Parameters coupled by rules, directly or through others, with their legal combinations.
 
-    ``order`` are the places of the parameters in the order in which their combinations are
-    listed. ``table`` holds all combinations of a small group; a larger one has its ``graph``.
-    ``dropped`` are rules that would need too large a graph: the graph holds a superset of what
-    keeps them, and they are kept by rejection.
+    ``order`` holds the indices of the parameters in enumeration order. ``table`` holds all
+    combinations of a small group; a larger one has a ``graph``. ``dropped`` are rules that would
+    make the graph too large: the graph then represents a superset, and these rules are enforced
+    by rejection.
     """
 
     parameters: tuple[Finite, ...]
@@ -57,7 +57,7 @@ class Component:
 
     @property
     def count(self) -> int | None:
-        """Number of legal combinations; ``None`` where it is not known."""
+        """Number of legal combinations; ``None`` if unknown."""
         return None if self.dropped and self.bound else self.bound
 
     @property
@@ -67,7 +67,7 @@ class Component:
 
     @cached_property
     def diagram(self) -> Graph:
-        """The graph of all combinations, or what knows them without one."""
+        """Graph of all combinations, or its closed-form substitute; built at the first use."""
         if self.graph is not None:
             return self.graph
         listed = [self.parameters[place] for place in self.order]
@@ -75,7 +75,7 @@ class Component:
 
     @cached_property
     def rows(self) -> Codes | None:
-        """All combinations by rank, (count, k), -1 for inactive; ``None`` if there are many."""
+        """Table of all combinations by rank, (count, k), -1 for inactive; ``None`` if too many."""
         if self.table is not None and not self.dropped:
             return self.table
         if self.count is None or self.count > LISTED_ROWS:
@@ -84,20 +84,20 @@ class Component:
 
     @cached_property
     def _columns(self) -> Codes | None:
-        """The transposed :attr:`rows`: whole columns are read, one after the other."""
+        """Contiguous transpose of :attr:`rows`: lookups read it column by column."""
         return None if self.rows is None else np.ascontiguousarray(self.rows.T)
 
     def columns(self, codes: Codes) -> dict[str, Column]:
-        """The natural values of (n, k) codes, by name."""
+        """Return the parameter values of (n, k) codes, by name."""
         return columns_of(self.parameters, codes)
 
     @property
     def none(self) -> Codes:
-        """No combination at all, (0, k)."""
+        """Empty array of combinations, (0, k)."""
         return np.zeros((0, len(self.parameters)), dtype=np.int32)
 
     def sample(self, count: int, rng: np.random.Generator) -> Codes:
-        """Legal combinations drawn uniformly, (n, k); fewer than ``count`` when hard to find."""
+        """Draw legal combinations uniformly, (n, k); fewer than ``count`` if they are rare."""
         if not self.bound:
             return self.none
         if self.rows is not None:
@@ -107,9 +107,9 @@ class Component:
         return self._sample_by_rejection(count, rng)
 
     def _sample_by_rejection(self, count: int, rng: np.random.Generator) -> Codes:
-        """Draw from the superset and return the draws that keep the dropped rules.
+        """Draw from the superset and return the draws that satisfy the dropped rules.
 
-        The draws are uniform, and perhaps too few.
+        The result is uniform, and may have fewer than ``count`` rows.
         """
         found, have, tries = [self.none], 0, 0
         width = max(len(self.parameters), 1)
@@ -124,12 +124,12 @@ class Component:
 
     @property
     def tries(self) -> int:
-        """Least number of draws from the superset before the search reports no legal one."""
+        """Least number of draws from the superset after which rejection sampling may give up."""
         return min(TRIES, max(_TRIED_CELLS // max(len(self.names), 1), 100 * _LEAST_BLOCK))
 
     @cached_property
     def drawn(self) -> Codes:
-        """Many combinations, the same each time: where there are too many to look at all."""
+        """Fixed large sample of legal combinations, for searches where there are too many."""
         rows = min(_DRAWN_ROWS, _DRAWN_CELLS // max(len(self.parameters), 1))
         return self.sample(rows, np.random.default_rng(0))
 
@@ -137,7 +137,7 @@ class Component:
         self,
         ranks: Array,  # (n,), below the count
     ) -> Codes:
-        """The combinations of these ranks, (n, k)."""
+        """Return the combinations of these ranks, (n, k)."""
         if self._columns is not None:
             return np.take(self._columns, ranks.astype(np.int64, copy=False), axis=1).T
         return self.diagram.at(ranks)
@@ -146,21 +146,21 @@ class Component:
         self,
         points: Floats,  # (n, k), in [0, 1)
     ) -> tuple[Codes, Mask]:
-        """The combinations at points of the cube, and which of them are legal."""
+        """Map points of the unit cube to combinations, (n, k), and the mask of the legal ones."""
         if not self.bound:
             return np.zeros(points.shape, dtype=np.int32), np.zeros(len(points), dtype=bool)
         codes = self.diagram.spread(points)
         return codes, self.undropped(codes)
 
     def indices(self, codes: Codes) -> Array:
-        """The rank of each combination, (n,); -1 for one that is not legal."""
+        """Return the rank of each combination of ``codes`` (n, k), (n,); -1 for illegal ones."""
         ranks = self.diagram.ranks(codes)
         if self.dropped:
             ranks[~self.undropped(codes)] = -1
         return ranks
 
     def legal(self, codes: Codes) -> Mask:
-        """Return which combinations keep every rule of the group, (n,)."""
+        """Return the mask of the combinations (n, k) that satisfy every rule of the group, (n,)."""
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):
@@ -175,12 +175,12 @@ class Component:
         return keep
 
     def occurrences(self) -> dict[str, list[int]]:
-        """In how many combinations each value of each parameter occurs; inactive first."""
+        """Count the combinations with each value of each parameter, by name; inactive first."""
         sizes = [len(parameter.values) for parameter in self.parameters]
         return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
 
     def undropped(self, codes: Codes) -> Mask:
-        """Return which of the diagram's combinations also keep the dropped rules, (n,)."""
+        """Return the mask of the diagram's combinations that satisfy the dropped rules, (n,)."""
         keep = np.ones(len(codes), dtype=bool)
         columns = self.columns(codes) if self.dropped else {}
         for rule in self.dropped:
@@ -189,7 +189,7 @@ class Component:
 
 
 def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
-    """The natural values of (n, k) codes, by name."""
+    """Return the parameter values of (n, k) codes, by name."""
     return {
         parameter.name: Column.coded(domain(parameter), codes[:, place])
         for place, parameter in enumerate(parameters)
@@ -197,5 +197,5 @@ def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
 
 
 def domain(parameter: Finite) -> tuple[Value, ...]:
-    """The parameter's legal values in order."""
+    """Return the parameter's values in order."""
     return parameter.values

@@ -1,8 +1,8 @@
-"""A layered graph whose paths are the legal combinations of a group of coupled parameters.
+"""Decision diagram: a layered graph whose paths are the legal combinations of a component.
 
-Every state has the number of its paths to the end. From these numbers come the count, the rank of
-a combination and the combination of a rank, uniform draws, how often each value occurs, and the
-shortest path to a wished combination; none of them lists the combinations.
+Every state stores the number of its paths to the end. These numbers give the count, ranking and
+unranking, uniform draws and how often each value occurs; shortest paths give the combination
+nearest to a wanted one. None of this enumerates the combinations.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dse.core.legal_set.diagram_builder import Codes, Layer
 from dse.core.values import Array, Floats, Ints
 
 _WORD = 2**62
-"""Counts from here on are Python's whole numbers and not the machine's."""
+"""Counts from here on are Python integers instead of int64."""
 
 _MOST_PATHS = 50_000
 
 
 @dataclass(frozen=True)
 class Step:
-    """One parameter's edges, those of a state next to each other, with counts of their paths."""
+    """Edges of one parameter, grouped by source state, with cumulative path counts."""
 
     code: Codes  # (e,)
     source: Ints  # (e,)
     target: Ints  # (e,)
-    start: Ints  # (s + 1,): where each state's edges begin
-    before: Array  # (e + 1,): paths of all edges before this one, over the whole layer
+    start: Ints  # (s + 1,): index of each state's first edge
+    before: Array  # (e + 1,): paths of all earlier edges of the layer
 
     @property
     def states(self) -> int:
@@ -38,7 +38,7 @@ class Step:
 
     @cached_property
     def keys(self) -> Ints:
-        """One ascending number for each state and code."""
+        """Ascending search keys, one per (state, code)."""
         return self.source * self.span + self.code + 1
 
     @cached_property
@@ -47,19 +47,19 @@ class Step:
 
     @cached_property
     def ends(self) -> Floats:
-        """The state's number plus the share of its paths up to and with each edge, ascending."""
+        """State number plus the cumulative share of its paths through each edge, ascending."""
         first = self.before[self.start[:-1]]
         total = self.before[self.start[1:]] - first
         passed = self.before[1:] - first[self.source]
         share = np.asarray(passed / total[self.source], dtype=np.float64)
-        share[self.start[1:] - 1] = 1.0  # what rounding left open would lead to the next state
+        share[self.start[1:] - 1] = 1.0  # a rounding error would select the next state's edges
         return self.source + share
 
 
 class Diagram:
-    """The legal combinations of some parameters, in the order in which they were listed.
+    """Ranked set of the legal combinations of some parameters, in lexicographic layer order.
 
-    ``order`` holds the place of each layer's parameter in the combination.
+    ``order`` holds, for each layer, the index of its parameter in the combination.
     """
 
     def __init__(self, layers: Sequence[Layer], order: Sequence[int]) -> None:
@@ -68,14 +68,14 @@ class Diagram:
 
     @property
     def edges(self) -> int:
-        """Number of edges: the cost of a walk over the complete graph."""
+        """Number of edges: the cost of one pass over the graph."""
         return sum(len(step.code) for step in self.steps)
 
     def at(
         self,
         ranks: Array,  # (n,), whole numbers below the count
     ) -> Codes:
-        """The combinations of these ranks, (n, k)."""
+        """Return the combinations of these ranks, (n, k)."""
         codes = np.zeros((len(ranks), len(self.steps)), dtype=np.int32)
         state, rest = np.zeros(len(ranks), dtype=np.int64), ranks
         for place, step in zip(self.order, self.steps, strict=True):
@@ -89,7 +89,7 @@ class Diagram:
         self,
         codes: Codes,  # (n, k)
     ) -> Array:
-        """The rank of each combination, (n,); -1 for one that is not legal."""
+        """Return the rank of each combination, (n,); -1 for one that is not legal."""
         rank = np.zeros(len(codes), dtype=np.int64 if self.count < _WORD else object)
         state = np.zeros(len(codes), dtype=np.int64)
         lost = np.full(len(codes), not self.count)
@@ -105,9 +105,9 @@ class Diagram:
         return rank
 
     def draw(self, count: int, rng: np.random.Generator) -> Codes:
-        """Combinations drawn uniformly, (count, k).
+        """Return combinations drawn uniformly, (count, k).
 
-        Beyond 2**62 combinations each is drawn with its own chance to a part in 10**9.
+        Beyond 2**62 combinations the probability of each is uniform to a relative 1e-9.
         """
         if self.count < _WORD:
             return self.at(rng.integers(self.count, size=count))
@@ -117,7 +117,7 @@ class Diagram:
         self,
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
-        """The combinations at points of the cube, (n, k); uniform points give uniform ones."""
+        """Map points of the unit cube to combinations, (n, k); uniform points map to uniform."""
         codes = np.zeros((len(points), len(self.steps)), dtype=np.int32)
         state = np.zeros(len(points), dtype=np.int64)
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):
@@ -128,10 +128,10 @@ class Diagram:
         return codes
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """In how many combinations each code of each parameter occurs; inactive first.
+        """Count the combinations in which each code of each parameter occurs; inactive first.
 
         Args:
-            sizes: how many values each parameter has.
+            sizes: number of values of each parameter.
         """
         found: list[list[int]] = [[] for _ in sizes]
         kind: type = np.int64 if self.count < _WORD else object
@@ -150,7 +150,7 @@ class Diagram:
         self,
         costs: Sequence[Floats],  # one per parameter, (values + 1,): of inactive, then each code
     ) -> Codes:
-        """The combination of least total cost, (k,)."""
+        """Return the combination of least total cost, (k,)."""
         ahead = self._ahead(costs)
         codes, state = np.zeros(len(self.steps), dtype=np.int32), 0
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):
@@ -165,7 +165,12 @@ class Diagram:
         costs: Sequence[Floats],
         row: Codes,  # (k,)
     ) -> float:
-        """The least cost of a combination that is not ``row``; infinite if there is none."""
+        """Return the least cost of a combination other than ``row``; infinite without one.
+
+        Args:
+            costs: as in :meth:`nearest`.
+            row: the combination to exclude.
+        """
         ahead, other = np.zeros(1), np.full(1, np.inf)
         for place, step in zip(reversed(self.order), reversed(self.steps), strict=True):
             cost = costs[place][step.code + 1]
@@ -180,7 +185,12 @@ class Diagram:
         costs: Sequence[Floats],
         most: float,
     ) -> Codes | None:
-        """All combinations of at most this total cost, (n, k); ``None`` if they are too many."""
+        """Return all combinations of at most a total cost, (n, k); ``None`` if too many.
+
+        Args:
+            costs: as in :meth:`nearest`.
+            most: upper bound on the total cost.
+        """
         ahead = self._ahead(costs)
         codes = np.zeros((1, len(self.steps)), dtype=np.int32)
         state, spent = np.zeros(1, dtype=np.int64), np.zeros(1)
@@ -200,7 +210,7 @@ class Diagram:
         return codes
 
     def _ahead(self, costs: Sequence[Floats]) -> list[Floats]:
-        """The least cost from each state to the end, layer by layer."""
+        """Return the least cost from each state to the end, layer by layer."""
         ahead = [np.zeros(1)]
         for place, step in zip(reversed(self.order), reversed(self.steps), strict=True):
             total = costs[place][step.code + 1] + ahead[0][step.target]
@@ -209,7 +219,7 @@ class Diagram:
 
 
 def _prune_and_count(layers: Sequence[Layer]) -> tuple[list[Step], int]:
-    """Return the layers without their dead ends, and the number of all paths."""
+    """Return the layers without dead ends, and the total number of paths."""
     paths = _paths(layers)
     steps: list[Step] = []
     names = np.zeros(1, dtype=np.int64)  # new numbers of the states that lead to the end
@@ -229,9 +239,9 @@ def _prune_and_count(layers: Sequence[Layer]) -> tuple[list[Step], int]:
 
 
 def _paths(layers: Sequence[Layer]) -> list[Array]:
-    """The number of paths from each state to the end, layer by layer.
+    """Return the number of paths from each state to the end, layer by layer.
 
-    A layer whose numbers add up to more than a machine word has Python's.
+    A layer whose counts could overflow int64 has Python integers.
     """
     paths: list[Array] = [np.ones(layers[-1].states if layers else 1, dtype=np.int64)]
     for turn in range(len(layers) - 1, -1, -1):

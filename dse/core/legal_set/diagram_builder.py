@@ -1,9 +1,9 @@
-"""Listing a group of coupled parameters one by one, with states of one future merged.
+"""Construction of the decision diagram of a group of coupled parameters, layer by layer.
 
-A state is what the rules still need to know about the parameters set so far. Every parameter
-multiplies the states by its values, every rule is applied as soon as all that it reads is set, and
-states that agree in all that is still needed become one. What comes out is a layered graph whose
-paths are the legal combinations (:mod:`dse.core.legal_set.decision_diagram`).
+A state holds the values that the rules still need of the parameters set so far. Each parameter
+expands every state by its values, each rule is applied as soon as the parameters that it reads are
+set, and states that agree in every value still needed are merged. The result is a layered graph
+whose paths are the legal combinations (:mod:`dse.core.legal_set.decision_diagram`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from dse.core.parameter import Finite
 from dse.core.values import Ints, Mask
 
 MAX_EDGES = 4_000_000
-"""A group that needs more states times values than this at one parameter is not listed."""
+"""Most edges (states times values) of one layer."""
 
 MAX_TOTAL = 24_000_000
-"""The same over all parameters: some gigabyte."""
+"""Most edges of all layers together: about a gigabyte."""
 
 
 _CHUNK = 1_000_000
@@ -45,7 +45,7 @@ Codes = NDArray[np.int32]
 
 
 class TooWideError(Exception):
-    """A group has too many states; ``rules`` are the places of those that make most of them."""
+    """Raised if a group has too many states; ``rules`` are the indices of the rules to blame."""
 
     def __init__(self, rules: Sequence[int]) -> None:
         super().__init__(f"rules {rules}")
@@ -54,7 +54,7 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The edges of one parameter: from a state, with a code, to a state of the next layer."""
+    """Edges of one parameter: from a state, by a code, to a state of the next layer."""
 
     source: Ints  # (e,), ascending
     code: Codes  # (e,), ascending within a source; -1: inactive
@@ -64,7 +64,7 @@ class Layer:
 
 @dataclass(slots=True)
 class _Rule:
-    """Rest of one rule, the rule it came from, and where it can no longer be broken."""
+    """Residual rule: its tree, the index of the original rule, and where it certainly holds."""
 
     node: Node
     origin: int
@@ -81,18 +81,18 @@ def grown(
     share: int = 1,
     most_tried: float = math.inf,
 ) -> list[Layer]:
-    """The layers of the group, one per parameter.
+    """Build the layers of the group's decision diagram, one per parameter.
 
     Args:
-        parameters: the group's, in the order in which they are to be set.
-        conditions: when each is active.
-        constraints: the rules between them.
-        share: the graph may need one in so many of the edges that one may need at all.
-        most_tried: so many edges may be tried at one parameter, with those that rules forbid.
+        parameters: the group's parameters, in the order in which they are to be set.
+        conditions: activity condition of each parameter that has one.
+        constraints: the rules between the parameters.
+        share: divisor of both edge limits.
+        most_tried: most edges tried at one parameter, including those that rules forbid.
 
     Raises:
-        TooWideError: a layer has more than :data:`MAX_EDGES` edges, or all have more than
-            :data:`MAX_TOTAL`.
+        TooWideError: a layer has more than :data:`MAX_EDGES` edges, or all layers together have
+            more than :data:`MAX_TOTAL`.
     """
     growth = _Growth(parameters, conditions, constraints, MAX_EDGES // share)
     growth.most_tried = most_tried
@@ -109,7 +109,7 @@ def grown(
 
 
 class _Growth:
-    """The states after the parameters that were set so far."""
+    """Builder's frontier: the states after the parameters set so far, and the residual rules."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Growth:
         self.touched: list[_Rule] = []
 
     def layer(self, parameter: Finite) -> Layer:
-        """Set one more parameter."""
+        """Set one more parameter and return its layer."""
         for rule in self.waiting.pop(parameter.name, ()):
             if not rule.live:
                 rule.live = True
@@ -164,7 +164,7 @@ class _Growth:
         return Layer(source, code, target, self.states)
 
     def _start_walks(self, parameters: Sequence[Finite], optional: frozenset[str]) -> None:
-        """Follow the rules that can be followed, in place of waiting for all that they read."""
+        """Replace rules that have an automaton by it, which prunes before all names are set."""
         order = {parameter.name: turn for turn, parameter in enumerate(parameters)}
         by_name = {parameter.name: parameter for parameter in parameters}
         for rule in list(self.rules):
@@ -180,7 +180,7 @@ class _Growth:
 
     @property
     def hopeless(self) -> bool:
-        """True if a rule that reads no parameter does not hold."""
+        """Whether a rule that reads no parameter is violated, so that nothing is legal."""
         bare = [Expression("", rule.node) for rule in self.rules if not rule.names]
         return not all(rule.holds({}, 1, unknown=True)[0] for rule in bare)
 
@@ -202,7 +202,7 @@ class _Growth:
                 columns = self._columns(rule.names, parameter, source, code)
                 keep = Expression("", rule.node).holds(columns, len(source), unknown=True)
                 source, code = source[keep], code[keep]
-            if 4 * step < self.states:  # what one chunk leaves is pruned before the next is added
+            if 4 * step < self.states:  # prune each chunk before the next, to bound the memory
                 source, code = self._prune_edges(parameter, source, code)
             total += len(source)
             if total > self.most_edges and self.widest:
@@ -214,7 +214,7 @@ class _Growth:
         return np.concatenate(sources), np.concatenate(codes)
 
     def _prune_edges(self, parameter: Finite, source: Ints, code: Codes) -> tuple[Ints, Codes]:
-        """Return the edges after which no rule that reads the parameter is certainly broken."""
+        """Return the edges after which no rule that reads the parameter is certainly violated."""
         for rule in self.live:
             if parameter.name not in rule.names:
                 continue
@@ -226,7 +226,7 @@ class _Growth:
         return source, code
 
     def _defines(self, node: Node, parameter: Finite) -> bool:
-        """True if the rule gives the parameter one whole number: ``a * b == c`` gives ``c``."""
+        """Return whether the rule determines the parameter: ``a * b == c`` determines ``c``."""
         if not isinstance(node, Compare) or node.operators != ("==",):
             return False
         sides = [side for side in node.operands if side != Name(parameter.name)]
@@ -296,7 +296,7 @@ class _Growth:
 
     @property
     def widest(self) -> list[int]:
-        """The rules that keep most values apart, heaviest first: those to give up first."""
+        """Indices of the rules that cause most states, heaviest first: those to drop first."""
         weight = {rule.origin: 0.0 for rule in self.live}
         for rule in self.live:
             for name in sorted(rule.names & self.known.keys()):
@@ -304,10 +304,10 @@ class _Growth:
         weight |= {self.origins[name]: 0.0 for name in self.walks}
         return sorted(weight, key=lambda origin: (-weight[origin], origin))
 
-    # -- what the next state has to know ------------------------------------------------------
+    # -- values that the next states have to keep ---------------------------------------------
 
     def _advance(self, parameter: Finite, source: Ints, code: Codes) -> None:
-        """Every known value over the edges, with the new parameter folded into the rules."""
+        """Extend the known values to the edges, and fold the new parameter into the rules."""
         self.states = len(source)
         self.known = {name: taken(known, source) for name, known in self.known.items()}
         for name, walk in self.walks.items():
@@ -328,9 +328,9 @@ class _Growth:
                 rule.names = names_of(rule.node)
 
     def _find_alive(self) -> Mask:
-        """Return the states that can still succeed, by the bounds of the rules touched.
+        """Return the mask of states that may still be completed, by bounds on the rules touched.
 
-        Where a rule can no longer be broken, what is known for it is forgotten.
+        Where a rule certainly holds, ``kept`` is set: the values it needs no longer matter there.
         """
         alive = np.ones(self.states, dtype=bool)
         for rule in self.touched:
@@ -348,7 +348,7 @@ class _Growth:
         return interval_of({} if known is None else {name: known.column()}, self.spans, name)
 
     def _part(self, node: Node) -> Node:
-        """The name of a known part's value, which is computed when it is first met."""
+        """Return the name of a known subexpression, whose value is computed at its first use."""
         if isinstance(node, Name):
             return node
         name = self.parts.get(node)
@@ -362,7 +362,7 @@ class _Growth:
         return name
 
     def _merge_states(self, size: int) -> Ints:
-        """Merge the states that have the same future; return the new state of each edge."""
+        """Merge states with the same legal completions; return the new state of each edge."""
         needed = [*self.live, *self.conditions.values()]
         read = frozenset(self.walks).union(*(rule.names for rule in needed))
         names = sorted(self.known.keys() & read)
@@ -376,9 +376,9 @@ class _Growth:
         return target
 
     def _matter(self, names: Sequence[str], size: int) -> dict[str, Mask]:
-        """Return the states where each known value can still change the outcome, by name.
+        """Return the mask of states where each known value still affects legality, by name.
 
-        Names whose values can change it in every state are left out.
+        Names that matter in every state are omitted.
         """
         everywhere = np.ones(size, dtype=bool)
         found: dict[str, Mask] = {}
@@ -401,7 +401,7 @@ class _Growth:
 
 
 def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
-    """Every value for the active states and none (-1) for the others, in the states' order."""
+    """Return one edge per value for active states, and one of code -1 for inactive states."""
     counts = np.where(active, size, 1)
     source = np.repeat(states, counts)
     first = np.repeat(np.cumsum(counts) - counts, counts)

@@ -1,4 +1,4 @@
-"""Between which numbers a formula lies when only a part of its parameters is set."""
+"""Interval arithmetic: bounds of a formula when only some of its parameters are set."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from dse.core.parameter import Finite
 from dse.core.values import Floats, Mask, Value
 
 Interval = tuple[Floats | float, Floats | float]
-"""The least and the greatest value: in each state, or one number for all."""
+"""Least and greatest value: arrays with one entry per state, or one number for all states."""
 
 _EXACT = 2.0**53
+"""Magnitude from which floats no longer represent every integer."""
 
 _MARGIN = 1e-9
-"""Fractions may round in another order than the rule's own: a near miss decides nothing."""
+"""Relative tolerance: the rule itself may round in another order, so a near miss is undecided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """In which states a rule can no longer hold, and in which it can no longer be broken."""
+    """Masks of the states in which a rule is certainly broken, and in which it certainly holds."""
 
     broken: Mask
     kept: Mask
 
 
 class Intervals:
-    """The intervals of formulas over names.
+    """Interval evaluator for formulas.
 
     Args:
-        of: the interval of a name; ``None`` for one that is no number, or can be absent.
+        of: returns the interval of a name; ``None`` if it is not numeric or can be absent.
         domains: the values of each parameter that cannot be absent.
     """
 
@@ -50,11 +51,11 @@ class Intervals:
         self._spans: dict[int, tuple[Node, Interval]] = {}
 
     def fate(self, node: Node, size: int) -> Fate | None:
-        """Return the outcome decided so far for a comparison; ``None`` where it is unknown.
+        """Return where a comparison is already decided; ``None`` if it is undecided everywhere.
 
         Args:
-            node: what is left of the rule.
-            size: how many states there are.
+            node: the residual rule.
+            size: number of states.
         """
         if not isinstance(node, Compare) or node.operators[0] not in ("<", "<=", ">", ">=", "=="):
             return None
@@ -73,8 +74,8 @@ class Intervals:
         return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
 
     def interval(self, node: Node) -> Interval | None:
-        """Return the bounds of the tree's value; ``None`` where they are not known exactly."""
-        if isinstance(node, Name):  # the one node that stays the same when its value is set
+        """Return bounds on the value of an expression; ``None`` where none are known exactly."""
+        if isinstance(node, Name):  # not cacheable: the node is the same before and after it is set
             return self._compute_exact(node)
         kept = self._spans.get(id(node))
         if kept is not None and kept[0] is node:
@@ -120,11 +121,11 @@ class Intervals:
         known = [one for one in found if one is not None]
         if len(known) < len(found):
             return None
-        known.sort(key=lambda one: not isinstance(one[0], float))  # numbers before arrays: sooner
+        known.sort(key=lambda one: not isinstance(one[0], float))  # scalars before arrays: faster
         return reduce(join, known)
 
     def _looked_up(self, node: Lookup) -> Interval | None:
-        """Of a table with an entry for each value of its key; a missing one is unknown."""
+        """Return the span of a table's entries; ``None`` if a value of its key has no entry."""
         if id(node) not in self._lookups:
             domain = self._domains.get(node.key.name, ()) if isinstance(node.key, Name) else ()
             whole = domain and set(domain) <= {key for key, _ in node.entries}
@@ -134,14 +135,14 @@ class Intervals:
 
 
 def span(values: Sequence[Value]) -> Interval | None:
-    """The least and the greatest of the values; ``None`` if one is no finite number."""
+    """Return the least and the greatest value; ``None`` if one is not a finite number."""
     if not values or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):
         return None
     return float(min(values)), float(max(values))
 
 
 def _is_exact(one: Interval) -> bool:
-    """False from where on whole numbers are rounded, which no margin makes up for."""
+    """Return whether both bounds are below 2**53, from where on floats round integers."""
     if isinstance(one[0], float) and isinstance(one[1], float):
         return abs(one[0]) < _EXACT and abs(one[1]) < _EXACT
     return bool(np.all(np.abs(one[0]) < _EXACT) and np.all(np.abs(one[1]) < _EXACT))
@@ -168,7 +169,7 @@ _JOIN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def _surely_less(one: Interval, other: Interval) -> Mask:
-    """Return where the first interval lies below the second by more than rounding."""
+    """Return the mask where the first interval is below the second by more than rounding."""
     high, low = one[1], other[0]
     return np.atleast_1d(high + _MARGIN * (np.abs(high) + np.abs(low) + 1e-300) < low)
 
@@ -176,7 +177,13 @@ def _surely_less(one: Interval, other: Interval) -> Mask:
 def interval_of(
     columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
 ) -> Interval | None:
-    """The values of a name that is set, else the span of its domain; ``None`` for no number."""
+    """Return the values of a name that is set, else its domain's span; ``None`` if not numeric.
+
+    Args:
+        columns: the values of the names that are set.
+        spans: the span of each domain.
+        name: the name.
+    """
     column = columns.get(name)
     if column is None:
         return spans.get(name)
@@ -187,7 +194,7 @@ def interval_of(
 
 
 def whole_bounds(parameters: Sequence[Finite]) -> dict[str, float]:
-    """Return the largest size of the values of each parameter that has whole numbers alone."""
+    """Return the largest magnitude of each parameter whose values are all integers, by name."""
     bounds: dict[str, float] = {}
     for parameter in parameters:
         whole = [abs(value) for value in parameter.values if isinstance(value, int)]

@@ -1,8 +1,8 @@
-"""The legal set of a space, solved once: counted, listed, sampled, indexed, moved in.
+"""Legal set of a space: counting, enumeration, uniform sampling, indexing and neighbours.
 
-The graph of "some rule reads both" splits the parameters into components that do not know one
-another. Each is solved on its own (:mod:`dse.core.legal_set.component`); the legal set is their
-product, so counting multiplies, indexing is a mixed-radix number and sampling draws from each.
+The graph of "some rule reads both" splits the parameters into independent components. Each is
+solved on its own (:mod:`dse.core.legal_set.component`); the legal set is their product, so the
+count is a product, an index is a mixed-radix number, and sampling draws from each component.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError
 
 _SHARE_STEP = 0.1
-"""How far a real parameter moves to its neighbour, as a share of its range."""
+"""Step of a real parameter to a neighbour, as a fraction of its range."""
 
 _LEAST_SHARE = 1e-15
 _LEAST_STEP = 1e-9
 
 _ESTIMATED = 10_000
-"""So many draws an estimate of the count is made from."""
+"""Number of draws for an estimate of the count."""
 
 _SHOWN = 6
 
 _LEAST_TRIES = 1_024
-"""Draws at once where a rule over reals refuses some: it may refuse most."""
+"""Least draws per attempt where rules over reals reject some: they may reject most."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
-    """The product of independent components, and the real parameters beside them.
+    """Product of independent components of finite parameters, and of the real parameters.
 
-    ``mixed`` are the rules that read a real parameter: they are kept by rejection. ``simplexes``
-    are places of reals that sum to one.
+    ``mixed`` are the rules that read a real parameter; they are enforced by rejection.
+    ``simplexes`` holds the indices of reals that sum to one.
     """
 
     components: tuple[Component, ...]
@@ -56,7 +56,7 @@ class Legal:
 
     @cached_property
     def count(self) -> int | None:
-        """Number of legal designs; ``None`` where they cannot be counted."""
+        """Number of legal designs; ``None`` if it cannot be counted."""
         if not self.bound:
             return 0
         counts = [component.count for component in self.components]
@@ -66,19 +66,19 @@ class Legal:
 
     @cached_property
     def bound(self) -> int:
-        """Upper bound on the number of combinations of the parameters that are not real."""
+        """Upper bound on the number of legal combinations of the finite parameters."""
         return math.prod(self._sizes)
 
     @property
     def coordinates(self) -> int:
-        """One for each parameter."""
+        """Number of coordinates of a point for :meth:`at_points`: one per parameter."""
         return sum(len(component.parameters) for component in self.components) + len(self.reals)
 
     def at_indices(
         self,
         indices: Ints,  # (n,)
     ) -> Batch:
-        """The designs at these places of the enumeration."""
+        """Return the designs at these indices of the enumeration."""
         codes, rest = [], indices if self.bound < 2**62 else indices.astype(object)
         for component, size in zip(reversed(self.components), reversed(self._sizes), strict=True):
             rest, row = rest // size, rest % size
@@ -86,7 +86,7 @@ class Legal:
         return self._batch(codes[::-1], np.zeros((len(indices), 0)))
 
     def indices(self, batch: Batch) -> Ints:
-        """The place of each design in the enumeration, (n,); -1 for an illegal one."""
+        """Return the index of each design in the enumeration, (n,); -1 for an illegal one."""
         place = np.zeros(len(batch), dtype=np.int64 if self.bound < 2**62 else object)
         missing = np.zeros(len(batch), dtype=bool)
         for component, size in zip(self.components, self._sizes, strict=True):
@@ -97,9 +97,9 @@ class Legal:
         return place
 
     def estimate(self) -> Estimate | None:
-        """Estimate the number of legal designs; ``None`` if a real parameter prevents it.
+        """Estimate the number of legal designs; ``None`` if there are real parameters.
 
-        A count that is known is its own estimate.
+        An exact count is returned where it is known.
         """
         if self.count is not None:
             known = self.count
@@ -115,7 +115,7 @@ class Legal:
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
-        """One legal design if a search finds one, else none; for where draws find none."""
+        """Search one legal design, for spaces where random draws find none; may be empty."""
         return self._searched
 
     @cached_property
@@ -128,7 +128,7 @@ class Legal:
         return self._kept(self._batch(rows, np.zeros((1, 0))))
 
     def sample(self, count: int, rng: np.random.Generator) -> Batch:
-        """Designs drawn uniformly from the legal set.
+        """Return designs drawn uniformly from the legal set; possibly fewer than ``count``.
 
         Raises:
             DesignError: no legal design was found.
@@ -143,7 +143,7 @@ class Legal:
             batch = batch.take(np.arange(min(len(batch), count - have)))
             found.append(batch)
             have += len(batch)
-            hopeless = not least or not self.mixed  # a component that is short has tried enough
+            hopeless = not least or not self.mixed  # a component that found too few has given up
             if have >= count or hopeless:
                 break
         if count and not have:
@@ -151,31 +151,33 @@ class Legal:
         return concatenate_batches(found) if have else self.batch([])
 
     def no_draw(self) -> DesignError:
-        """Return the error to raise where no draw was legal.
+        """Return the error to raise if no draw was legal.
 
-        The message states that there is no legal design only where that is proved.
+        Its message states that there is no legal design only if that is proved.
         """
         if not self.bound:
-            return DesignError("there is no legal design", hint="the rules contradict one another")
+            return DesignError(
+                "there is no legal design", hint="the constraints contradict one another"
+            )
         tried = [component.tries for component in self.components if component.dropped]
         tries = f"{max(tried, default=100 * _LEAST_TRIES):,} draws"
         known = self.witness()
         if len(known):
             some = ", ".join(f"{n} = {v}" for n, v in list(known.design(0).items())[:_SHOWN])
             return DesignError(
-                f"no legal design was drawn in {tries}, though there are some",
-                hint=f"a search found {some} ...; set some values, or state fewer rules",
+                f"no legal design was drawn in {tries}, although at least one exists",
+                hint=f"a search found {some} ...; fix some parameters or relax constraints",
             )
         return DesignError(
             f"no legal design was found in {tries}",
-            hint="the rules leave very little, or nothing: that is not proved",
+            hint="the constraints allow very few designs, or none (not proved): relax some",
         )
 
     def at_points(
         self,
         points: Floats,  # (n, coordinates), in [0, 1)
     ) -> Batch:
-        """The legal designs at these points; one that breaks a rule kept by rejection is none."""
+        """Map points of the unit cube to legal designs; omit points that rejection discards."""
         codes, keep, start = [], np.ones(len(points), dtype=bool), 0
         for component in self.components:
             stop = start + len(component.parameters)
@@ -187,7 +189,7 @@ class Legal:
         return self._kept(self._batch([found[rows] for found in codes], points[rows, start:]))
 
     def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
-        """The designs as columns, one for every parameter.
+        """Return the designs as a batch with one column per parameter.
 
         Raises:
             DesignError: a value is not in its parameter's domain.
@@ -203,7 +205,7 @@ class Legal:
         return Batch(columns, len(designs))
 
     def codes(self, component: Component, batch: Batch) -> Codes:
-        """The codes of one component's parameters, (n, k)."""
+        """Return the codes of one component's parameters, (n, k)."""
         columns = [batch.columns[name].codes for name in component.names]
         return np.column_stack([c for c in columns if c is not None]).astype(np.int32)
 
@@ -214,18 +216,23 @@ class Legal:
         return self.simplex_shares(shares)
 
     def simplex_shares(self, shares: Floats) -> Floats:
-        """The shares with those of a simplex, which are its values, as those of waiting times."""
+        """Convert simplex values in (n, r) shares to shares of exponential waiting times."""
         shares = shares.copy()
         for places in self.simplexes:
             shares[:, places] = -np.expm1(-shares[:, places] * len(places))
         return shares
 
     def assembled(self, codes: Sequence[Codes], shares: Floats) -> Batch:
-        """The designs of these codes per component and shares per real; illegal ones left out."""
+        """Return the legal ones of the designs given by codes and shares.
+
+        Args:
+            codes: per component, (n, k).
+            shares: position of each real parameter in its range, (n, r), in [0, 1].
+        """
         return self._kept(self._batch(codes, shares))
 
     def neighbours(self, batch: Batch) -> Batch:
-        """Legal designs that differ from the one row of ``batch`` by a small move."""
+        """Return legal designs that differ from the single row of ``batch`` by a small move."""
         here = [self.codes(component, batch) for component in self.components]
         shares = self.shares(batch)
         moves = [near(c, rows[0]) for c, rows in zip(self.components, here, strict=True)]
@@ -251,7 +258,7 @@ class Legal:
 
     @cached_property
     def _reals_by_dependence(self) -> tuple[Real, ...]:
-        """The reals so that each follows those that its condition reads."""
+        """Real parameters in topological order: each after those that its condition reads."""
         order: list[Real] = []
         left = list(self.reals)
         while left:
@@ -286,11 +293,11 @@ class Legal:
         return Batch(columns, size)
 
     def _values(self, shares: Floats) -> Floats:
-        """The reals' values, (n, r).
+        """Return the values of the real parameters, (n, r).
 
-        In a simplex the shares are of waiting times, which in proportion to their sum are
-        uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986, ch. V.2);
-        members that are fixed leave less to the others.
+        In a simplex the shares are quantiles of exponential waiting times; divided by their sum,
+        these are uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986,
+        ch. V.2). Fixed members reduce the sum available to the others.
         """
         values = np.empty(shares.shape)
         for place, real in enumerate(self.reals):
@@ -303,7 +310,7 @@ class Legal:
         return values
 
     def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
-        """The real parameters that did not move, as they were: a share rounds its value."""
+        """Restore the exact values of reals that did not move: a share rounds its value."""
         moved = {but}
         for places in self.simplexes:
             names = {self.reals[place].name for place in places}
@@ -320,7 +327,7 @@ class Legal:
         for rule in self.mixed:
             keep &= rule.holds(batch.columns, len(batch), unknown=True)
         for real in (self.reals[place] for places in self.simplexes for place in places):
-            if (real.low, real.high) != (0.0, 1.0):  # what sums to one may leave a narrower range
+            if (real.low, real.high) != (0.0, 1.0):  # simplex values may exceed a narrower range
                 values = batch[real.name]
                 keep &= ((values >= real.low) & (values <= real.high)) | batch.absent(real.name)
         return batch if keep.all() else batch.take(keep)
@@ -334,7 +341,7 @@ def _encode_values(parameter: Finite, designs: Sequence[Mapping[str, Value]]) ->
             value = design[name]
             code = codes.get((isinstance(value, bool | str), value))
             if code is None:
-                raise DesignError(f"{name} cannot be {value!r}")
+                raise DesignError(f"{name} cannot be {value!r}: the value is not in its domain")
             found[row] = code
     return Column.coded(parameter.values, np.array(found, dtype=np.int32))
 

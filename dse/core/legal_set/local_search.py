@@ -1,4 +1,4 @@
-"""The search for one legal combination where draws find none: local search over broken rules."""
+"""Min-conflicts local search for one legal combination, for use where random draws find none."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _STARTS = 8
 _STEPS = 400
 _MOST_VALUES = 400
 _MOST_CELLS = 3_000_000
-"""So many values a whole search may look at before it gives up."""
+"""Most values that a search evaluates before it gives up."""
 
 
 def witness(component: Component) -> Codes:
-    """One legal combination, (1, k), or none, (0, k), where the search finds none.
+    """Search one legal combination; return it as (1, k), or (0, k) if none is found.
 
-    It starts from draws of the superset and from all lowest and all highest values, and changes
-    one parameter at a time so that the rules are broken less (min-conflicts).
+    The search starts from draws of the superset and from rows of equal codes (all lowest, ...,
+    all highest), and changes one parameter at a time to reduce the violation (min-conflicts).
 
     Source:
         Minton et al.: Minimizing Conflicts, Artificial Intelligence 58, 1992.
@@ -62,7 +62,7 @@ def _descend(
     steps: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """The end of one walk if it is legal; a tie goes to any of the best, so that it goes on."""
+    """Return the end of one descent if it is legal, else nothing; ties are broken at random."""
     here = row.copy()
     for _ in range(steps):
         tries = _vary_row(component, here, lows, sizes, rng)
@@ -81,7 +81,7 @@ def _vary_row(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> Codes:
-    """Return copies of the row with one parameter changed; if rules break, one they read."""
+    """Return copies of the row with one parameter changed, one that a broken rule reads if any."""
     names = set[str]()
     columns = component.columns(row[None, :])
     for rule in component.constraints:
@@ -119,7 +119,7 @@ def _broken(component: Component, rows: Codes) -> Floats:
 
 
 def _miss(rule: Expression, columns: Mapping[str, Column], size: int) -> Floats:
-    """By which share of their size the sides of a comparison differ, up to one; else one."""
+    """Return the relative difference of a comparison's sides, (n,), in [0, 1]; else 1."""
     node = rule.node
     if isinstance(node, Logic) or not isinstance(node, Compare) or len(node.operands) != 2:
         return np.ones(size)

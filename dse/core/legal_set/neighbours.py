@@ -1,4 +1,4 @@
-"""Legal combinations of a component that are near to another: its neighbours, and repairs."""
+"""Neighbours of a legal combination, and repair of an illegal one to the nearest legal one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.core.parameter import Choice, Finite
 from dse.core.values import Floats
 
 WALKED_EDGES = 100_000
-"""Up to here the whole graph is searched for each move; beyond, changes are tried at random."""
+"""Largest graph, in edges, that is searched in full per move; above it, changes are random."""
 
 _TRIES = 256
 _MOST_SWAPS = 2_000
@@ -24,10 +24,14 @@ _MOST_SINGLES = 4_000
 
 
 def near(component: Component, row: Codes) -> Codes:
-    """Legal combinations with the fewest parameters changed, and those with up to two.
+    """Return legal combinations with the fewest parameters changed, and those with up to two.
 
-    In ``tp * pp * dp == gpus`` no single one can change alone, so two change together. In a
-    component too large to be searched, those that a few hundred tries find.
+    Under ``tp * pp * dp == gpus`` no parameter can change alone, so two change together. In a
+    component too large to search, the result is what a few hundred random changes find.
+
+    Args:
+        component: the component.
+        row: a combination, (k,); the result is (n, k) and does not contain it.
     """
     if component.rows is not None:
         return _near_in(component.rows, row)
@@ -38,7 +42,7 @@ def near(component: Component, row: Codes) -> Codes:
     costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
     least = graph.least_other(costs, row)
     found = component.none
-    for most in (max(least, 2), least):  # two changes may be too many designs, and one not
+    for most in (max(least, 2), least):  # two changes may give too many designs, one may not
         more = graph.within(costs, most) if np.isfinite(most) else None
         if more is not None:
             found = more[(more != row).any(axis=1) & component.undropped(more)]
@@ -50,12 +54,12 @@ def nearest(
     component: Component,
     wanted: Codes,  # (n, k)
 ) -> Codes:
-    """The nearest legal combination to each wanted one, (n, k).
+    """Return the nearest legal combination to each wanted one, (n, k).
 
-    Distance is the share of the range for numbers and 1 between choices; a parameter that is
-    inactive in a combination may be wanted as anything. In a component too large to be searched,
-    or with rules that its graph does not know, the nearest of many that were drawn; a lone
-    permutation is put together greedily, and is near but perhaps not nearest.
+    The distance is a fraction of the range for numbers and 1 between different choices; a
+    parameter that is inactive in a combination adds no distance. In a component too large to
+    search, or with rules that its graph leaves out, the result is the nearest of a large uniform
+    sample. A single permutation is built greedily: it is near, but possibly not the nearest.
     """
     if component.rows is not None:
         return _nearest_in(component, component.rows, wanted)
@@ -75,9 +79,9 @@ def steps(
     rows: Codes,  # (r, k)
     wanted: Codes,  # (k,)
 ) -> Floats:
-    """Return the distance of each row from the wanted one, (r,): shares of the range.
+    """Return the distance of each row from the wanted one, (r,).
 
-    The distance between choices is 1.
+    Each number adds its difference as a fraction of the range, each differing choice adds 1.
     """
     total = np.zeros(len(rows))
     for place, parameter in enumerate(component.parameters):
@@ -86,7 +90,7 @@ def steps(
 
 
 def _costs(parameter: Finite, wanted: int) -> Floats:
-    """The distance of being inactive, and of each value, from the wanted one; (values + 1,)."""
+    """Return distances from the wanted code, (values + 1,): of inactive, then of each value."""
     size = len(parameter.values)
     if wanted < 0:
         costs = np.full(size, 0.5)
@@ -119,7 +123,7 @@ def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
 
 
 def _near_by_trial(component: Component, row: Codes) -> Codes:
-    """Legal ones among many copies of ``row``: each single change, and some of two or three."""
+    """Return the legal ones of many variants of ``row``: all single changes, some of 2 to 4."""
     rng = np.random.default_rng(zlib.crc32(row.tobytes()))
     lows = [-1 if name in component.conditions else 0 for name in component.names]
     highs = [len(parameter.values) for parameter in component.parameters]
@@ -140,7 +144,7 @@ def _near_by_trial(component: Component, row: Codes) -> Codes:
 
 
 def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
-    """Copies of ``row`` with one value changed, the first parameters' where there are many."""
+    """Return copies of ``row`` with one value changed, truncated to ``_MOST_SINGLES``."""
     changes = [
         (place, code)
         for place, (low, high) in enumerate(zip(lows, highs, strict=True))
@@ -154,7 +158,7 @@ def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
 
 
 def _swap_pairs(component: Component, row: Codes) -> Codes:
-    """Return copies of ``row`` with the values of two parameters of one domain swapped."""
+    """Return copies of ``row`` with the values of two parameters of equal domain swapped."""
     domains = [parameter.values for parameter in component.parameters]
     pairs = [
         (one, other)

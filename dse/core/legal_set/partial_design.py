@@ -1,4 +1,4 @@
-"""Known values in each of many states, as codes into few distinct values."""
+"""Dictionary-encoded values of partial designs: per state, a code into few distinct values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TICKED = 8
 
 @dataclass(slots=True)
 class PartialValue:
-    """A value that rules still need, in every state: a code into its distinct values."""
+    """Value that rules still need, in every state, as codes into its distinct values."""
 
     codes: Ints  # (s,), -1 where it is absent
     values: Array  # (v,)
     domain: tuple[Value, ...] = ()
 
     def column(self) -> Column:
-        """The value in each state."""
+        """Return the decoded value in each state, (s,)."""
         if self.domain:
             return Column.coded(self.domain, self.codes)
         gone = self.codes < 0
@@ -33,13 +33,18 @@ class PartialValue:
 
 
 def taken(known: PartialValue, rows: Ints) -> PartialValue:
-    """The value in these states."""
+    """Return the value restricted to some states.
+
+    Args:
+        known: the value in all states.
+        rows: indices of the states, (n,).
+    """
     return PartialValue(known.codes[rows], known.values, known.domain)
 
 
 def encode_column(column: Column) -> PartialValue:
     """Return the column as codes into its distinct values."""
-    if column.values.dtype == object:  # words and numbers have no common order
+    if column.values.dtype == object:  # strings and numbers cannot be sorted together
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
         found = own if column.absent is None else np.where(column.absent, -1, own)
@@ -52,7 +57,13 @@ def encode_column(column: Column) -> PartialValue:
 
 
 def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) -> PartialValue:
-    """Compute the formula in each state, once for each combination of its inputs."""
+    """Compute the formula in each state, evaluating each distinct combination of inputs once.
+
+    Args:
+        node: the formula.
+        known: the inputs by name.
+        size: number of states.
+    """
     names = sorted(names_of(node))
     inputs = [known[name] for name in names]
     _, first, place = distinct(*keys(inputs, size))
@@ -62,7 +73,12 @@ def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) ->
 
 
 def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
-    """One number per state, equal for states that agree in all of these, and their bound."""
+    """Return one key per state, equal for states that agree in all values, and their bound.
+
+    Args:
+        known: the values to compare.
+        size: number of states.
+    """
     key, scale = np.zeros(size, dtype=np.int64), 1
     for one in known:
         span = len(one.values) + 1
@@ -78,9 +94,14 @@ def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
 
 
 def distinct(numbers: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
-    """The distinct numbers in order, where each is first, and the place of each number.
+    """Return the sorted distinct numbers, their first indices, and the inverse index.
 
-    Numbers below a small ``bound`` are ticked off, which takes a tenth of the time of sorting.
+    Numbers below a small ``bound`` are marked in a mask, which takes a tenth of the time of a
+    sort.
+
+    Args:
+        numbers: integers from 0 to ``bound - 1``, (n,).
+        bound: exclusive upper bound.
     """
     if bound > _TICKED * len(numbers) + 1_000:
         return np.unique(numbers, return_index=True, return_inverse=True)

@@ -1,7 +1,8 @@
-"""Rules that are followed one parameter at a time: a table of combinations, all values different.
+"""Automata for two kinds of rules: tables of allowed combinations, and ``all_different``.
 
-A walk has a state, a whole number: for a table the beginning of a row that was matched so far, for
-different values the set of those that were used. It refuses a value as soon as it cannot go on.
+The parameters are set one at a time. An automaton (a walk) has an integer state: for a table the
+row prefix matched so far, for ``all_different`` the set of values used. It rejects a value as soon
+as no allowed combination can follow.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from dse.core.parameter import Finite
 from dse.core.values import Array, Ints, Mask, Value
 
 _MOST_ITEMS = 62
-"""A set of more items than this does not fit a machine word."""
+"""Largest number of items whose set fits a bit mask in a 64-bit integer."""
 
 
 class TableWalk:
-    """Follows the rows of a table of allowed combinations; its state is a beginning of a row.
+    """Automaton over a table of allowed combinations; its state is a row prefix.
 
-    ``names`` are in the order in which they are set, as in every walk.
+    ``names`` are in the order in which the parameters are set, as in every walk.
     """
 
     def __init__(
@@ -40,7 +41,13 @@ class TableWalk:
             self._spans.append(span)
 
     def advance(self, states: Ints, name: str, codes: Array) -> tuple[Ints, Mask]:
-        """The states after the codes, and which of them are on a row."""
+        """Return the states after the codes, and the mask of those that match a row prefix.
+
+        Args:
+            states: current states, (n,).
+            name: the parameter that is set.
+            codes: its code in each state, (n,); -1 if inactive.
+        """
         place = self.names.index(name)
         pairs, span = self._beginnings[place], self._spans[place]
         if not len(pairs):
@@ -50,7 +57,12 @@ class TableWalk:
         return found, (pairs[found] == wanted) & (codes + 1 < span)
 
     def expanded(self, states: Ints, name: str) -> tuple[Ints, Ints]:
-        """For each state in turn the codes that it allows: places of states, and codes."""
+        """Return the codes that each state allows, as (indices into ``states``, codes).
+
+        Args:
+            states: current states, (n,).
+            name: the parameter that is set.
+        """
         place = self.names.index(name)
         pairs, span = self._beginnings[place], self._spans[place]
         low = np.searchsorted(pairs, states * span)
@@ -62,14 +74,20 @@ class TableWalk:
 
 
 class DistinctWalk:
-    """Follows ``all_different``; its state is the set of values used, one bit each."""
+    """Automaton for ``all_different``; its state is the set of values used, one bit each."""
 
     def __init__(self, bits: Mapping[str, Ints]) -> None:
         self.names = list(bits)
         self._bits = bits
 
     def advance(self, states: Ints, name: str, codes: Array) -> tuple[Ints, Mask]:
-        """The sets with the codes' values added, and where they were not in already."""
+        """Return the sets with the codes' values added, and the mask of values that were new.
+
+        Args:
+            states: current bit sets, (n,).
+            name: the parameter that is set.
+            codes: its code in each state, (n,).
+        """
         bit = self._bits[name][codes]
         return states | bit, (states & bit) == 0
 
@@ -80,13 +98,13 @@ Walk = TableWalk | DistinctWalk
 def walk_of(
     node: Node, order: Mapping[str, int], parameters: Mapping[str, Finite], optional: frozenset[str]
 ) -> Walk | None:
-    """The walk that follows a rule; ``None`` for a rule that has none.
+    """Return the automaton of a rule; ``None`` for a rule that is not of a supported form.
 
     Args:
         node: the rule.
-        order: the turn in which each parameter is set.
+        order: position of each parameter in the order in which they are set.
         parameters: the group's parameters by name.
-        optional: those that can be absent, where most rules are vacuous.
+        optional: parameters that can be absent; most rules hold vacuously there.
     """
     match node:
         case Listed(negated=False):
@@ -107,7 +125,7 @@ def _table_walk(
     if len(set(names)) < len(names):
         return None
     listed = node.rows
-    if optional >= set(names):  # where all are absent, the table asks for nothing
+    if optional >= set(names):  # the table constrains nothing where all its names are absent
         listed = (*listed, (None,) * len(names))
     columns = []
     for place, name in enumerate(names):
@@ -122,16 +140,17 @@ def _table_walk(
 
 
 _UNKNOWN = -2
+"""Code of a value that is not in the domain."""
 
 
 def _mixes_truths(values: Sequence[object], parameter: Finite) -> bool:
-    """True if a truth and a number stand for one another: 1 equals true, and is another value."""
+    """Return whether booleans and the numbers 0 or 1 are mixed: Python has ``1 == True``."""
     truths = {isinstance(value, bool) for value in (*values, *parameter.values) if value in (0, 1)}
     return len(truths) > 1
 
 
 def _codes_of(values: Sequence[object], parameter: Finite) -> Ints:
-    """The code of each value in the domain; -1 for a blank, -2 for what is never legal."""
+    """Return the code of each value in the domain; -1 for a blank, -2 if not in the domain."""
     codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
     found = [
         -1 if value is None else codes.get((isinstance(value, bool | str), value), _UNKNOWN)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""All orders of some items, or of a few of them, ranked by their Lehmer code: a permutation."""
+"""Permutations and partial permutations of a set of items, ranked by their Lehmer code."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _MOST_CHANGES = 50_000
 
 
 class Orders:
-    """A :class:`~dse.core.legal_set.decision_diagram.Diagram` of all orders, without a graph.
+    """Closed-form equivalent of a ``Diagram`` whose combinations are all (partial) permutations.
+
+    It has the methods of :class:`~dse.core.legal_set.decision_diagram.Diagram`.
 
     Args:
-        items: how many there are to choose from.
-        places: how many of them stand in a row; by default all.
+        items: number of items to choose from.
+        places: number of positions to fill; by default all items are placed.
 
     Source:
         Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables).
@@ -36,7 +38,7 @@ class Orders:
         self,
         ranks: Array,  # (n,), whole numbers below the count
     ) -> Codes:
-        """The orders of these ranks, (n, places)."""
+        """Return the permutations of these ranks, (n, places)."""
         digits = np.zeros((len(ranks), self.places), dtype=np.int64)
         rest = np.array([int(rank) for rank in ranks], dtype=object)
         for place in range(self.places):
@@ -49,7 +51,7 @@ class Orders:
         self,
         codes: Codes,  # (n, places)
     ) -> Array:
-        """The rank of each order, (n,); -1 for what is none."""
+        """Return the rank of each permutation, (n,); -1 for a row that is not one."""
         earlier = np.tril(np.ones((self.places, self.places), dtype=bool), -1)
         smaller = (codes[:, None, :] < codes[:, :, None]) & earlier[None]
         digits = codes - smaller.sum(axis=2)
@@ -63,7 +65,7 @@ class Orders:
         return rank.astype(np.int64) if self.count < 2**62 else rank
 
     def draw(self, count: int, rng: np.random.Generator) -> Codes:
-        """Orders drawn uniformly, (count, places)."""
+        """Return permutations drawn uniformly, (count, places)."""
         each = np.tile(np.arange(self.items, dtype=np.int32), (count, 1))
         return rng.permuted(each, axis=1)[:, : self.places]
 
@@ -71,17 +73,21 @@ class Orders:
         self,
         points: Floats,  # (n, places), in [0, 1)
     ) -> Codes:
-        """The orders at points of the cube, (n, places); uniform points give uniform ones."""
+        """Map points of the unit cube to permutations, (n, places), preserving uniformity."""
         left = self.items - np.arange(self.places)
         return self._of(np.minimum((points * left).astype(np.int64), left - 1))
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """In how many orders each item is at each place; inactive first, which is never."""
+        """Count the permutations with each item at each place; inactive first, always 0."""
         each = math.perm(self.items - 1, self.places - 1)
         return [[0, *([each] * size)] for size in sizes]
 
     def nearest(self, costs: Sequence[Floats]) -> Codes:
-        """An order of low total cost, (places,): the cheapest pairs of place and item first."""
+        """Return a permutation of low total cost, (places,), by greedy assignment.
+
+        Args:
+            costs: one per place, (items + 1,): of inactive, then of each item.
+        """
         table = np.stack(costs)[:, 1:].astype(float)
         codes = np.zeros(self.places, dtype=np.int32)
         for _ in range(self.places):
@@ -96,7 +102,7 @@ class Orders:
         costs: Sequence[Floats],  # noqa: ARG002 - the same for every order
         row: Codes,  # noqa: ARG002
     ) -> float:
-        """The number of places in which another order differs at least."""
+        """Return the least number of places in which another permutation differs."""
         if self.places < self.items:
             return 1.0 if self.places else math.inf
         return 2.0 if self.items > 1 else math.inf
@@ -106,9 +112,11 @@ class Orders:
         costs: Sequence[Floats],
         most: float,
     ) -> Codes | None:
-        """The order itself and all others that differ in one place or, for 2, in two.
+        """Return the permutation of least cost and those that differ in up to ``most`` places.
 
-        ``None`` for another number, and where there are too many.
+        Args:
+            costs: 0 for the permutation's own item at each place, 1 for the others.
+            most: 1 or 2; the result is ``None`` for other numbers, and if there are too many.
         """
         row = np.array([int(np.argmin(one)) - 1 for one in costs], dtype=np.int32)
         unused = np.setdiff1d(np.arange(self.items, dtype=np.int32), row)
@@ -128,16 +136,16 @@ class Orders:
 
     def _of(
         self,
-        digits: Array,  # (n, places): which of the items that are left comes next
+        digits: Array,  # (n, places): index of the next item among those left
     ) -> Codes:
         codes = digits.astype(np.int32)
-        for place in range(self.places - 2, -1, -1):  # later ones move up past each earlier one
+        for place in range(self.places - 2, -1, -1):  # later items skip those placed earlier
             codes[:, place + 1 :] += codes[:, place + 1 :] >= codes[:, place, None]
         return codes
 
 
 def _change_pair(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
-    """Return the orders that differ from ``row`` in exactly these two places."""
+    """Return the permutations that differ from ``row`` in exactly these two places."""
     one, other = pair
     free = np.array([row[one], row[other], *unused], dtype=np.int32)
     first, second = (side.reshape(-1) for side in np.meshgrid(free, free, indexing="ij"))
@@ -152,9 +160,9 @@ def order_of(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> tuple[Orders, Expression] | None:
-    """The orders that one rule asks for, and that rule; ``None`` if there is no such rule.
+    """Return the permutations defined by an ``all_different`` rule, and that rule, or ``None``.
 
-    It says that all parameters of the group, which have one domain, differ.
+    The rule has to cover all parameters of the group, and these have to have one domain.
     """
     domain = parameters[0].values
     if conditions or len({p.values for p in parameters}) > 1 or len(set(domain)) < len(domain):

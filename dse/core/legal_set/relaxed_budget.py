@@ -1,9 +1,10 @@
-"""A budget over many parameters on a grid: a superset of what keeps it that is small to hold.
+"""Relaxation of a budget (a linear constraint) over many parameters to rounded partial sums.
 
-Real sizes of layers (``3 * 2**20 + 3072``) make more partial sums than any graph can hold. Here
-the sum so far is rounded down to a grid, so that all that keep the budget are still there, beside
-some that break it by little; these are refused one by one. Parameters of one unit are set one
-after the other on a grid that divides it: rounding then only loses where one unit follows another.
+Real layer sizes (``3 * 2**20 + 3072``) give more distinct partial sums than a graph can hold. Here
+the partial sum is rounded down to a grid. The result is a superset: it contains every combination
+within the budget and some that exceed it slightly, which the caller rejects. Parameters whose
+costs share a unit are set consecutively on a grid that divides the unit, so that rounding loses
+precision only where the unit changes.
 """
 
 from __future__ import annotations
@@ -25,30 +26,33 @@ from dse.core.values import Array, Floats, Ints, Value
 from dse.errors import DesignError
 
 _MARGIN = 1e-9
-"""Sums of fractions may round in another order than the rule's own: the grid takes more in."""
+"""Relative tolerance of the grid: the rule itself may round sums in another order."""
 
 _DUST = 1e-8
-"""How far the logarithm of a count may be off, with all of its roundings."""
+"""Bound on the rounding error of the logarithm of a count."""
 
 _MOST_UNITS = 10**6
 
-_HINT = "draw a sample instead: it is uniform"
+_HINT = "draw a uniform sample instead"
 
 Domains = Mapping[str, tuple[Value, ...]]
 
 
 @dataclass(frozen=True)
 class Linear:
-    """``least <= sum of costs <= most``: one cost for each value of each parameter, from zero."""
+    """Linear constraint ``least <= sum of costs <= most``.
+
+    Each value of each parameter has a cost; the lowest cost of each parameter is zero.
+    """
 
     costs: tuple[Floats, ...]  # one per parameter or block, (values,)
     least: float
     most: float
-    is_strict: bool = False  # the ends themselves break the rule, which the budget lets through
+    is_strict: bool = False  # the rule excludes the bounds, which the relaxation still admits
 
     @property
     def is_whole(self) -> bool:
-        """True if all costs are integers that add up exactly."""
+        """Whether all costs are integers whose sums are exact in floating point."""
         return sum(float(costs.max(initial=0.0)) for costs in self.costs) < 2**53 and all(
             bool((costs == np.floor(costs)).all()) for costs in self.costs
         )
@@ -73,16 +77,16 @@ class Linear:
 
 
 class RelaxedBudget:
-    """The combinations whose rounded costs keep a budget, counted and drawn layer by layer.
+    """Superset of the combinations within a budget: those whose rounded costs are within it.
 
-    Counts are kept as logarithms; ``count`` is rounded up. ``exact`` is true where nothing is
-    rounded: all costs are whole numbers, and multiples of their grids.
+    Combinations are counted and drawn layer by layer. Counts are logarithms; ``count`` is rounded
+    up. ``exact`` is true where nothing is rounded: all costs are integer multiples of their grids.
 
     Args:
-        linear: the costs, and between which sums they have to be.
-        states: how many sums may be told apart at each parameter, about.
-        blocks: parameters that are set together, each with at least one combination; each
-            parameter on its own where it is ``None``.
+        linear: the costs and the bounds on their sum.
+        states: approximate number of distinct partial sums at each parameter.
+        blocks: parameters that are set together, each block with at least one combination;
+            ``None`` makes each parameter a block of its own.
     """
 
     def __init__(
@@ -117,38 +121,40 @@ class RelaxedBudget:
         self.count = _whole(float(self._ways[0][0]))
 
     def at(self, ranks: Array) -> Codes:
-        """Refuse: the combinations of a superset have no ranks.
+        """Raise DesignError: the combinations of a superset have no ranks.
 
         Raises:
             DesignError: always.
         """
-        raise DesignError(f"{len(ranks)} designs of an uncounted space have no places", hint=_HINT)
+        raise DesignError(f"{len(ranks)} designs of an uncounted space have no index", hint=_HINT)
 
     def ranks(self, codes: Codes) -> Array:
-        """Refuse, as :meth:`at` does.
+        """Raise DesignError, as :meth:`at` does.
 
         Raises:
             DesignError: always.
         """
-        raise DesignError(f"{len(codes)} designs of an uncounted space have no places", hint=_HINT)
+        raise DesignError(f"{len(codes)} designs of an uncounted space have no index", hint=_HINT)
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Refuse, as :meth:`at` does.
+        """Raise DesignError, as :meth:`at` does.
 
         Raises:
             DesignError: always.
         """
-        raise DesignError(f"values of {len(sizes)} parameters are not counted", hint=_HINT)
+        raise DesignError(
+            f"the values of {len(sizes)} parameters cannot be counted exactly", hint=_HINT
+        )
 
     def draw(self, count: int, rng: np.random.Generator) -> Codes:
-        """Combinations drawn uniformly, (count, k)."""
+        """Return combinations drawn uniformly, (count, k)."""
         return self.spread(rng.random((count, len(self.order))))
 
     def spread(
         self,
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
-        """The combinations at points of the cube, (n, k); uniform points give uniform ones."""
+        """Map points of the unit cube to combinations, (n, k); uniform points map to uniform."""
         codes = np.zeros((len(points), len(self.turns)), dtype=np.int32)
         spent = np.zeros(len(points), dtype=np.int64)
         for turn, place in enumerate(self.turns):
@@ -164,20 +170,20 @@ class RelaxedBudget:
         return self._expand_blocks(codes)
 
     def chunks(self, size: int) -> Iterator[Codes]:
-        """Yield all combinations in lexicographic order, at most ``size`` at once."""
+        """Yield all combinations in lexicographic order, in chunks of at most ``size`` rows."""
         graph = Diagram(self.layers(), self.turns)
         for start in range(0, graph.count, size):
             yield self._expand_blocks(graph.at(np.arange(start, min(start + size, graph.count))))
 
     def _expand_blocks(self, chosen: Codes) -> Codes:
-        """Return the codes of the parameters, (n, k), for a row of each block, (n, blocks)."""
+        """Return parameter codes, (n, k), from the chosen row of each block, (n, blocks)."""
         codes = np.empty((len(chosen), len(self.order)), dtype=np.int32)
         for turn, block in enumerate(self._blocks):
             codes[:, block.places] = block.rows[chosen[:, turn]]
         return codes
 
     def layers(self) -> list[Layer]:
-        """The same combinations as the layers of a graph, one for each block in turn."""
+        """Return the combinations as the layers of a decision diagram, one layer per block."""
         layers = list[Layer]()
         for turn, top in enumerate(self._tops[:-1]):
             ends = turn == len(self._moves) - 1
@@ -190,7 +196,7 @@ class RelaxedBudget:
         return layers
 
     def _compute_tops(self, caps: Sequence[float]) -> list[int]:
-        """Return the largest sum before each parameter, and at the end, on its grid."""
+        """Return the largest partial sum before each parameter and at the end, in grid steps."""
         tops, top = [0], 0
         for turn, moves in enumerate(self._moves):
             top = int((top + int(moves.max())) * self._ratios[turn] + _MARGIN)
@@ -199,7 +205,7 @@ class RelaxedBudget:
         return tops
 
     def _after(self, turn: int, spent: Ints) -> Ints:
-        """The sum after each value of a parameter, (values, n); one past the top is too much."""
+        """Return the sum after each value, (values, n); one past the top exceeds the budget."""
         then: Array = spent[None, :] + self._moves[turn][:, None]
         if self._ratios[turn] != 1:
             then = np.floor(then * self._ratios[turn] + _MARGIN).astype(np.int64)
@@ -221,14 +227,14 @@ class RelaxedBudget:
 
 
 def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
-    """Pick a value for each point by the weights of its state, (n,).
+    """Pick a value for each point with probability proportional to its weight, (n,).
 
-    Each state's weights are added up once, however many points are in it.
+    Each state's weights are accumulated once, however many points are in it.
 
     Args:
-        weights: of each value in each state, (values, states); some in each are positive.
+        weights: of each value in each state, (values, states); some in each state are positive.
         state: the state of each point, (n,).
-        points: in [0, 1), (n,).
+        points: uniform numbers in [0, 1), (n,).
     """
     passed = np.cumsum(weights, axis=0)
     ends = (np.arange(weights.shape[1])[:, None] + (passed / passed[-1]).T).ravel()
@@ -238,7 +244,14 @@ def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
 
 
 def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
-    """The rule as a budget, if it is one: a sum of terms that read one parameter each."""
+    """Return the rule as a linear constraint; ``None`` if it is not separable.
+
+    It is separable if both sides are sums of terms that read at most one parameter each.
+
+    Args:
+        parameters: the group's parameters.
+        rule: the rule.
+    """
     node = rule.node
     if not isinstance(node, Compare) or len(node.operators) != 1 or node.operators[0] == "!=":
         return None
@@ -264,7 +277,7 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
 def least_edges(linear: Linear, most: int) -> int:
     """Return the number of edges of the budget's exact graph, or some number above ``most``.
 
-    Sums that can no longer be exceeded are one state, as in the graph itself.
+    Partial sums from which the budget can no longer be broken are one state, as in the graph.
     """
     left = np.cumsum([0.0, *(costs.max() for costs in reversed(linear.costs))])[::-1]
     sums, edges = np.zeros(1), 0
@@ -280,7 +293,7 @@ def least_edges(linear: Linear, most: int) -> int:
 
 
 def _add(node: Node, factor: float, costs: Mapping[str, Floats], domains: Domains) -> float | None:
-    """Add the terms of a sum to the costs; returns its constant, ``None`` if it is no such sum."""
+    """Add the terms of a sum to ``costs``; return its constant, or ``None`` if not separable."""
     names = names_of(node)
     if len(names) <= 1:
         return _add_term(node, factor, costs, domains)
@@ -341,7 +354,7 @@ def _single(place: int, costs: Floats) -> ParameterBlock:
 
 
 def _unit(costs: Floats) -> float:
-    """The greatest number of which all costs are multiples, or the least cost; 0 if all are 0."""
+    """Return the greatest common divisor of integer costs, else the least cost; 0 if all are 0."""
     positive = costs[costs > 0]
     if not len(positive):
         return 0.0
@@ -360,7 +373,7 @@ def _divides(grid: float, costs: Floats) -> bool:
 def _grids(
     linear: Linear, units: Sequence[float], order: Sequence[int], states: int
 ) -> list[float]:
-    """The grid of each parameter in turn: a part of its unit or, where that is too fine, more."""
+    """Return each parameter's grid step in turn: its unit divided, or multiplied if too fine."""
     reach = np.cumsum([linear.costs[place].max() for place in order])
     ends = {
         units[place]: min(float(total), linear.most)
@@ -379,7 +392,7 @@ def _grids(
 
 
 def _whole(logarithm: float) -> int:
-    """The number of this logarithm, rounded up."""
+    """Return the exponential of a logarithmic count, rounded up to an integer."""
     if logarithm == -math.inf:
         return 0
     bits = (logarithm + _DUST) / math.log(2)

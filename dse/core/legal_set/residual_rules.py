@@ -1,8 +1,8 @@
-"""Rules of which a part is known: each known part is one value, whatever it was made of.
+"""Partial evaluation of rules: each subexpression of known parameters is folded to one value.
 
-While a legal set is listed one parameter at a time, all that the parameters set so far mean to a
-rule is the value of the parts of it that they make up: of ``tp * pp * dp == gpus`` with ``tp`` and
-``pp`` set, one product. States that agree in these values have the same future.
+The decision diagram is built one parameter at a time. A rule depends on the parameters set so far
+only through the values of the subexpressions that they complete: of ``tp * pp * dp == gpus`` with
+``tp`` and ``pp`` set, one product. States that agree in these values have the same completions.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ Bounds = Mapping[str, float]
 """The largest magnitude of each name whose values are whole numbers."""
 
 _EXACT = 2.0**53
-"""Whole numbers below are added and multiplied exactly in every order."""
+"""Bound below which sums and products of integers are exact in floating point in any order."""
 
 _NAMED = 65_536
-"""Of so many nodes the names are kept: a long sum is looked through once for each parameter."""
+"""Size of the cache of :func:`names_of`: a long sum is traversed once for each parameter."""
 
 _OPPOSITE = {"and": "or", "or": "and"}
 
 
 def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> list[Node]:
-    """The rule as one or more that hold together, in the form that is folded best.
+    """Return the rule in canonical form, as one or more rules whose conjunction is equivalent.
 
-    Sums, products, ``and`` and ``or`` are flat, comparisons have two sides, ``->`` is ``or``,
-    ``not`` stands below both, and a bound of a ``max`` is one of each operand. The truth is the
-    same, three-valued as before.
+    Sums, products, ``and`` and ``or`` are flattened, chained comparisons are split, ``->`` becomes
+    ``or``, ``not`` is pushed below both, and a bound on a ``max`` becomes a bound on each operand.
+    The three-valued truth is unchanged.
 
     Args:
         rule: the rule.
-        bounds: the magnitudes of the whole numbers that it reads.
+        bounds: the magnitudes of the integers that it reads.
         always: the values of each name that cannot be absent.
     """
     node = map_nodes(rule.node, lambda part: _flat(part, bounds))
@@ -66,7 +66,14 @@ def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, .
 def fold_names(
     node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
-    """Return the tree with each part that reads only ``known`` names replaced by ``part``."""
+    """Return the tree with each maximal subtree over ``known`` names replaced by ``part`` of it.
+
+    Args:
+        node: the tree.
+        known: the names that are set.
+        bounds: the magnitudes of integer names, which decide what may be reordered.
+        part: maps a known subtree to its replacement.
+    """
     names = names_of(node)
     if isinstance(node, Name) or not names & known:
         return node
@@ -81,14 +88,14 @@ def fold_names(
 
 @lru_cache(maxsize=_NAMED)
 def names_of(node: Node) -> frozenset[str]:
-    """Every name in the tree."""
+    """Return every name in the tree."""
     if isinstance(node, Name):
         return frozenset((node.name,))
     return frozenset().union(*(names_of(child) for child in children(node)))
 
 
 def whole_bound(node: Node, bounds: Bounds) -> float | None:
-    """The largest magnitude that the tree can have, if it is a whole number; else ``None``."""
+    """Return an upper bound on the magnitude of an integer tree; ``None`` if not an integer."""
     match node:
         case Number():
             return abs(node.value) if isinstance(node.value, int) else None
@@ -110,13 +117,13 @@ def whole_bound(node: Node, bounds: Bounds) -> float | None:
 
 
 def cares(node: Node, settled: Callable[[str, bool], Mask], everywhere: Mask) -> dict[str, Mask]:
-    """The states in which the value of each known part still matters, by its name.
+    """Return the mask of states in which each known part's value still matters, by its name.
 
-    Beside a guard that has decided already (``mode != 'x' or ...``), nothing else does.
+    Where a guard has decided the rule (``mode != 'x' or ...``), the other operands do not matter.
 
     Args:
-        node: what is left of a rule.
-        settled: the states in which a known part surely has this truth.
+        node: the residual rule.
+        settled: returns the mask of states in which a known part certainly has this truth.
         everywhere: the mask of all states.
     """
     found: dict[str, Mask] = {}
@@ -164,8 +171,8 @@ _ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
 def _split_extreme(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> Node:
     """Return ``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
 
-    Only of plain whole numbers that are always there: where an operand is absent or divides by
-    zero, the greatest of all is unknown or no number, and each of the others is not.
+    This holds only for integers that are always present: if an operand is absent or divides by
+    zero, the maximum is unknown or not a number, but the other operands are not.
     """
     if isinstance(node, Logic) and node.operator in _OPPOSITE:
         return _flat_logic(node.operator, node.operands)
@@ -223,7 +230,7 @@ def _is_truth(node: Node) -> bool:
 
 
 def _flat_arithmetic(node: Binary, bounds: Bounds) -> Node:
-    """A left fold stays one; the right side joins it only where the order cannot matter."""
+    """Flatten a left fold; also flatten the right side where the order of operations is exact."""
     function = "product" if node.operator == "*" else "sum"
     right: Node = Unary("-", node.right) if node.operator == "-" else node.right
     together = Call(function, (*_operands(node.left, function), *_operands(right, function)))
@@ -274,7 +281,7 @@ def _merge_operands(
 def _joined_start(
     node: Call, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
-    """Only a known beginning becomes one: sums of fractions depend on their order."""
+    """Fold only the known leading operands: a floating-point sum depends on its order."""
     count = 0
     while names_of(node.arguments[count]) <= known:
         count += 1

@@ -1,4 +1,4 @@
-"""Estimate of the number of legal designs that cannot be counted: a superset and draws."""
+"""Monte-Carlo estimate of the size of a legal set that cannot be counted exactly."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 CONFIDENCE = 0.95
+"""Confidence level of the interval."""
+
 _NORMAL = 1.959963984540054
-"""The two-sided quantile of the normal distribution at that confidence."""
+"""Two-sided quantile of the normal distribution at :data:`CONFIDENCE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The size of a legal set: ``count``, between ``low`` and ``high`` with :data:`CONFIDENCE`.
+    """Estimated size of a legal set with its confidence interval.
 
-    ``at_most`` is the size of a set that holds all legal designs, and so a bound for certain;
-    ``hits`` of the ``draws`` from it were legal.
+    The size is about ``count``, and between ``low`` and ``high`` at level :data:`CONFIDENCE`.
+    ``at_most`` is the size of a superset and therefore a certain upper bound; ``hits`` of the
+    ``draws`` from the superset were legal.
     """
 
     count: int
@@ -32,8 +35,8 @@ def estimate_of(at_most: int, hits: int, draws: int, *, found: bool) -> Estimate
 
     Args:
         at_most: the size of the superset.
-        hits: how many of the draws are legal.
-        draws: how many there were.
+        hits: number of legal draws.
+        draws: number of draws.
         found: whether any legal design is known.
 
     Source:

@@ -1,8 +1,9 @@
-"""The legal combinations of one group, solved: tried, as a graph, listed, or as a superset.
+"""Solver of one group of coupled parameters: enumeration, decision diagram, or relaxation.
 
-What can be held exactly is. Where the graph would be too large, the group is relaxed: rules are
-left out of the graph, or a budget is rounded to a grid. A relaxation with few members is listed and
-filtered, which is exact again; the others are kept by rejection, so that draws stay uniform.
+The result is exact if it fits in memory. Where the graph would be too large, the group is relaxed
+to a superset: rules are left out of the graph, or a budget is rounded to a grid. A small superset
+is enumerated and filtered, which is exact again; a large one is sampled by rejection, so that
+draws stay uniform.
 """
 
 from __future__ import annotations
@@ -26,46 +27,46 @@ from dse.core.legal_set.variable_order import dependence_order, frontier_order, 
 from dse.core.parameter import Finite
 
 TRIED_ROWS = 16_384
-"""Up to here all combinations are tried, which takes less time than to build a graph."""
+"""Most combinations that are enumerated by brute force, which is faster than to build a graph."""
 
 FILTERED_ROWS = 10_000_000
-"""A superset of up to so many combinations is listed, and those that are legal are kept."""
+"""Largest superset that is enumerated and filtered."""
 
 _FILTERED_CELLS = 60_000_000
-"""So many values of legal combinations are kept; more are drawn by rejection instead."""
+"""Most values (rows times parameters) of a filtered table; above it, rejection sampling is used."""
 
 _CHUNK = 262_144
 
 _LEAST_SHARE, _SMALL_SHARE = 16, 4
-"""The first graph that is tried may need one in so many of the edges allowed, and the second."""
+"""Divisors of the edge limit for the first and the second attempt to build a graph."""
 
 _TRIED_SOON = 2_000_000
-"""So many edges the first graph may try at one parameter, before a filtered superset is better."""
+"""Most edges the first attempt may try at one parameter; above it, filtering is faster."""
 
 _FILTERED_SOON = 2_000_000
-"""To list and to filter so many combinations takes less time than to grow a graph of some size."""
+"""Most combinations for which filtering is faster than to build a medium-sized graph."""
 
 _STATES = 500
 _REFINEMENTS = 8
 _MOST_EDGES = 120_000_000
-"""A budget's grid is refined up to here, while too much of what is drawn breaks the budget."""
+"""Edge limit up to which a budget's grid is refined while too many draws break the budget."""
 
 _MANY = 500
-"""Over so many parameters a lone sum is counted without growing its graph."""
+"""Number of parameters from which a single sum is counted by its partial sums directly."""
 
 _PILOTS = 1_000
 _ENOUGH = 0.5
-"""A superset of which so large a share is legal is not improved any more."""
+"""Legal fraction from which a superset is not improved further."""
 
 _ENOUGH_OF_WIDE = 0.01
-"""The same where a budget is known to need a large graph: to try for one would take a minute."""
+"""The same where a budget is known to need a large graph: an attempt would take a minute."""
 
 Conditions = Mapping[str, Expression]
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Problem to be solved: parameters, conditions of activity, and the rules between them."""
+    """Problem to be solved: parameters, activity conditions, and the constraints between them."""
 
     parameters: tuple[Finite, ...]
     conditions: Conditions
@@ -73,12 +74,12 @@ class _Group:
 
     @cached_property
     def folded(self) -> tuple[list[ParameterBlock], list[Expression]]:
-        """The parameters in blocks that small rules make, and the rules that are not small."""
+        """Parameter blocks formed by the small rules, and the rules that are not small."""
         return fold_rules(self.parameters, self.constraints)
 
     @cached_property
     def wide(self) -> list[int]:
-        """The places of budgets that alone need large graphs: adding up is faster than growing."""
+        """Indices of budgets whose graph alone is too large; counting its sums is cheap."""
         most = growth.MAX_TOTAL // _SMALL_SHARE
         sizes = {p.name: len(p.values) for p in self.parameters}
         linears = {
@@ -112,7 +113,13 @@ def solve_component(
     conditions: Conditions,
     constraints: Sequence[Expression],
 ) -> Component:
-    """Return the component of these parameters: exact if its graph or a list of it fits."""
+    """Return the solved component of these parameters: exact if its graph or table fits.
+
+    Args:
+        parameters: the group's parameters.
+        conditions: activity condition of each parameter that has one.
+        constraints: the rules over the group.
+    """
     group = _Group(tuple(parameters), conditions, tuple(constraints))
     sizes = [len(p.values) + (p.name in conditions) for p in parameters]
     if math.prod(sizes) <= min(TRIED_ROWS, _FILTERED_CELLS // len(sizes)):
@@ -133,7 +140,7 @@ def solve_component(
 
 
 def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
-    """The exact component, if the widest rules leave a graph small enough to list what it holds."""
+    """Return the exact component if dropping the widest rule leaves a superset quick to filter."""
     if len(group.constraints) == 1:
         return None
     dropped = [group.constraints[wide[0]]]
@@ -147,11 +154,10 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
 
 
 def _build_sum(group: _Group) -> Component | None:
-    """Return the component of one sum of integers over very many parameters.
+    """Return the component of one sum of integers over very many parameters, or ``None``.
 
-    ``None`` if its graph does not fit.
-
-    Growing looks at all terms of the sum at each parameter, which is quadratic.
+    ``None`` if the group is no such sum or its graph does not fit. The general builder reads all
+    terms of the sum at each parameter, which is quadratic.
     """
     if len(group.constraints) != 1 or group.conditions or len(group.parameters) < _MANY:
         return None
@@ -168,7 +174,7 @@ def _build_sum(group: _Group) -> Component | None:
 
 
 def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
-    """Return the smallest superset found soon, listed if small; else run the full search."""
+    """Return the smallest superset found quickly, filtered if small; else try the exact graph."""
     small = min(_formulas(group), key=lambda one: one.bound, default=None)
     enough = _ENOUGH_OF_WIDE if group.wide else _ENOUGH
     if small is None or (small.bound > FILTERED_ROWS and _share(small) < enough):
@@ -185,7 +191,7 @@ def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
 
 
 def _narrower(group: _Group, kept: Sequence[Expression]) -> list[int]:
-    """The usual order of the parameters, or one that keeps fewer of them open."""
+    """Return the default order of the parameters, or one of smaller width."""
     usual = listing_order(group.parameters, group.conditions, kept)
     return frontier_order(group.parameters, group.conditions, kept, usual)
 
@@ -198,7 +204,7 @@ def _grown(
     *,
     most_tried: float = math.inf,
 ) -> Component | list[int]:
-    """The component without the dropped rules; the rules that are too wide if it does not fit."""
+    """Return the component without the dropped rules, or the widest rules if it does not fit."""
     listed = [group.parameters[place] for place in order]
     kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
     try:
@@ -209,7 +215,7 @@ def _grown(
 
 
 def _formulas(group: _Group) -> Iterator[Component]:
-    """Supersets of the legal combinations that one rule alone makes: orders, and budgets."""
+    """Yield supersets that a single rule defines in closed form: permutations and budgets."""
     among = order_of(group.parameters, group.conditions, group.constraints)
     if among is not None:
         others = [rule for rule in group.constraints if rule is not among[1]]
@@ -218,7 +224,7 @@ def _formulas(group: _Group) -> Iterator[Component]:
 
 
 def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
-    """The graph with ever fewer rules, the widest left out first, until it fits."""
+    """Return the first graph that fits when more and more rules are dropped, widest first."""
     dropped, many, kept = list[Expression](), 1, list(group.constraints)
     while True:
         dropped += [kept[place] for place in sorted(wide[:many])]
@@ -230,9 +236,9 @@ def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
 
 
 def _budgets(group: _Group) -> Iterator[Component]:
-    """Each rule that is a budget on its own grid, which is refined until most of it is legal.
+    """Yield the relaxation of each budget rule, its grid refined until most of it is legal.
 
-    Small rules shorten domains and tie parameters together first; the other ones are dropped.
+    Small rules first shorten domains and fold parameters into blocks; the other rules are dropped.
     """
     if group.conditions:
         return
@@ -248,9 +254,9 @@ def _budgets(group: _Group) -> Iterator[Component]:
 
 
 def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Component:
-    """Return the component where small rules leave one block of all parameters.
+    """Return the component of a group whose rules were all folded into blocks.
 
-    It is empty where they leave no combination of some.
+    It is empty if some block has no combination.
     """
     order = range(len(group.parameters))
     rows = np.zeros((0, len(order)), dtype=np.int32)
@@ -260,9 +266,9 @@ def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Compo
 
 
 def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> RelaxedBudget:
-    """Return the rule's budget on the coarsest grid of which most is legal.
+    """Return the rule's relaxed budget on the coarsest grid whose draws are mostly legal.
 
-    If no such grid fits, use the finest that does.
+    If no such grid fits, return the finest that does.
     """
     blocks, _ = group.folded
     budget = RelaxedBudget(linear, _STATES, blocks)
@@ -275,7 +281,7 @@ def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> RelaxedBu
 
 
 def _share(component: Component) -> float:
-    """Return the share of some draws from the superset that is legal."""
+    """Estimate the legal fraction of the superset from a few draws."""
     if not component.bound:
         return 1.0
     codes = component.diagram.draw(_PILOTS, np.random.default_rng(0))
@@ -283,7 +289,7 @@ def _share(component: Component) -> float:
 
 
 def _filter_component(component: Component) -> Component | None:
-    """Return the component with the graph of only the legal combinations; ``None`` if many."""
+    """Return the component with the graph of its legal combinations only; ``None`` if too many."""
     if component.bound > FILTERED_ROWS:
         return None
     graph, found, cells = component.diagram, [component.none], 0
@@ -302,7 +308,7 @@ def _filter_component(component: Component) -> Component | None:
 def _layers(
     rows: Codes,  # (r, k), in the order of the layers, each once and sorted
 ) -> list[Layer]:
-    """The layers of a graph whose paths are these rows: a state for each beginning of a row."""
+    """Return the layers of a graph whose paths are these rows: one state per row prefix."""
     layers = list[Layer]()
     before = np.zeros(len(rows), dtype=np.int64)
     new = np.zeros(len(rows), dtype=bool)
@@ -320,7 +326,7 @@ def _layers(
 
 
 def _enumerate_group(group: _Group) -> Component:
-    """Return the component with the table of the legal combinations, found by trying all."""
+    """Return the component with the table of its legal combinations, found by brute force."""
     names = [parameter.name for parameter in group.parameters]
     component = Component(
         parameters=group.parameters,

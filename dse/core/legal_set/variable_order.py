@@ -1,4 +1,4 @@
-"""In which order the parameters of a group are set when its legal set is listed."""
+"""Variable ordering heuristics for the decision diagram of a group of coupled parameters."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from dse.core.legal_set.residual_rules import names_of
 from dse.core.parameter import Finite
 
 _TERMS = 4_000
-"""So many terms of a rule are looked at."""
+"""Most terms of a rule that are inspected."""
 
 _MOST_SEARCHED = 200
+"""Largest group, in parameters, for which a narrow order is searched."""
+
 _MOST_STARTS = 8
-"""For groups of up to so many parameters a narrow order is looked for, from so many of them."""
+"""Number of parameters from which that search starts."""
 
 
 def listing_order(
@@ -24,10 +26,16 @@ def listing_order(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> list[int]:
-    """Parents before what they activate; then whatever lets most rules be applied soonest.
+    """Return an order of the parameters, as indices, in which rules can be applied early.
 
-    That is the parameter with the fewest others missing from some rule that reads it, and of
-    those the one with the fewest values.
+    A parameter comes after those that its condition reads. Of the parameters that may come next,
+    the one with the fewest other parameters missing from some rule that reads it is taken; ties
+    go to the one with the fewest values.
+
+    Args:
+        parameters: the group's parameters.
+        conditions: activity condition of each parameter that has one.
+        constraints: the rules over the group.
     """
     names = [parameter.name for parameter in parameters]
     rank = {name: turn for turn, name in enumerate(dependence_order(names, conditions))}
@@ -54,7 +62,7 @@ def listing_order(
 
 
 class _Turns:
-    """Queue of names: next is the one with the fewest others missing from a rule reading it."""
+    """Priority queue of names by the fewest other names missing from a rule that reads it."""
 
     def __init__(
         self, rules: Sequence[Sequence[str]], key: Callable[[str], tuple[int, int]]
@@ -74,12 +82,12 @@ class _Turns:
         self._ready: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Let the name have a turn."""
+        """Make the name available to :meth:`next`."""
         self._ready.add(name)
         heappush(self._waiting, (self._fewest.get(name, 10**9), self._key(name), name))
 
     def next(self) -> str | None:
-        """Return the name whose turn it is, which has no other; ``None`` at the end."""
+        """Remove and return the best name; ``None`` when the queue is empty."""
         while self._waiting:
             name = heappop(self._waiting)[-1]
             if name in self._ready:
@@ -105,10 +113,17 @@ def frontier_order(
     constraints: Sequence[Expression],
     usual: Sequence[int],
 ) -> list[int]:
-    """The order that keeps fewest parameters open: set, and read by a rule that waits for others.
+    """Return an order of small width: few parameters are open at any time.
 
-    Of equal ones that comes last which an equation gives by the others. It is the ``usual`` one
-    where none is found that is narrower, and in groups that are too large to look for it.
+    A parameter is open while it is set and some rule that reads it still waits for others. Among
+    equal candidates, one that an equation determines from the others comes last. The result is
+    ``usual`` if no narrower order is found, and in groups too large to search.
+
+    Args:
+        parameters: the group's parameters.
+        conditions: activity condition of each parameter that has one.
+        constraints: the rules over the group.
+        usual: the default order, as indices into ``parameters``.
     """
     names = [parameter.name for parameter in parameters]
     if len(names) > _MOST_SEARCHED:
@@ -132,10 +147,11 @@ def frontier_order(
 
 @dataclass(frozen=True)
 class _Narrow:
-    """A greedy search for an order in which few parameters are open at any time.
+    """Greedy search for an order in which few parameters are open at any time.
 
-    ``near`` are those that a rule ties to each name, ``parents`` those that have to come before
-    it; ``given`` are names that an equation gives by the others.
+    ``near`` holds, by name, the names that share a rule with it; ``parents`` those that have to
+    come before it; ``bits`` the binary logarithm of its number of values; ``given`` the names
+    that an equation determines from others.
     """
 
     names: Sequence[str]
@@ -145,7 +161,7 @@ class _Narrow:
     given: set[str]
 
     def order_from(self, start: str) -> list[str]:
-        """The order that starts with this name and goes on with whatever leaves fewest open."""
+        """Return the greedy order from this name on, keeping the fewest parameters open."""
         order, left = [start], {name: None for name in self.names if name != start}
         opened = {start}
         while left:
@@ -162,7 +178,7 @@ class _Narrow:
         return wide + 0.5 * (name in self.given) - 0.001 * len(self.near[name] & opened)
 
     def width(self, order: Sequence[str]) -> tuple[float, float]:
-        """Return bounds on a graph in this order: its largest width in bits, and its size."""
+        """Return bounds on the graph in this order: largest width in bits, and total states."""
         left, opened, widths = set(order), set[str](), list[float]()
         for name in order:
             left.discard(name)
@@ -172,17 +188,17 @@ class _Narrow:
 
 
 def _find_sides(node: Node) -> list[Name]:
-    """Return the names that stand alone on a side of an equation."""
+    """Return the names that alone form a side of an equation."""
     if not isinstance(node, Compare) or node.operators != ("==",):
         return []
     return [side for side in node.operands if isinstance(side, Name)]
 
 
 def _ties(node: Node) -> list[frozenset[str]]:
-    """The names of the rule, and of each of its terms: what is multiplied is set together.
+    """Return the names of the rule and of each of its terms, so that factors are set together.
 
-    In ``sum(bits * acts) <= 80`` a layer's two widths make one number, if the second follows the
-    first.
+    In ``sum(bits * acts) <= 80`` a layer's two widths fold to one number if the second is set
+    right after the first.
     """
     ties = [names_of(node)]
     waiting = list(children(node))
@@ -199,7 +215,7 @@ def _ties(node: Node) -> list[frozenset[str]]:
 
 
 def dependence_order(names: Sequence[str], conditions: Mapping[str, Expression]) -> list[str]:
-    """The names, each after all that its condition reads."""
+    """Return the names in topological order: each after the names that its condition reads."""
     order: dict[str, None] = {}
     known = set(names)
     for name in names:
@@ -207,7 +223,7 @@ def dependence_order(names: Sequence[str], conditions: Mapping[str, Expression])
         while waiting:
             rule = conditions.get(waiting[-1])
             parents = sorted((rule.names & known) - order.keys() - {waiting[-1]}) if rule else []
-            if parents and len(waiting) <= len(known):  # a circle would never end
+            if parents and len(waiting) <= len(known):  # a cycle would never end
                 waiting.append(parents[0])
             else:
                 order[waiting.pop()] = None

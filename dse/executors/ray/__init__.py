@@ -1,1 +1,1 @@
-"""Work done on the machines of a Ray cluster."""
+"""Executor that runs evaluations on the nodes of a Ray cluster."""

@@ -1,4 +1,4 @@
-"""A worker's place on a node of a Ray cluster: what runs there."""
+"""Ray actor of a worker: runs a worker process on a node of a cluster."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from dse.protocols import Task
 from dse.system.credentials import forget_environment
 
 CALLS = 5
-"""So many of its methods run at once: it performs, stays, is heard, answered and ended."""
+"""Concurrent method calls of an actor: ``perform``, ``stay``, ``report``, ``answer``, ``end``."""
 
 _LOOK_S = 0.5
-"""How often to look whether the process is alive whose children hold its pipe open."""
+"""Interval of liveness checks, in seconds: children of a dead process may keep its pipe open."""
 
 _END_S = 10.0
 
 _STARTS = 4
-"""So many workers in a row that die before they have begun a task are no accident."""
+"""Number of consecutive workers that die before a task has begun after which the task fails."""
 
 Told = tuple[int, int | None, Mapping[str, float]]
-"""A report: the trial's number, a step and metrics; without a step it is begun, at a time."""
+"""Report: a trial's number, a step and metrics; a step of ``None`` reports the start time."""
 
 BEGUN_AT = "begun_at"
-"""The name under which a report without a step holds the time."""
+"""Key of the start time in the metrics of a report without a step."""
 
 
 class WorkerActor:
-    """Holds the work and a process of its own that does it, one task at a time.
+    """Ray actor that holds the work and a child process that runs it, one task at a time.
 
-    An evaluator that crashes takes that process with it and never the seat: a seat that is lost
-    was lost by the cluster, and its task can be tried elsewhere without the fear that the task is
-    what kills.
+    A crashing evaluator ends only the child process, never the actor. A lost actor was therefore
+    lost by the cluster, and its task can be retried elsewhere without the suspicion that the task
+    itself causes crashes.
 
     Args:
-        work: the pickled work; Ray brings it to a node once.
-        timeout_s: a task that takes longer has failed.
-        environment: what the process is to find in its environment.
+        work: the pickled work; Ray transfers it to a node once.
+        timeout_s: the time limit of a task in seconds.
+        environment: environment variables of the child process.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class WorkerActor:
         self._driven = self._begun()
 
     def node(self) -> str:
-        """The machine that it is on."""
+        """Return the host name of the node."""
         return socket.gethostname()
 
     def stay(self) -> None:
-        """Return when it is ended: an answer before is the sign that the cluster lost it."""
+        """Block until :meth:`end`; an earlier return means that the cluster lost the actor."""
         self._over.wait()
 
     def perform(self, task: Task) -> Outcome:
@@ -77,15 +77,15 @@ class WorkerActor:
             return self._outcome(task)
 
     def report(self) -> Told:
-        """Return the task's next report as soon as it arrives; the task waits for the answer."""
+        """Wait for the task's next report and return it; the task waits for :meth:`answer`."""
         return self._reports.get()
 
     def answer(self, *, stops: bool) -> None:
-        """Answer the task that has reported: whether it has to stop."""
+        """Reply to the task that has reported whether it must stop."""
         self._words.put(stops)
 
     def end(self) -> None:
-        """End the process, in the midst of a task too."""
+        """Kill the child process, even during a task."""
         self._over.set()
         begun = self._driven.processes
         self._driven.end()
@@ -105,7 +105,7 @@ class WorkerActor:
         return self._words.get()
 
     def _outcome(self, task: Task) -> Outcome:
-        """Return what became of the task, begun again where its process died before it began."""
+        """Run the task and return its outcome; retry if the process dies before it has begun."""
         reason = ""
         for _ in range(_STARTS):
             try:
@@ -115,7 +115,7 @@ class WorkerActor:
                 reason = str(error)
                 self._driven = self._begun()
         return build_failure(
-            "lost", f"workers do not start on {self.node()}: of the last one {reason}"
+            "lost", f"workers do not start on {self.node()}: for the last one, {reason}"
         )
 
     def _await_outcome(self) -> Outcome:

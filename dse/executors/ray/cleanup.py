@@ -1,8 +1,8 @@
-"""A small process that outlives its driver just long enough to tidy up after a Ray of its own.
+"""Cleanup process that removes the leftovers of a local Ray cluster after its driver has ended.
 
-Ray's servers follow a driver that was killed, but the helpers of its servers live on for a minute
-or two, and its folder for ever. The warden reads a pipe whose other end is the driver's: the end
-of the pipe is the end of the driver.
+When a driver is killed, Ray's servers end with it, but their helper processes survive for a minute
+or two, and its temporary folder remains. The cleanup process reads a pipe from the driver: when the
+pipe closes, the driver has ended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _END_S = 10.0
 
 
 class RayWarden:
-    """Removes a folder, and ends processes, when it is closed or this process is no more."""
+    """Handle of a cleanup process that removes a folder and kills processes after the driver."""
 
     def __init__(self, folder: str) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - a constant program
@@ -45,19 +45,19 @@ class RayWarden:
         self._tell(folder)
 
     def watch(self, pids: Iterable[int]) -> None:
-        """End these too, by number and time of birth: numbers are given again."""
+        """Add processes to kill, identified by id and start time because ids are reused."""
         for pid in pids:
             with suppress(OSError):
                 stat = Path(f"/proc/{pid}/stat").read_text()
                 self._tell(f"{pid} {stat.rpartition(')')[2].split()[19]}")
 
     def close(self) -> None:
-        """Tidy up now."""
+        """Start the cleanup now, and wait for it for a limited time."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:  # it goes on by itself
+        except subprocess.TimeoutExpired:  # it continues on its own
             return
 
     def _tell(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""Work done on the machines of a Ray cluster; what is lost with a machine is done elsewhere."""
+"""Executor on the nodes of a Ray cluster; tasks lost with a node are retried elsewhere."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from dse.protocols import Needs, Task, Work
 
 _LOOK_S = 1.0
 _WAIT_S = 0.2
-"""For outcomes at a time: Ray ends a process soon after the raylet of its machine."""
+"""Maximum wait for outcomes, in seconds; short, to notice the end of this node's raylet in time."""
 
 _STARTS = 3
-"""So many workers in a row that do not start are no accident."""
+"""Number of consecutive workers that do not start after which the run ends."""
 
 _PATIENCE_S = 60.0
-"""How long to wait for a node where none that is left could take a task."""
+"""Time to wait for a suitable node while no remaining one can run a task, in seconds."""
 
 
 class RayCluster:
-    """Workers on the nodes of a Ray cluster, started when needed, each with one task at a time.
+    """Executor with workers on a Ray cluster, started when needed, one task at a time each.
 
-    The work is pickled and put into the cluster once; a worker loads it once. Each worker keeps
-    for itself what the work's ``needs`` ask for. What crashes or hangs costs its task only, as
-    with ``processes``. A task whose worker is lost, with its node or alone, is collected as failed
-    with the fault ``lost``, by which a study knows to try it again: elsewhere.
+    The work is pickled and put into the cluster once; each worker loads it once and reserves the
+    resources in the work's ``needs``. A crash or hang fails only its task, as with ``processes``.
+    A task whose worker is lost, with or without its node, is collected as failed with the fault
+    ``lost``, after which a study retries it elsewhere.
 
     Args:
-        address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; without one that of
-            ``RAY_ADDRESS``, else a Ray of its own is started on this machine.
-        workers: tasks at once; without a number as many as the cluster has room for.
-        timeout_s: a task that takes longer has failed; waiting for a turn does not count.
-        start_s: how long a Ray that is started here may take to start.
+        address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; default: that of
+            ``RAY_ADDRESS``, or else a new local cluster on this machine.
+        workers: number of concurrent tasks; default: as many as the cluster has room for.
+        timeout_s: time limit of a task in seconds; waiting for the machine lock does not count.
+        start_s: time limit for the start of a local cluster, in seconds.
     """
 
     barrier = False
@@ -77,7 +77,9 @@ class RayCluster:
             store_bytes=max(STORE_BYTES, 2 * len(sent)),
             start_s=start_s,
         )
-        atexit.register(self.close)  # before Ray's own: a local one is ended, its folder goes
+        atexit.register(
+            self.close
+        )  # runs before Ray's own handler: ends a local cluster, removes its folder
         try:
             self.capacity = self._capacity(workers)
             self._sent = self._door.ray.put(sent)
@@ -95,7 +97,7 @@ class RayCluster:
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
         try:
             return self._collect_outcomes(timeout_s)
-        except ConnectionError as error:  # of a ray:// address; its own grace is over
+        except ConnectionError as error:  # ray:// client: its reconnection period is over
             raise self._door.head.lost(str(error)) from error
 
     def close(self) -> None:
@@ -112,7 +114,7 @@ class RayCluster:
             self._door.close()
 
     def events(self) -> list[Event]:
-        """Return the cluster's events since the last call that a user should know."""
+        """Return the events since the last call that matter to a user."""
         told, self._events = self._events, []
         return told
 
@@ -131,9 +133,9 @@ class RayCluster:
         return {}
 
     def _finished(self, timeout_s: float) -> dict[int, Outcome]:
-        """Return the outcomes available, or that arrive in this time; forward the reports."""
+        """Return the outcomes that are ready or arrive within the time; forward the reports."""
         signs = [sign for worker in self._workers for sign in worker.signs]
-        if not signs:  # nobody to wish a worker of
+        if not signs:  # no worker could be requested: the head does not respond
             time.sleep(timeout_s)
             return {}
         come, _ = self._door.ray.wait(signs, num_returns=1, timeout=timeout_s)
@@ -150,14 +152,14 @@ class RayCluster:
         return outcomes
 
     def _settle_worker(self, worker: RayWorker) -> Outcome | None:
-        """Return the outcome that the worker's sign brought; requeue a task not yet begun."""
+        """Return the outcome that is ready; requeue the task if the worker never started."""
         try:
             outcome = worker.outcome()
         except LostError as error:
             task = self._drop(worker)
             if worker.node:
                 return build_failure(
-                    error.kind, f"with its worker on {error.reason}", worker.spent_s
+                    error.kind, f"its worker was lost on {error.reason}", worker.spent_s
                 )
             self._waiting.extendleft([task] if task is not None else [])
             self._count_failed_start(error.reason)
@@ -169,7 +171,7 @@ class RayCluster:
         """Count a worker that did not start.
 
         Raises:
-            PluginError: nor did those before it.
+            PluginError: too many consecutive workers did not start.
         """
         self._tell(f"a worker did not start on {reason}")
         self._unstarted += 1
@@ -184,7 +186,7 @@ class RayCluster:
         self._events.append(Event(kind="executor", text=text))
 
     def _assign(self) -> None:
-        """Give waiting tasks to free workers; wish for a worker where one is missing."""
+        """Give waiting tasks to free workers; request more workers up to the capacity."""
         free = [worker for worker in self._workers if worker.task is None]
         for worker in sorted(free, key=lambda worker: not worker.placed):
             if worker.lost:
@@ -202,7 +204,7 @@ class RayCluster:
             self._workers.append(worker)
 
     def _next(self, free: RayWorker) -> Task | None:
-        """The task that has waited longest, be it for a worker that still has no place."""
+        """Return the task that has waited longest, even one assigned to an unplaced worker."""
         if free.placed:
             for worker in self._workers:
                 if worker.task is not None and not worker.placed:
@@ -210,27 +212,27 @@ class RayCluster:
         return self._waiting.popleft() if self._waiting else None
 
     def _drop(self, worker: RayWorker) -> Task | None:
-        """Do without the worker; its task, if it had one."""
+        """Remove a worker and return its task, if it had one."""
         self._workers.remove(worker)
         worker.drop()
         return worker.task
 
     def _environment(self) -> dict[str, str]:
-        """Return one thread per worker CPU for all numeric libraries, or the user's setting."""
+        """Return the thread settings of numeric libraries: a worker's CPUs, or the user's value."""
         threads = str(max(1, int(self._wanted["CPU"])))
         return {name: os.environ.get(name, threads) for name in THREADS}
 
     def _capacity(self, workers: int | None) -> int:
         rooms = rooms_for(self._wanted, self._door.nodes())
         if workers is None or (self._door.local and rooms < workers):
-            return rooms  # this machine does not grow
+            return rooms  # a local cluster cannot gain nodes
         return workers
 
     def _check_hope(self) -> None:
-        """Nothing, while some node could take a task, or was there a while ago.
+        """Check that some node can run a task, or could until recently.
 
         Raises:
-            PluginError: none is left that could, or the cluster's head is gone.
+            PluginError: no node can run a task for too long, or the cluster's head is gone.
         """
         if not self._door.head.answers():
             return
@@ -265,6 +267,6 @@ def _pickle_work(work: Work) -> bytes:
     except Exception as error:
         raise PluginError(
             f"the work cannot be sent to other machines: {error}",
-            hint="keep open files, locks and connections out of it, or take the executor 'serial'",
+            hint="keep open files, locks and connections out of it, or use the executor 'serial'",
         ) from error
     return sent

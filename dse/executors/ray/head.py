@@ -11,17 +11,17 @@ from dse.errors import PluginError
 _CONNECT_S = 5.0
 
 _AWAY_S = 20.0
-"""A head that does not answer for so long is gone.
+"""Time without a response after which the head counts as gone, in seconds.
 
-Ray would try for a minute, and then end the process from within, without a word of ours.
+Ray itself would retry for a minute, and then end this process without an error message.
 """
 
 
 class RayHead:
-    """Head of a cluster, checked for an answer on each request.
+    """Head node of a cluster, probed by a TCP connection before each request.
 
-    It is not watched where it does not answer to begin with: who came in by another door may not
-    reach that one.
+    It is not watched if it does not respond at the start: a driver that joined through another
+    address may not be able to reach this one.
 
     Args:
         address: ``host:port`` or ``ray://host:port``.
@@ -34,10 +34,10 @@ class RayHead:
         self._heard_at = time.monotonic()
 
     def answers(self) -> bool:
-        """Return whether the head answers; if not, a request to it would not return.
+        """Return whether the head responds; if it does not, a request to it would block.
 
         Raises:
-            PluginError: nobody has for a while.
+            PluginError: the head has not responded for too long.
         """
         silence = _silence(self._address) if self._watched else ""
         if not silence:
@@ -52,7 +52,7 @@ class RayHead:
         return PluginError(
             f"the head of the Ray cluster {self._address} is gone: {reason}",
             hint="all results that were stored are kept; 'ray start --head' starts it again, "
-            "and 'dse resume' goes on",
+            "and 'dse resume' continues the study",
         )
 
     def cut_off(self) -> PluginError:
@@ -60,26 +60,26 @@ class RayHead:
         self.gone = True
         return PluginError(
             f"the raylet that joins this machine to the Ray cluster {self._address} is gone",
-            hint="all results that were stored are kept, and 'dse resume' goes on",
+            hint="all results that were stored are kept, and 'dse resume' continues the study",
         )
 
 
 def check_reachable(address: str) -> None:
-    """Nothing, if somebody listens there: Ray itself would try for minutes.
+    """Raise PluginError unless the address accepts connections; Ray would retry for minutes.
 
     Raises:
-        PluginError: nobody does.
+        PluginError: the address does not accept connections.
     """
     silence = _silence(address)
     if silence:
         raise PluginError(
-            f"nobody answers at {address}: {silence}",
-            hint="is it the address that 'ray start --head' told, and is its port open?",
+            f"no response from {address}: {silence}",
+            hint="check that 'ray start --head' printed this address, and that its port is open",
         )
 
 
 def _silence(address: str) -> str:
-    """Return the reason that the address does not answer; empty if it does or has no port."""
+    """Return why the address does not respond; empty if it does, or if it has no port."""
     found = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
     if found is None:
         return ""

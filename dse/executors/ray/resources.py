@@ -1,4 +1,4 @@
-"""Resources of the nodes of a cluster, next to those that a task needs."""
+"""Matching of a task's resource needs with the resources of a cluster's nodes."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _HIDDEN = ("node:", "accelerator_type:", "object_store_memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A machine of the cluster, with the amount of each resource that it offers in all."""
+    """Node of the cluster, with the total amount of each resource that it offers."""
 
     name: str
     offers: Mapping[str, float]
 
     def rooms(self, wanted: Mapping[str, float]) -> int:
-        """Return the number of tasks that fit at once."""
+        """Return the number of concurrent tasks that fit on the node."""
         shares = [self.offers.get(name, 0.0) / amount for name, amount in wanted.items()]
         return int(min(shares) + 1e-9)
 
 
 def wanted_of(needs: Needs) -> dict[str, float]:
-    """Return the needs by Ray's names; one CPU where none is stated."""
+    """Return the needs by Ray's resource names; one CPU if none is stated."""
     amounts = {"CPU": needs.cpu or 1.0, "GPU": needs.gpu, "memory": float(needs.memory_bytes)}
     return {name: amount for name, amount in {**amounts, **needs.custom}.items() if amount}
 
 
 def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
-    """Return the number of tasks that fit on all nodes at once.
+    """Return the number of concurrent tasks that fit on all nodes together.
 
     Raises:
-        PluginError: not one fits on any node.
+        PluginError: no node has room for a single task.
     """
     rooms = sum(node.rooms(wanted) for node in nodes)
     if rooms == 0:
@@ -46,13 +46,13 @@ def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
         raise PluginError(
             f"no node offers {_format_amounts(wanted)}; "
             f"the cluster has {', '.join(told) or 'no node'}{more}",
-            hint="ask for less in the evaluator's 'resources', or start a node that offers it",
+            hint="reduce the evaluator's 'resources', or start a node that offers them",
         )
     return rooms
 
 
 def _format_amounts(amounts: Mapping[str, float]) -> str:
-    """Return the amounts as text, those that every node has first."""
+    """Return the amounts as text: CPU, GPU and memory first, then the others by name."""
     names = [*_OWN, *sorted(amounts.keys() - _OWN.keys())]
     shown = [
         f"{_OWN.get(name, name)}: "

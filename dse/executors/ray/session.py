@@ -1,4 +1,4 @@
-"""A Ray cluster that this process has joined, or one of its own on this machine."""
+"""Connection to a Ray cluster: an existing one, or a local one started by this process."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dse.executors.ray.resources import Node
 from dse.system.credentials import private_environment
 
 STORE_BYTES = 100 * 2**20
-"""Of shared memory, for a Ray of our own: it holds the pickled work, and little else."""
+"""Object store of a local cluster, in bytes of shared memory; it holds mainly the pickled work."""
 
 START_S = 300.0
-"""How long a Ray of our own may take to start, in all: a busy machine is slow."""
+"""Time limit for the start of a local cluster over all tries, in seconds."""
 
 _STARTS = 3
-"""So often it is started, should it hang: each try gets its share of the time."""
+"""Number of tries to start a local cluster that hangs; each gets an equal share of the time."""
 
 _LOOK_S = 0.5
 
@@ -36,23 +36,23 @@ _GCS_WAIT = "RAY_gcs_server_port_wait_time_s"
 
 _SETTINGS: Mapping[str, str] = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",  # else what runs beside a measurement goes before it
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that this will be the default
+    "RAY_worker_niceness": "0",  # else other processes get priority over measurements
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray prints a warning about a new default
 }
 
 
 class RaySession:
-    """The door to a cluster; closing it ends a cluster that was started here and no other.
+    """Session with a Ray cluster; closing it ends a local cluster only if it was started here.
 
     Args:
-        address: ``auto``, ``host:port`` or ``ray://host:port``; ``None`` starts a Ray on this
-            machine, unless the process has joined one already, which is then used and left on.
-        cpus: how many tasks of one CPU a Ray that is started here takes at once.
-        store_bytes: of shared memory, for a Ray that is started here.
-        start_s: how long such a Ray may take to start.
+        address: ``auto``, ``host:port`` or ``ray://host:port``; ``None`` starts a local cluster,
+            unless this process has joined a cluster already, which is then used and left running.
+        cpus: the number of CPUs that a local cluster offers.
+        store_bytes: the size of a local cluster's object store in shared memory, in bytes.
+        start_s: the time limit for the start of a local cluster, in seconds.
 
     Raises:
-        PluginError: Ray is not installed, or there is no such cluster, or it does not start.
+        PluginError: Ray is not installed, there is no such cluster, or it does not start.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class RaySession:
         self._raylet = None if from_afar else _raylet_of(self._socket())
 
     def check_raylet(self) -> None:
-        """Check that this machine's part of the cluster lives: Ray ends a process without it.
+        """Check that this machine's raylet runs: without it, Ray ends this process.
 
         Raises:
-            PluginError: it has ended.
+            PluginError: the raylet has ended.
         """
         if self._raylet is not None and not runs(self._raylet):
             raise self.head.cut_off()
 
     def nodes(self) -> list[Node]:
-        """The nodes that are alive."""
+        """Return the nodes that are alive."""
         return [
             Node(name=str(one["NodeManagerHostname"]), offers=one["Resources"])
             for one in self.ray.nodes()
@@ -102,14 +102,14 @@ class RaySession:
         self._theirs = True
 
     def _end(self) -> None:
-        if self._raylet is None or runs(self._raylet):  # else Ray would end us before the last word
+        if self._raylet is None or runs(self._raylet):  # else Ray would end this process at once
             self.ray.shutdown()
         if self._warden is not None:
             self._warden.close()
             self._warden = None
 
     def _check_same(self, address: str | None) -> None:
-        """Nothing, unless the cluster that this process has joined is certainly another one."""
+        """Raise PluginError if the process has joined a cluster with a different address."""
         joined = self._gcs()
         if address is not None and re.fullmatch(r"[^/]+:\d+", address) and address != joined:
             raise PluginError(
@@ -140,7 +140,7 @@ class RaySession:
             _hush_client()
 
     def _start(self, cpus: int, store_bytes: int, start_s: float) -> None:
-        """Start one; again where it hangs, or ends at once.
+        """Start a local cluster; retry if it hangs or ends immediately.
 
         Raises:
             PluginError: it did not start in time.
@@ -149,7 +149,7 @@ class RaySession:
             try:
                 with _patient(self.ray, start_s / _STARTS):
                     self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
-            except Exception as error:  # Ray raises a bare one where it took too long
+            except Exception as error:  # Ray raises a bare Exception on a timeout
                 self._end()
                 if left and "timed out" in str(error):
                     continue
@@ -179,7 +179,7 @@ class RaySession:
 
 
 def import_ray() -> Any:
-    """Return the Ray library, set to be quiet before it reads its environment.
+    """Import and return the Ray library, after setting the environment that it reads.
 
     Raises:
         PluginError: it is not installed.
@@ -197,13 +197,14 @@ def import_ray() -> Any:
 
 @contextmanager
 def _patient(ray: Any, limit_s: float) -> Iterator[None]:
-    """Let Ray wait for the parts of a node that it starts as long as this.
+    """Set the time that Ray waits for the processes of a node that it starts.
 
-    Its own half minute for the raylet is no option of Ray's; where the name changes, it holds.
+    Ray's limit of half a minute for the raylet is not configurable, so a private function is
+    patched; if a Ray release renames it, Ray's own limit applies.
 
     Args:
-        ray: the library.
-        limit_s: until then; a raylet that has ended is not waited for.
+        ray: the Ray library.
+        limit_s: the time limit in seconds; a raylet that has ended is not waited for.
     """
     services = ray._private.services  # noqa: SLF001 - see above
     ask = getattr(services, "get_node", None)
@@ -214,7 +215,7 @@ def _patient(ray: Any, limit_s: float) -> Iterator[None]:
         while True:
             try:
                 return ask(*where)
-            except RuntimeError as error:  # it is not known yet
+            except RuntimeError as error:  # the node is not registered yet
                 lives = _raylet_of() is not None
                 if lives and time.monotonic() < until:
                     time.sleep(_LOOK_S)
@@ -234,7 +235,7 @@ def _patient(ray: Any, limit_s: float) -> Iterator[None]:
 
 
 def _raylet_of(socket: str = "") -> int | None:
-    """The raylet of this machine that listens there, or any that we started; ``None``: unknown."""
+    """Return the process id of the raylet on a socket, or of any started here; else ``None``."""
     every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
     pids = every if socket else descendants(os.getpid())
     for pid in pids:
@@ -249,9 +250,10 @@ def _raylet_of(socket: str = "") -> int | None:
 
 @contextmanager
 def _unheard(ray: Any) -> Iterator[None]:
-    """Suppress the thread that prints the cluster's errors: they are reported as events.
+    """Disable the thread that prints the cluster's errors; they are reported as events.
 
-    Ray has no option for it; where its name changes, its words come back and nothing else.
+    Ray has no option for it. If a Ray release renames the function, the messages reappear, with no
+    other effect.
     """
     worker = ray._private.worker  # noqa: SLF001 - see above
     listen = getattr(worker, "listen_error_messages", None)
@@ -263,7 +265,7 @@ def _unheard(ray: Any) -> Iterator[None]:
 
 
 def _hush_client() -> None:
-    """Silence the threads of Ray's client that lost its server: that is reported as an error."""
+    """Silence Ray client threads that lost their server; the loss is reported as an error."""
     logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
     before = threading.excepthook
 

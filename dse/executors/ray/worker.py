@@ -1,4 +1,4 @@
-"""The driver's side of one worker on a Ray cluster."""
+"""Driver-side handle of one worker on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
 
 class LostError(Exception):
-    """The cluster lost a worker: its node, its process, or the way to it; or ended it."""
+    """Error of a worker that the cluster lost (its node, process or connection) or ended."""
 
     def __init__(self, reason: str, kind: FaultKind) -> None:
         super().__init__(reason)
@@ -32,15 +32,15 @@ class LostError(Exception):
 
 
 class RayWorker:
-    """A seat on the cluster, from the moment it is wished for.
+    """Worker actor on the cluster, from the time it is requested.
 
-    It is waited for by its ``sign``: first until it has a place on a node, then for each outcome.
-    Where the cluster has no room yet, the sign just does not come.
+    Its ``sign`` is an object reference to wait for: first the actor's placement on a node, then
+    each outcome. While the cluster has no room, the reference does not become ready.
 
     Args:
-        ray: the library.
-        kind: of seats, see :func:`seats`.
-        arguments: of the :class:`~dse.executors.ray.actor.WorkerActor`.
+        ray: the Ray library.
+        kind: the actor class, see :func:`seats`.
+        arguments: the arguments of :class:`~dse.executors.ray.actor.WorkerActor`.
     """
 
     def __init__(self, ray: Any, kind: Any, arguments: Sequence[Any]) -> None:
@@ -56,44 +56,44 @@ class RayWorker:
 
     @property
     def sign(self) -> Any:
-        """Reference to wait for: its place, then its outcome; ``None`` while it is idle."""
+        """Reference to wait for: its placement, then its outcome; ``None`` while it is idle."""
         return self._outcome if self.node else self._place
 
     @property
     def signs(self) -> list[Any]:
-        """The sign, and the next report of its task."""
+        """References to wait for: the sign and the next report; none while it is idle."""
         return [self.sign, self.report] if self.task is not None or not self.node else []
 
     @property
     def placed(self) -> bool:
-        """True if it has a place, even one not looked up yet."""
+        """Whether it is placed on a node, even if the node's name was not fetched yet."""
         return bool(self.node) or self._is_there(self._place)
 
     @property
     def lost(self) -> bool:
-        """True if it had a place, and the cluster is known to have lost it."""
+        """Whether it was placed on a node and the cluster has lost it since."""
         return bool(self.node) and self._is_there(self._stays)
 
     @property
     def spent_s(self) -> float:
-        """Time since it took its task, or was wished for."""
+        """Time in seconds since it took its task, or was requested."""
         return time.monotonic() - self._since
 
     def take(self, task: Task) -> None:
-        """Begin a task, as soon as it has a place."""
+        """Submit a task, which begins as soon as the worker is placed."""
         self.task = task
         self._since = time.monotonic()
         self._outcome = self._actor.perform.remote(task)
 
     def give_back(self) -> Task | None:
-        """The task that it has no place for yet; it may take another when it has."""
+        """Cancel and return the task of a worker that is not placed yet; the worker remains."""
         task, self.task = self.task, None
         self._ray.cancel(self._outcome)
         self._outcome = None
         return task
 
     def hear(self, watcher: Watcher, on_begin: Beginning) -> None:
-        """Forward the report that came, and the decision back; a lost report means continue."""
+        """Forward a received report and reply with the decision; a lost report is ignored."""
         with suppress(self._ray.exceptions.RayError):
             number, step, metrics = self._ray.get(self.report)
             if step is None:
@@ -103,10 +103,10 @@ class RayWorker:
         self.report = self._actor.report.remote()
 
     def outcome(self) -> Outcome | None:
-        """Return the outcome that the sign brought; ``None`` where it brought only the place.
+        """Return the outcome that is ready; ``None`` if only the placement was.
 
         Raises:
-            LostError: the cluster lost it.
+            LostError: the cluster lost the worker.
         """
         errors = self._ray.exceptions
         try:
@@ -125,11 +125,11 @@ class RayWorker:
         return outcome
 
     def leave(self) -> Any:
-        """Ask the worker to end its task; return a reference that is ready when it has."""
+        """Request the end of its task; return a reference that is ready when it has ended."""
         return self._actor.end.remote()
 
     def drop(self) -> None:
-        """Give the seat back to the cluster."""
+        """Kill the actor and release its resources on the cluster."""
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(self._actor, no_restart=True)
 
@@ -137,7 +137,7 @@ class RayWorker:
         return bool(self._ray.wait([reference], timeout=0)[0])
 
     def _lost(self, error: Exception) -> LostError:
-        """Ray's words in one line: the last ones of a traceback, else the first ones."""
+        """Convert Ray's error: one line of text, the end of a traceback or else the beginning."""
         lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
         words = " ".join(_COLOURS.sub("", " ".join(lines)).split())
         shown = words[-_LONGEST:] if "Traceback" in words or "^^^" in words else words[:_LONGEST]
@@ -146,11 +146,11 @@ class RayWorker:
 
 
 def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
-    """Return an actor class of seats with these resources, registered with the cluster once.
+    """Return the worker actor class with its resources, registered with the cluster once.
 
     Args:
-        ray: the library.
-        wanted: by Ray's names, what each keeps for itself.
+        ray: the Ray library.
+        wanted: the amounts that each worker reserves, by Ray's resource names.
     """
     return ray.remote(WorkerActor).options(
         **_options(wanted),
@@ -162,7 +162,7 @@ def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
 
 
 def end_workers(ray: Any, workers: Sequence[RayWorker]) -> None:
-    """End all workers and what they started; those that do not answer are just dropped."""
+    """End all workers and their processes; workers that do not respond in time are killed."""
     with suppress(ray.exceptions.RayError):
         told = [worker.leave() for worker in workers if worker.placed]
         if told:
@@ -172,7 +172,7 @@ def end_workers(ray: Any, workers: Sequence[RayWorker]) -> None:
 
 
 def _options(wanted: Mapping[str, float]) -> dict[str, Any]:
-    """Return the wanted amounts as Ray's options; memory in whole bytes."""
+    """Return the amounts as options of a Ray actor; memory as an integer number of bytes."""
     own = {_OPTIONS[name]: amount for name, amount in wanted.items() if name in _OPTIONS}
     own |= {"memory": int(own["memory"])} if "memory" in own else {}
     custom = {name: amount for name, amount in wanted.items() if name not in _OPTIONS}

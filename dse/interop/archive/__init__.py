@@ -1,1 +1,1 @@
-"""A study as one file."""
+"""Export and import of a complete study as one file."""

@@ -1,7 +1,7 @@
-"""Complete study in one file: lines of JSON, or Parquet.
+"""Export and import of a complete study as one file, in JSON lines or Parquet.
 
-A file may come from a stranger: it is read as data, a line at a time, and each line and the whole
-have a check sum. Nothing in it is run.
+Files are untrusted: they are parsed as data only, check sums are verified, and nothing in them is
+run.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MAGIC = b"PAR1"
 
 
 def read_archive(path: str | Path) -> Record:
-    """Return the study that a file holds, whatever the file's name.
+    """Read a study from a file; the format is recognised by the contents, not by the name.
 
     Raises:
-        StorageError: there is none, or it is damaged; with the line where there are lines.
+        StorageError: the file does not hold a study, or is damaged; in JSON lines, with the line.
     """
     file = Path(path)
-    if file.is_fifo():  # it would be waited for as long as nobody writes to it
+    if file.is_fifo():  # opening it would block until another process writes to it
         raise StorageError(f"{file} cannot be read: it is a pipe", hint="write it to a file first")
     try:
         with file.open("rb") as opened:
@@ -43,10 +43,10 @@ def read_archive(path: str | Path) -> Record:
 
 
 def write(record: Portable, path: str | Path) -> str:
-    """Write the study, whole or not at all; its SHA-256 is returned.
+    """Write the study to a file atomically, and return its SHA-256.
 
     Raises:
-        StorageError: the file cannot be written, or its name ends in neither form's word.
+        StorageError: the file cannot be written, or its name has neither format's suffix.
     """
     file = Path(path)
     writer = _writer(file)
@@ -70,7 +70,7 @@ def _writer(file: Path) -> Callable[[Portable, BinaryIO], str]:
 
         return write_parquet
     raise StorageError(
-        f"in which form shall {file} be?", hint=f"let its name end in {' or '.join(ENDINGS)}"
+        f"the format of {file} is unknown", hint=f"use the suffix {' or '.join(ENDINGS)}"
     )
 
 

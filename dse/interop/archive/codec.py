@@ -1,4 +1,4 @@
-"""The nouns of a record as plain JSON objects and back, each field checked on its way in."""
+"""Codec between the entries of a record and plain JSON objects; decoding validates each field."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dse.errors import StorageError
 Noun = TypeVar("Noun", Asked, Attempt, Driver, Event, Report, Trial)
 
 _LARGEST = 1 << 63
-"""No database counts further."""
+"""Exclusive upper bound of integers: databases store 64-bit ones."""
 
 
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
-    """The noun in words that JSON has, field by field."""
+    """Encode an entry of a record as a JSON object."""
     shape, late = SHAPES[type(noun)], LATE.get(type(noun), frozenset())
     fields = {name: _encode_value(getattr(noun, name), reader) for name, reader in shape.items()}
     return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
-def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file holds
-    """The inverse of :func:`plain`.
+def noun_of(kind: type[Noun], told: Any) -> Noun:  # untrusted JSON
+    """Decode an entry of a record from a JSON object; the inverse of :func:`plain`.
 
     Raises:
-        StorageError: a field is missing, unknown, or not what it has to be.
+        StorageError: a field is missing, unknown, or has an invalid value.
     """
     shape, what = SHAPES[kind], kind.__name__.lower()
     if not isinstance(told, dict):
@@ -48,21 +48,21 @@ def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file 
 
 
 def number(value: Any) -> float:
-    """The finite number that the value is. Raises ValueError for anything else."""
+    """Return a finite number as a float; raise ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError
     return float(value)
 
 
 def text(value: Any) -> str:
-    """The text that the value is. Raises ValueError for anything else."""
+    """Return a text; raise ValueError for anything else."""
     if not isinstance(value, str):
         raise ValueError
     return value
 
 
 def _word(value: Any) -> str:
-    """A text that every database holds as it is."""
+    """Return a text that every database can store: valid UTF-8 without null characters."""
     text(value).encode()
     if "\0" in value:
         raise ValueError
@@ -120,7 +120,7 @@ LATE: Mapping[type, frozenset[str]] = {
     Attempt: frozenset({"begun_at", "finished_at"}),
     Report: frozenset({"worker"}),
 }
-"""Fields that files of older versions lack; where they hold nothing, they are left out."""
+"""Fields that older files lack; they are omitted if they are ``None``."""
 
 SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Trial: {
@@ -172,11 +172,11 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "provenance": _texts,
     },
 }
-"""What each noun is made of, and how a field is read."""
+"""Schema of each kind of entry: its fields, each with the function that decodes it."""
 
 
 def _encode_value(value: Any, reader: Callable[[Any], Any]) -> Any:
-    if reader in (number, _numbers):  # a whole number is told as what it will be read as
+    if reader in (number, _numbers):  # write an integer as the float that it will be read as
         return reader(value)
     if isinstance(value, Fault):
         return {"kind": value.kind, "reason": value.reason}

@@ -1,4 +1,4 @@
-"""Columns of values in Arrow: typed where one type fits all, otherwise as JSON."""
+"""Arrow columns of parameter values: typed if all values have one type, otherwise JSON texts."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
 class ColumnKind:
-    """Type of a column's values, found in a first pass before it is written in pieces."""
+    """Type of a column, inferred in a first pass over its values; a second pass writes it."""
 
     def __init__(self) -> None:
         self._types = set[type]()
         self._exact = True
 
     def take(self, value: Value) -> None:
-        """Take a value into account."""
+        """Include a value in the inference of the type."""
         self._types.add(type(value))
         self._exact = self._exact and len(self._types) == 1 and _holds(value)
 
     def field(self, name: str, about: Mapping[str, str]) -> pa.Field:
-        """The column's field, with what is known ``about`` it in its metadata."""
+        """Return the Arrow field of the column, with ``about`` in its metadata."""
         told = {**about, "as": "plain" if self._exact else "json"}
         kept = {key: word.encode("utf-8", "replace") for key, word in told.items()}
         return pa.field(name, self._type, metadata=kept)
 
     def array(self, values: Sequence[Value | None]) -> pa.Array:
-        """Some values of the column."""
+        """Return some values of the column as an Arrow array."""
         if self._exact:
             return _array(values, self._type)
         texts = [None if value is None else json.dumps(value) for value in values]
@@ -57,7 +57,7 @@ class ColumnKind:
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Make an array from its buffers: ``pa.array`` would import pandas, 50 MB, to ask for it."""
+    """Build an array from its buffers: ``pa.array`` would import pandas, which takes 50 MB."""
     held = np.array([value is not None for value in values], dtype=bool)
     buffers = [pa.py_buffer(np.packbits(held, bitorder="little"))]
     if kind == pa.string():
@@ -74,7 +74,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
-    """Return the function that reads the values of a column of this field exactly."""
+    """Return the function that decodes the values of a column with this field."""
     if fact(field, "as") == "json":
         return lambda array: [_parse_cell(cell, field.name) for cell in array.to_pylist()]
     if field.type not in _TYPES.values():
@@ -88,7 +88,7 @@ def fact(field: pa.Field, key: str) -> str:
 
 
 def _holds(value: Value) -> bool:
-    """True if Arrow's type for the value holds it as it is."""
+    """Return whether the Arrow type of the value represents it exactly."""
     if isinstance(value, str):
         return not any("\ud800" <= letter <= "\udfff" for letter in value)
     return isinstance(value, bool | float) or -_WHOLE <= value < _WHOLE

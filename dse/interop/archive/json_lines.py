@@ -1,4 +1,4 @@
-"""A study as lines of JSON: each with its own check sum, the last with that of the whole."""
+"""JSON lines format of a study: one check sum per line, and one of the complete file at its end."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dse.interop.archive.record import Record
 from dse.interop.archive.stream import Portable
 
 VERSION = 1
-"""Of the format; a reader refuses a newer one."""
+"""Format version; a reader refuses a newer one."""
 
 LONGEST = 1 << 28
-"""Bytes in one line; the longest is the first, with the texts of all files of the study."""
+"""Largest line, in bytes; the first is the longest, with the texts of all the study's files."""
 
 _SUM = re.compile(rb'(.*),"crc32":"([0-9a-f]{8})"\}\n', re.DOTALL)
 _EVERYTHING_ELSE: Mapping[str, tuple[str, type]] = {
@@ -35,25 +35,25 @@ _AGAIN = "export it again: dse studies export NAME -o FILE"
 
 
 def header(record: Portable) -> str:
-    """The first line: the format's version, the study's name and spec, units and goals."""
+    """Return the first line: the format version, the study's name and spec, units and goals."""
     told = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
     return _line("study", told)
 
 
 def trial_line(trial: Trial, place: int | None) -> str:
-    """The line of a trial, with its place among the finished ones."""
+    """Return the line of a trial, with its position among the finished ones."""
     return _line("trial", {**plain(trial), "finished": place})
 
 
 def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
-    """One line for each driver, ask, attempt, report and event, with the part that it is of."""
+    """Yield (part, line) for each driver, ask, attempt, report and event."""
     for kind, (part, _) in _EVERYTHING_ELSE.items():
         for one in record.others(part):
             yield part, _line(kind, plain(one))
 
 
 def fingerprint(lines: Iterable[str]) -> str:
-    """The SHA-256 of the lines: of what a study is, whatever the file's form."""
+    """Return the SHA-256 of the lines, which identifies a study in either file format."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line.encode())
@@ -61,17 +61,17 @@ def fingerprint(lines: Iterable[str]) -> str:
 
 
 def lines_of(record: Portable) -> Iterator[str]:
-    """All lines but the last."""
+    """Yield all lines of a study except the last one."""
     yield header(record)
     yield from (trial_line(trial, place) for trial, place in record.placed_trials())
     yield from (line for _, line in other_lines(record))
 
 
 def write_lines(record: Portable, file: BinaryIO) -> str:
-    """Write the study; the SHA-256 of all lines but the last is returned.
+    """Write the study to a file, and return the SHA-256 of all lines except the last one.
 
     Raises:
-        StorageError: JSON has no word for something in it.
+        StorageError: a value cannot be written as JSON.
     """
     digest = hashlib.sha256()
     counts = dict.fromkeys(("trials", *(part for part, _ in _EVERYTHING_ELSE.values())), 0)
@@ -87,10 +87,10 @@ def write_lines(record: Portable, file: BinaryIO) -> str:
 
 
 def read_lines(path: Path) -> Record:
-    """The study of a file of lines.
+    """Read a study from a file of JSON lines.
 
     Raises:
-        StorageError: it is none, is damaged, or ends too early; with the line.
+        StorageError: the file is not an exported study, is damaged, or ends too early.
     """
     gathered, digest, place = JsonLinesReader(), hashlib.sha256(), 0
     with path.open("rb") as file:
@@ -108,7 +108,7 @@ def read_lines(path: Path) -> Record:
 
 
 class JsonLinesReader:
-    """Contents of a study read so far, line by line."""
+    """Incremental parser of a study; it collects the lines read so far."""
 
     def __init__(self) -> None:
         self.end: dict[str, Any] = {}
@@ -118,10 +118,10 @@ class JsonLinesReader:
         self._parts: dict[str, list[Any]] = {part: [] for part, _ in _EVERYTHING_ELSE.values()}
 
     def read(self, line: bytes, where: str) -> str:
-        """Take one line in; its kind is returned.
+        """Parse and collect one line, and return its kind.
 
         Raises:
-            StorageError: it is damaged, or says what cannot be.
+            StorageError: the line is damaged, or inconsistent with earlier ones.
         """
         kind, told = _parse_line(line, where)
         try:
@@ -131,19 +131,21 @@ class JsonLinesReader:
         return kind
 
     def add(self, trial: Trial, place: int | None) -> None:
-        """Take a trial in, and its place among the finished ones."""
+        """Collect a trial, and its position among the finished ones."""
         if place is not None and place in self._places:
             raise StorageError(
-                f"trials {self._places[place]} and {trial.number} ended in one place"
+                f"trials {self._places[place]} and {trial.number} have the same finishing position"
             )
         if trial.state.finished != (place is not None):
-            raise StorageError(f"trial {trial.number} is {trial.state.value}, and ended as {place}")
+            raise StorageError(
+                f"trial {trial.number} is {trial.state.value}, but has place {place}"
+            )
         self._trials.append(trial)
         if place is not None:
             self._places[place] = trial.number
 
     def record(self) -> Record:
-        """All of it."""
+        """Return the collected study as a record."""
         names = ("study", "spec", "format")
         return Record(
             study=self._head["study"],
@@ -156,7 +158,9 @@ class JsonLinesReader:
 
     def _take(self, kind: str, told: Any) -> None:
         if (kind == "study") == bool(self._head):
-            raise StorageError(f"a {kind!r} stands in the wrong place", hint="is this a study?")
+            raise StorageError(
+                f"a {kind!r} is in the wrong place", hint="is this an exported study?"
+            )
         if kind == "study":
             self._head = _checked_header(told)
         elif kind == "trial":
@@ -168,7 +172,7 @@ class JsonLinesReader:
             part, noun = _EVERYTHING_ELSE[kind]
             self._parts[part].append(noun_of(noun, told))
         else:
-            raise StorageError(f"{kind[:60]!r} is nothing that a study has")
+            raise StorageError(f"{kind[:60]!r} is not a part of a study")
 
 
 def _checked_header(told: Any) -> dict[str, Any]:
@@ -176,11 +180,11 @@ def _checked_header(told: Any) -> dict[str, Any]:
         raise StorageError("this is no study that was exported")
     if told["format"] > VERSION:
         raise StorageError(
-            f"the file has format {told['format']}, and this program knows up to {VERSION}",
+            f"the file has format {told['format']}, and this program reads up to {VERSION}",
             hint="upgrade: pip install --upgrade dse-engine",
         )
     if not isinstance(told.get("study"), str) or not isinstance(told.get("spec"), dict):
-        raise StorageError("the file tells no name or no spec of its study")
+        raise StorageError("the file lacks the name or the spec of its study")
     return told
 
 
@@ -193,7 +197,7 @@ def _line(kind: str, told: Mapping[str, Any]) -> str:
 
 
 def _parse_line(line: bytes, where: str) -> tuple[str, Any]:
-    """Return the kind and the value of a line that is as it was written."""
+    """Verify the check sum of a line, and return its kind and value."""
     if len(line) > LONGEST:
         raise StorageError(f"the line is longer than {LONGEST >> 20} MiB", where=where)
     found = _SUM.fullmatch(line)

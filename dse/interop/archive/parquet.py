@@ -1,7 +1,7 @@
-"""A study as one Parquet file: a row for each trial, a typed column for each name, with units.
+"""Parquet format of a study: one row per trial, one typed column per name, with units.
 
-What is no trial (the spec, asks, events ...) stands in the file's metadata as the same lines that
-the other form has, and so does the SHA-256: a study has one, whatever the form of its file.
+The file's metadata hold the other parts (spec, asks, events, ...) as the same lines as in the JSON
+lines format, and the SHA-256, which is the same in both formats.
 """
 
 from __future__ import annotations
@@ -35,39 +35,40 @@ from dse.interop.archive.stream import Portable
 
 MOST_ROWS = 50_000_000
 MOST_BYTES = 1 << 35
-"""A file that says that it holds more is not opened."""
+"""Limits of the rows and bytes of a file, by its metadata; a larger file is refused."""
 
 _ROWS = 10_000
 _PIECE = 4096
 _PIECES = 4
-"""Trials that are made into columns at once, and how many such pieces make a row group."""
+"""Trials converted to columns at once, and the number of such pieces in a row group."""
+
 _LONGEST = 64 << 20
-"""Bytes of metadata: Parquet's own readers take no text longer than 100 MB."""
+"""Largest size of the metadata, in bytes; Parquet readers refuse texts above 100 MB."""
 
 _DAMAGED = "the file is damaged, or no Parquet file of a study"
 _AGAIN = "export it again: dse studies export NAME -o FILE"
 _FACTS = ("number", "told", "measured", "attempts", "worker")
 _MAPS: Mapping[str, str] = {"design": "parameters", "metrics": "metrics", "spread": "metrics"}
-"""The fields of a trial that become a column for each name, and where its unit is told."""
+"""Mapping fields of a trial, with one column per key, and the part of ``about`` with its unit."""
 
 Place = tuple[str, str]
-"""A column: what of a trial it holds (``trial``, ``fault``, ``design`` ...), and its name."""
+"""Identity of a column: the part of a trial (``trial``, ``fault``, ``design`` ...) and the name."""
 
 _ALWAYS: tuple[Place, ...] = (
     *(("trial", name) for name in (*_FACTS, "cost_s", *TIMES, "state", "finished")),
     ("fault", "kind"),
     ("fault", "reason"),
 )
-"""The columns that every file has."""
+"""Columns that every file has."""
 
 
 def write_parquet(record: Portable, file: BinaryIO) -> str:
-    """Write the study; its SHA-256 is returned.
+    """Write the study to a file, and return its SHA-256.
 
-    The trials are read twice: the first time for what their columns are.
+    The trials are read twice; the first pass infers the column types.
 
     Raises:
-        StorageError: it says more beside its trials than Parquet can hold.
+        StorageError: the parts besides the trials are too large for Parquet metadata.
     """
     head, others = header(record), _short(record)
     kinds, digest = dict[Place, ColumnKind](), hashlib.sha256(head.encode())
@@ -91,15 +92,15 @@ def write_parquet(record: Portable, file: BinaryIO) -> str:
 
 
 def _short(record: Portable) -> str:
-    """The lines of all that is no trial."""
+    """Return the lines of all parts besides the trials."""
     lines, length = list[str](), len(header(record))
     for _, line in other_lines(record):
         lines.append(line)
         length += len(line)
         if length > _LONGEST:
             raise StorageError(
-                "what this study remembers beside its trials is too long for Parquet",
-                hint="write lines of JSON: -o FILE.jsonl",
+                "the asks, events, ... of this study are too long for Parquet metadata",
+                hint="write JSON lines: -o FILE.jsonl",
             )
     return "".join(lines)
 
@@ -107,7 +108,7 @@ def _short(record: Portable) -> str:
 def _tables(
     record: Portable, kinds: Mapping[Place, ColumnKind], schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    """The trials as tables of a row group each."""
+    """Yield the trials as tables, each of one row group."""
     trials, pieces = record.placed_trials(), list[pa.Table]()
     while some := [dict(_cells(trial, ended)) for trial, ended in islice(trials, _PIECE)]:
         arrays = [kind.array([row.get(place) for row in some]) for place, kind in kinds.items()]
@@ -120,10 +121,10 @@ def _tables(
 
 
 def read_parquet(path: Path) -> Record:
-    """The study of a Parquet file.
+    """Read a study from a Parquet file.
 
     Raises:
-        StorageError: it is none, is damaged, or says that it is larger than any study.
+        StorageError: the file is not an exported study, is damaged, or is too large.
     """
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
@@ -156,7 +157,7 @@ def _check_size(told: parquet.FileMetaData, where: str) -> None:
     groups = [told.row_group(place) for place in range(told.num_row_groups)]
     if told.num_rows > MOST_ROWS or sum(group.total_byte_size for group in groups) > MOST_BYTES:
         raise StorageError(
-            f"the file says that it holds {told.num_rows:,} rows; no study is as large",
+            f"the file is too large for a study: it has {told.num_rows:,} rows",
             where=where,
         )
 
@@ -179,7 +180,7 @@ def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
 
 
 def _field(place: Place, kind: ColumnKind, about: Mapping[str, Any]) -> pa.Field:
-    """The field of a column, with its unit."""
+    """Return the Arrow field of a column, with its unit."""
     of, name = place
     if of not in _MAPS:
         unit = {"unit": "s"} if name in ("cost_s", *TIMES) else {}  # times: since 1970, UTC
@@ -190,17 +191,17 @@ def _field(place: Place, kind: ColumnKind, about: Mapping[str, Any]) -> pa.Field
 
 
 def _order(place: Place) -> tuple[int, str]:
-    """Parameters before metrics before spreads, each by name."""
+    """Return the sort key of a column: parameters, then metrics, then spreads, each by name."""
     return list(_MAPS).index(place[0]), place[1]
 
 
 def _exact(of: str, value: Value) -> Value:
-    """Return a metric as a float, 5 too; a design's 5 and 5.0 remain different."""
+    """Convert metrics and spreads to float; in a design, 5 and 5.0 remain distinct."""
     return value if of == "design" else float(value)
 
 
 def _shown(name: str) -> str:
-    """Return the name as Arrow can hold it; the field's metadata hold the exact one."""
+    """Return the name as valid UTF-8, for Arrow; the field's metadata hold the exact name."""
     return name.encode("utf-8", "replace").decode()
 
 
@@ -215,7 +216,7 @@ def _trials(file: parquet.ParquetFile) -> Iterator[tuple[Trial, int | None]]:
 
 
 def _place(field: pa.Field) -> tuple[str, str]:
-    """To which field of a trial the column belongs, and under which name."""
+    """Return the part of a trial that the column belongs to, and the name in it."""
     of = fact(field, "of")
     if of == "trial":
         return "", field.name
@@ -224,7 +225,7 @@ def _place(field: pa.Field) -> tuple[str, str]:
     try:
         return of, str(json.loads(fact(field, "name")))
     except ValueError as error:
-        raise StorageError(f"the column {field.name!r} does not say what it is") from error
+        raise StorageError(f"the column {field.name!r} has no valid metadata") from error
 
 
 def _trial(
@@ -233,7 +234,7 @@ def _trial(
     told: dict[str, Any] = {"": {}, "fault": {}, **{of: {} for of in _MAPS}}
     for (of, name), value in zip(places, row, strict=True):
         if of not in told:
-            raise StorageError(f"{of!r} is nothing that a trial has")
+            raise StorageError(f"{of!r} is not a part of a trial")
         if value is not None or not of:
             told[of][name] = value
     facts = told.pop("")

@@ -1,4 +1,4 @@
-"""A whole study as one value: what a file of it holds, wherever it was stored."""
+"""Record of a complete study as one value, independent of the storage."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dse.storage.trust import remove_import_mark, without_trust
 class Record:
     """Contents of a study, in the orders in which they were recorded.
 
-    ``trials`` stand by number, ``finished_order`` holds numbers as they ended. Who held a trial
-    that was not finished makes no difference elsewhere: it is pending, and free. ``about`` tells
-    readers of the file what its names and numbers mean; nothing is made of it.
+    ``trials`` are ordered by number; ``finished_order`` lists the numbers in the order in which
+    the trials finished. Unfinished trials are pending and have no owner. ``about`` describes names
+    and numbers for readers of the file; the program does not use it.
     """
 
     study: str
@@ -36,7 +36,7 @@ class Record:
 
     @property
     def finished(self) -> list[Trial]:
-        """The finished trials in the order in which they were finished."""
+        """Finished trials in the order in which they finished."""
         return [self.trials[number] for number in self.finished_order]
 
     @property
@@ -55,12 +55,13 @@ class Record:
 
     @staticmethod
     def of(storage: Storage, study: str) -> Record:
-        """The study as it is stored; what others add meanwhile is left out whole.
+        """Load the record of a stored study.
 
-        Whether it is trusted is no part of it: that holds in its storage alone.
+        Entries that other processes add during the load are left out consistently. Trust is not
+        part of a record: it applies to one storage only.
 
         Raises:
-            StudyError: there is none.
+            StudyError: there is no such study.
         """
         spec = storage.spec(study)
         if spec is None:
@@ -99,14 +100,14 @@ def about(problem: Problem) -> dict[str, Any]:
 
 
 def check_record(record: Record) -> None:
-    """Nothing, if the parts of the record fit one another.
+    """Raise StorageError unless the parts of the record are consistent with one another.
 
     Raises:
-        StorageError: with the first thing that cannot be.
+        StorageError: describes the first inconsistency.
     """
     for place, trial in enumerate(record.trials):
         if trial.number != place:
-            raise StorageError(f"trial {trial.number} stands where trial {place} belongs")
+            raise StorageError(f"trial {trial.number} is in the place of trial {place}")
     ended = [trial.number for trial in record.trials if trial.state.finished]
     if sorted(record.finished_order) != ended:
         raise StorageError("the finished trials and the order of their ends do not agree")
@@ -118,7 +119,9 @@ def _check_attempts(record: Record) -> None:
     given_up: Counter[int] = Counter()
     told = {one.number for one in record.attempts} | {one.number for one in record.reports}
     if told and max(told) >= len(record.trials):
-        raise StorageError(f"there is no trial {max(told)}, but something is told of it")
+        raise StorageError(
+            f"there is no trial {max(told)}, but there are attempts or reports of it"
+        )
     for attempt in record.attempts:
         if attempt.attempt != given_up[attempt.number]:
             raise StorageError(f"an attempt of trial {attempt.number} is missing")
@@ -132,13 +135,15 @@ def _check_asks(record: Record) -> None:
     place = 0
     for ask in record.asks:
         if ask.first < place or ask.first + ask.count > len(record.trials):
-            raise StorageError(f"what was asked from trial {ask.first} on is not what there is")
+            raise StorageError(
+                f"the ask that begins with trial {ask.first} does not match the trials"
+            )
         place = ask.first + ask.count
         if any(trial.told != ask.told for trial in record.trials[ask.first : place]):
-            raise StorageError(f"trials from {ask.first} on were told something else")
+            raise StorageError(f"the trials from {ask.first} on do not match their ask")
     for place, driver in enumerate(record.drivers):
         if driver.id != place:
-            raise StorageError(f"driver {driver.id} stands where driver {place} belongs")
+            raise StorageError(f"driver {driver.id} is in the place of driver {place}")
 
 
 def _free(trial: Trial) -> Trial:

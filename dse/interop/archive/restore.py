@@ -1,4 +1,4 @@
-"""A record put into a storage: all of it in one step, or nothing."""
+"""Import of a record into a storage, atomically."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from dse.storage.trust import add_import_mark, remove_import_mark, without_trust
 def restore(
     record: Record, storage: Storage, *, name: str | None = None, trusted: bool = False
 ) -> None:
-    """Begin a study with all that the record holds.
+    """Create a study with the complete contents of a record.
 
     Args:
-        record: the study, perhaps a stranger's.
-        storage: where to.
-        name: instead of the record's.
-        trusted: it may be run at once; else it waits for :func:`dse.storage.trust.trust`.
+        record: the record, possibly from an untrusted source.
+        storage: target storage.
+        name: name of the study; by default that in the record.
+        trusted: the study may be run at once; otherwise only after
+            :func:`dse.storage.trust.trust`.
 
     Raises:
-        StudyError: there is a study of that name.
+        StudyError: there is a study of that name already.
     """
     study = record.study if name is None else name
     if study in storage.studies():

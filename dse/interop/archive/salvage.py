@@ -1,9 +1,9 @@
-"""Sound part of a damaged study, as a complete study.
+"""Salvage: the intact part of a damaged study, renumbered as a complete study.
 
-A storage numbers trials without a gap, so sound trials keep their order and move up to the next
-free number; places among the finished ones and all that names either move with them. ``told``
-becomes how many of the finished trials that were known then are left. What was asked knowing a
-lost trial cannot be proved any more: ``spec["salvaged"]`` says from which trial on.
+Storages number trials without gaps, so intact trials keep their order and are renumbered; their
+positions among the finished trials, and all references to either, are renumbered with them. Of the
+finished trials that an ask knew, only the remaining ones are counted. Asks that knew a lost trial
+can no longer be verified; ``spec["salvaged"]`` records the number of the first such trial.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from dse.protocols import StudyReader, SupportsReading
 from dse.storage.trust import remove_import_mark, without_trust
 
 MARK = "salvaged"
-"""The key of the spec, and the kind of the event, by which a salvaged study is known."""
+"""Key of the spec, and kind of the event, that mark a salvaged study."""
 
 UNKNOWN = "unknown"
-"""The host of a driver whose row is lost."""
+"""Host name given to a driver whose row is lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Salvage:
-    """A damaged study that is read past its damage; ``damages`` are all of it.
+    """Intact part of a damaged study; ``damages`` lists what is lost.
 
-    ``numbers`` are the sound trials (n,), ``places`` those of the finished ones among the finished
-    (m,), both ascending, as they were; ``attempts`` counts the sound attempts of each trial.
+    ``numbers`` (n,) are the original numbers of the intact trials, ``places`` (m,) the original
+    positions of the finished ones in the order in which they finished; both ascend. ``attempts``
+    counts the intact attempts of each trial. ``intact`` is the number of first trials that were
+    asked without knowledge of lost data.
     """
 
     study: str
@@ -53,7 +55,7 @@ class Salvage:
         return len(self.numbers)
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
-        """Iterate over the sound trials by their new numbers."""
+        """Iterate over the intact trials by their new numbers."""
         stream = Stream(study=self.study, spec=self.spec, reader=self.reader)
         for number, (trial, place) in enumerate(stream.placed_trials()):
             moved = replace(
@@ -66,7 +68,7 @@ class Salvage:
             yield moved, None if place is None else self._told(place)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over what is sound of one part."""
+        """Iterate over the intact entries of one part, renumbered."""
         mend: Mapping[str, Callable[[], Iterator[Any]]] = {
             "drivers": self._drivers,
             "asks": self._asks,
@@ -77,11 +79,11 @@ class Salvage:
         return mend[part]()
 
     def _told(self, told: int) -> int:
-        """Map a place to its new one: the number of finished trials before it that are left."""
+        """Map a position among the finished trials to its new one, without lost trials."""
         return int(np.searchsorted(self.places, told))
 
     def _number(self, number: int) -> int:
-        """Return the new number of a sound trial: the number of sound trials before it."""
+        """Return the new number of an intact trial: the number of intact trials before it."""
         return int(np.searchsorted(self.numbers, number))
 
     def _is_sound(self, number: int) -> bool:
@@ -92,7 +94,7 @@ class Salvage:
         return worker is not None and worker < self.reader.counts["drivers"]
 
     def _drivers(self) -> Iterator[Driver]:
-        """All drivers; one whose row is lost keeps its number."""
+        """Iterate over all drivers; lost ones are replaced by placeholders with their number."""
         place = 0
         for one in self.reader.others("drivers"):
             yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, one.id))
@@ -102,7 +104,7 @@ class Salvage:
         yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, count))
 
     def _asks(self) -> Iterator[Asked]:
-        """The asks of which a trial is left, or that gave none."""
+        """Iterate over the asks that have an intact trial, or that originally had no trial."""
         for one in self.reader.others("asks"):
             first = self._number(one.first)
             count = self._number(one.first + one.count) - first
@@ -134,20 +136,20 @@ class Salvage:
 
 
 def salvage_words(found: Salvage) -> str:
-    """Return a sentence that states how much was left out, and why."""
+    """Return a sentence on the number of lost trials, with the reasons."""
     written = found.reader.counts["trials"]
     parts = "; ".join(map(damage_text, found.damages))
     return f"{written - found.count} of {written} trials were left out of a damaged study ({parts})"
 
 
 def damage_text(damage: Damage) -> str:
-    """Return the damaged rows in one line: ``trials 4, 7-9: missing``."""
+    """Return a damage as one line of text: ``trials 4, 7-9: missing``."""
     rows = ranges_text(damage.rows)
     return f"{damage.part}{' ' if rows else ''}{rows}: {damage.reason}"
 
 
 def ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of each run of numbers that follow one another."""
+    """Return the first and the last number of each run of consecutive numbers."""
     if not len(rows):
         return []
     numbers = np.unique(np.asarray(rows, dtype=np.int64))
@@ -157,7 +159,7 @@ def ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def ranges_text(rows: Sequence[int]) -> str:
-    """Return numbers in short: ``4, 7-9``."""
+    """Return numbers as compact text: ``4, 7-9``."""
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges(rows))
 
 
@@ -165,15 +167,15 @@ def ranges_text(rows: Sequence[int]) -> str:
 def open_salvage(
     storage: SupportsReading, study: str, spec: Mapping[str, Any] | None = None
 ) -> Iterator[Salvage]:
-    """Open a damaged study; it is read once for what is sound, and again as it is written.
+    """Open a damaged study for export; a first pass finds the intact rows.
 
     Args:
-        storage: where it is.
-        study: its name.
-        spec: in place of the study's own, where that is damaged.
+        storage: storage of the study.
+        study: name of the study.
+        spec: replacement for the study's own specification, if that is damaged.
 
     Raises:
-        StudyError: there is none.
+        StudyError: there is no such study.
     """
     notes = DamageNotes()
     with storage.reader(study, notes.take) as reader:
@@ -187,7 +189,7 @@ def open_salvage(
                 pass
         notes.close()
         if any(one.part == "events" for one in notes.damages):
-            intact = 0  # what ``auto`` chose may be among them
+            intact = 0  # the lost events may include the optimizer chosen by ``auto``
         found = Salvage(
             study=study,
             spec=remove_import_mark(reader.spec if spec is None else spec),
@@ -202,25 +204,25 @@ def open_salvage(
 
 
 class DamageNotes:
-    """Damages as they are met while a study is read, those of one part and reason together."""
+    """Collector of the damages found while a study is read, grouped by part and reason."""
 
     def __init__(self) -> None:
         self._rows = dict[tuple[str, str, str], list[int]]()
         self._open = True
 
     def take(self, damage: Damage) -> None:
-        """Note a damage, unless it was met before."""
+        """Record a damage; ignored after :meth:`close`."""
         if self._open:
             key = damage.study, damage.part, damage.reason
             self._rows.setdefault(key, []).extend(damage.rows)
 
     def close(self) -> None:
-        """Note nothing more."""
+        """Ignore further damages, so that a second pass does not record them twice."""
         self._open = False
 
     @property
     def damages(self) -> list[Damage]:
-        """Damages noted so far, sorted."""
+        """Damages recorded so far, sorted."""
         found = [
             Damage(study=study, part=part, rows=rows, reason=reason)
             for (study, part, reason), rows in self._rows.items()
@@ -229,7 +231,7 @@ class DamageNotes:
 
 
 def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
-    """The numbers of the sound trials, and their places among the finished ones, ascending."""
+    """Return the intact trials' numbers and positions among the finished ones, both ascending."""
     numbers, places = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for page in reader.trials():
         numbers.append(page.number)
@@ -254,7 +256,7 @@ def _until_gap(ascending: Ints) -> int:
 
 
 def _mark_spec(found: Salvage) -> dict[str, Any]:
-    """Return the spec with a note of what was left out and with the carried trials left."""
+    """Return the spec with a record of the losses, and the remaining number of carried trials."""
     spec = dict(found.spec)
     if "carried" in spec:
         carried = int(spec["carried"].get("trials", 0))

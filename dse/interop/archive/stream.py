@@ -1,4 +1,4 @@
-"""A study on its way to a file, in pieces: a million trials need no more memory than a few."""
+"""Streaming read of a stored study for export, in constant memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dse.protocols import Storage, StudyReader, SupportsReading
 from dse.storage.trust import remove_import_mark, without_trust
 
 PlacedTrial = tuple[Trial, int | None]
-"""A trial with its place among the finished ones."""
+"""Trial with its position among the finished ones; ``None`` if it is unfinished."""
 
 
 class Portable(Protocol):
-    """Study that can be written as a file: a record, or one read while it is written."""
+    """Interface of a study that can be exported: a record in memory, or a stream."""
 
     @property
     def study(self) -> str:
@@ -41,7 +41,7 @@ class Portable(Protocol):
         ...
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
-        """Iterate over the trials by number; the same each time."""
+        """Iterate over the trials by number; repeated calls yield the same trials."""
         ...
 
     def others(self, part: str) -> Iterator[Any]:
@@ -51,7 +51,7 @@ class Portable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A stored study, free of what held it: see :class:`Record`."""
+    """Stored study that is read in pieces, normalised like a :class:`Record`."""
 
     study: str
     spec: Mapping[str, Any]
@@ -64,13 +64,13 @@ class Stream:
         return self.reader.counts["trials"]
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
-        """Iterate over the trials by number; unfinished ones are pending and free."""
+        """Iterate over the trials by number; unfinished ones become pending, without owner."""
         for page in self.reader.trials():
             for trial, place in zip(page, page.ended.tolist(), strict=True):
                 yield (trial, place) if place >= 0 else (trial.freed(), None)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over what it keeps beside its trials; all drivers have left."""
+        """Iterate over the entries of one part; all drivers are marked as ended."""
         for one in self.reader.others(part):
             if isinstance(one, Driver):
                 yield replace(one, left=True)
@@ -80,10 +80,12 @@ class Stream:
 
 @contextmanager
 def open_stream(storage: Storage, study: str) -> Iterator[Stream | Record]:
-    """Open one state of a stored study; one that cannot be read in pieces is read as a whole.
+    """Open a consistent snapshot of a stored study for export.
+
+    If the storage does not support streaming, the complete record is loaded.
 
     Raises:
-        StudyError: there is none.
+        StudyError: there is no such study.
         StorageError: it is damaged.
     """
     if isinstance(storage, SupportsReading):
@@ -95,10 +97,10 @@ def open_stream(storage: Storage, study: str) -> Iterator[Stream | Record]:
 
 @contextmanager
 def open_trials(storage: Storage, study: str) -> Iterator[TrialStream]:
-    """Open the trials of one state of a stored study for reading in parts.
+    """Open the trials of a consistent snapshot of a stored study, for reading in parts.
 
     Raises:
-        StudyError: there is none.
+        StudyError: there is no such study.
         StorageError: it is damaged.
     """
     if isinstance(storage, SupportsReading):

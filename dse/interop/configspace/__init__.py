@@ -1,1 +1,1 @@
-"""Spaces in ConfigSpace's JSON."""
+"""Import and export of spaces in ConfigSpace's JSON format."""

@@ -1,7 +1,7 @@
-"""A formula over finite parameters as a tree of "is this parameter one of these values".
+"""Decision tree of a formula over finite parameters, with tests for membership in value sets.
 
-That is all that another tool's conditions and forbidden clauses can ask. The tree tests parents
-before the parameters that they activate, so that an inactive parameter is never asked.
+Conditions and forbidden clauses of ConfigSpace can express only such tests. The tree tests parents
+before the parameters that they activate, so that it never tests an inactive parameter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dse.core.values import Ints, Mask, Value
 from dse.errors import SpecError
 
 MAX_ROWS = 250_000
-"""A formula is tried out on at most so many combinations."""
+"""Largest number of combinations of values on which a formula is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +32,21 @@ class Test:
 
 
 Tree = bool | tuple[tuple[Test, "Tree"], ...]
-"""Decided, or the alternatives: a test, and what is left to ask where it holds."""
+"""Constant result, or alternatives: each a test, and the subtree for when it holds."""
 
 Path = tuple[Test, ...]
 
 
 class UnsayableError(SpecError):
-    """The other tool has no words for it; the problem is the reason."""
+    """Condition or rule that the other tool cannot express; the problem is the reason."""
 
 
 def tree(space: Space, rule: Expression, *, wanted: bool) -> Tree:
-    """Return the tree of the cases in which the formula is known to be ``wanted``.
+    """Return the decision tree of the cases in which the formula is known to be ``wanted``.
 
     Raises:
-        UnsayableError: it reads the value of a real parameter, or has too many combinations.
+        UnsayableError: the formula reads the value of a real parameter, or has too many
+            combinations.
     """
     real = sorted(
         collect_value_names(rule.node) & {p.name for p in space.parameters if isinstance(p, Real)}
@@ -60,7 +61,7 @@ def tree(space: Space, rule: Expression, *, wanted: bool) -> Tree:
 
 
 def paths(found: Tree) -> Iterator[Path]:
-    """Each way through the tree that ends in yes."""
+    """Yield each path through the tree that ends in true."""
     if found is True:
         yield ()
     elif found is not False:
@@ -78,7 +79,7 @@ def collect_value_names(node: Node) -> set[str]:
 
 
 def _order_names(space: Space, names: frozenset[str]) -> list[str]:
-    """Return the names and all that activate them, parents first."""
+    """Return the names and all their ancestors in conditions, in topological order."""
     found: list[str] = []
 
     def visit(name: str) -> None:
@@ -95,7 +96,10 @@ def _order_names(space: Space, names: frozenset[str]) -> list[str]:
 
 
 class _Table:
-    """All combinations of some parameters' values, inactive ones marked, in lexical order."""
+    """Table of all combinations of some parameters' values, in lexicographic order.
+
+    An inactive parameter has the code -1.
+    """
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -111,7 +115,7 @@ class _Table:
         }
 
     def add(self, name: str) -> None:
-        """Multiply each row by the values of one more parameter, where it is active."""
+        """Add a parameter: repeat each row for each of its values, where it is active."""
         parameter = self._space.by_name[name]
         active = self._active(name)
         count = 1 if isinstance(parameter, Real) else len(parameter.values)
@@ -138,11 +142,11 @@ class _Table:
         return rule.holds(self.columns, self.size, unknown=False)
 
     def built(self, truth: Mask) -> Tree:
-        """Return the tree that separates the rows that are true from the others."""
+        """Return the decision tree that separates the rows that are true from the others."""
         return self._part(truth, 0, self.size, 0)
 
     def _part(self, truth: Mask, low: int, high: int, depth: int) -> Tree:
-        """The tree of the rows from ``low`` to ``high``, which agree in the columns before."""
+        """Return the subtree of rows ``low`` to ``high``, which agree in all earlier columns."""
         known = truth[low:high]
         if known.all() or not known.any():
             return bool(known[0])

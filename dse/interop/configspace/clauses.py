@@ -1,7 +1,7 @@
-"""Conditions and forbidden clauses of ConfigSpace's JSON as formulas of ours.
+"""Import of ConfigSpace's conditions and forbidden clauses as expressions.
 
-In ConfigSpace a clause over an inactive parameter is false, so that ``a != 1`` is the one test
-that holds where ``a`` is inactive; here it would be unknown, and so it says so.
+In ConfigSpace a clause on an inactive parameter is false, except ``a != 1``, which then holds. In
+this project's expressions it would be unknown, so the import adds ``a is absent or ...``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dse.interop.values import numbers_only, value_of
 
 MAX_DEPTH = 50
 _EXACT = 2**53
-"""Below this a whole number is the same as a float."""
+"""Magnitude below which every integer is exactly representable as a float."""
 
 _TESTS = {"EQ": "==", "NEQ": "!=", "LT": "<", "GT": ">"}
 _CLAUSES = {
@@ -69,7 +69,11 @@ _ORDER: Mapping[str, Callable[[int, int], bool]] = {
 
 
 class Clauses:
-    """Reads clauses over these parameters, which are known by their names in the other tool."""
+    """Parser of clauses on some parameters.
+
+    ``parameters`` maps ConfigSpace's names to parameters; ``conditional`` holds the names of the
+    parameters that have a condition.
+    """
 
     def __init__(self, parameters: Mapping[str, Parameter], conditional: Collection[str]) -> None:
         self._parameters = parameters
@@ -79,15 +83,15 @@ class Clauses:
         """Return the formula that is true where the item's child is active.
 
         Raises:
-            SpecError: the item is no condition.
+            SpecError: the item is not a condition.
         """
         return _expression(self._condition(item, 0))
 
     def rules(self, item: Any) -> Iterator[Expression]:
-        """Yield the rules that must hold so that the forbidden clause does not.
+        """Yield the rules that are equivalent to the negation of a forbidden clause.
 
         Raises:
-            SpecError: the item is no forbidden clause.
+            SpecError: the item is not a forbidden clause.
         """
         if isinstance(item, dict) and item.get("type") == "OR":
             for clause in _parts(item, "clauses"):
@@ -173,7 +177,7 @@ def _member(parameter: Parameter, values: list[Any]) -> Node:
 
 
 def _compare_value(parameter: Parameter, sign: str, value: Any) -> Node:
-    """Return a comparison with a value; in a list that does not ascend, by list positions."""
+    """Return a comparison with a value; values that do not ascend compare by list position."""
     own = value_of(parameter, value)
     name = Name(parameter.name)
     if sign in ("==", "!=") or isinstance(parameter, Real | Integer):
@@ -183,7 +187,7 @@ def _compare_value(parameter: Parameter, sign: str, value: Any) -> Node:
         return Compare((sign,), (name, _literal(own)))
     order = _ORDER[sign]
     chosen = [mine for place, mine in enumerate(values) if order(place, values.index(own))]
-    if not chosen:  # the name keeps it unknown, and so vacuous, where the parameter is absent
+    if not chosen:  # always false, but unknown (not false) if the parameter is absent
         return Member(name, tuple(map(_literal, values)), negated=True)
     return Member(name, tuple(map(_literal, chosen)))
 

@@ -1,4 +1,4 @@
-"""Conditions on one hyperparameter in ConfigSpace's JSON, and combinations of them."""
+"""Builders of ConfigSpace's conditions on one hyperparameter, and of their combinations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dse.interop.configspace.branches import Test, Tree, UnsayableError
 Clause = dict[str, Any]
 
 _FEW = 3
-"""Up to so many values are listed; more of them on one side of the range are told by its end."""
+"""Number of values up to which they are listed; more of them become a range, if contiguous."""
 
 
 def build_condition(found: Tree, child: str) -> Clause | bool:
-    """Return the tree as a condition of the child."""
+    """Return the tree as a condition on the activity of the child."""
     if isinstance(found, bool):
         return found
     ways = [
@@ -26,7 +26,7 @@ def build_condition(found: Tree, child: str) -> Clause | bool:
 
 
 def joined_conditions(operator: str, parts: Sequence[Clause | bool], child: str) -> Clause | bool:
-    """The parts joined, those that are decided left out."""
+    """Join conditions by ``and`` or ``or``, with constant parts simplified away."""
     decides = operator == "or"
     if any(part is decides for part in parts):
         return decides
@@ -37,7 +37,7 @@ def joined_conditions(operator: str, parts: Sequence[Clause | bool], child: str)
 
 
 def condition_of(clause: Clause, child: str) -> Clause:
-    """A clause on one hyperparameter as a condition of the child."""
+    """Convert a clause on one hyperparameter to a condition on the activity of the child."""
     kinds = {"CLAUSE_LT": "LT", "CLAUSE_GT": "GT", "EQUALS": "EQ", "IN": "IN"}
     if clause["type"] not in kinds:
         raise UnsayableError("it compares two parameters")
@@ -58,7 +58,7 @@ def _build_test(test: Test, child: str) -> Clause:
 
 
 def clauses_of(test: Test) -> Iterator[Clause]:
-    """A test as clauses that hold together."""
+    """Yield clauses whose conjunction is the test."""
     kind, values = _kind(test)
     name = test.parameter.name
     if kind == "IN":
@@ -72,7 +72,7 @@ def clauses_of(test: Test) -> Iterator[Clause]:
 
 
 def _kind(test: Test) -> tuple[str, tuple[Any, ...]]:
-    """The shortest words for a test: one value, a side of a value, between two, or a list."""
+    """Return the shortest form of a test: one value, a one- or two-sided range, or a list."""
     all_values, values = test.parameter.values, test.values
     if len(values) == 1:
         return "EQ", values
@@ -89,7 +89,7 @@ def _kind(test: Test) -> tuple[str, tuple[Any, ...]]:
 
 
 def conjunction(path: tuple[Clause, ...]) -> Clause:
-    """The clauses as one; an empty one where there is none."""
+    """Return the conjunction of clauses as one clause; empty for no clauses."""
     if not path:
         return {}
     return path[0] if len(path) == 1 else {"type": "AND", "clauses": list(path)}

@@ -1,4 +1,4 @@
-"""ConfigSpace's JSON, as its ``to_json`` and ``from_json`` write and read it.
+"""Import and export of ConfigSpace's JSON, as used by its ``to_json`` and ``from_json``.
 
 Source:
     https://automl.github.io/ConfigSpace/latest/reference/serialization/, format version 0.4.
@@ -32,11 +32,11 @@ def read_configspace(text: str, file: str = "configspace.json") -> SpaceImport:
     """Return the space that a JSON text of ConfigSpace describes.
 
     Args:
-        text: what ``ConfigurationSpace.to_json`` wrote, of this version or an older one.
-        file: how messages call it.
+        text: output of ``ConfigurationSpace.to_json``, in this format version or an older one.
+        file: file name for error messages.
 
     Raises:
-        SpecError: the text is none of ConfigSpace's, or says something that cannot be.
+        SpecError: the text is not in ConfigSpace's format, or is inconsistent.
     """
     document = Document(text, file)
     names, reader = NameMap(), HyperparameterReader()
@@ -68,17 +68,18 @@ def read_configspace(text: str, file: str = "configspace.json") -> SpaceImport:
 
 
 def write(space: Space, name: str, *, drop_rules: bool = False) -> SpaceExport:
-    """The space as a JSON text that ``ConfigurationSpace.from_json`` reads.
+    """Export a space as a JSON text that ``ConfigurationSpace.from_json`` reads.
 
     The default configuration is one legal design.
 
     Args:
-        space: ours.
-        name: what the text calls it.
-        drop_rules: leave out what ConfigSpace cannot say, with a warning, and export a superset.
+        space: the space to export.
+        name: name of the space in the text.
+        drop_rules: omit rules that ConfigSpace cannot express, each with a warning; the result is
+            a superset of the space.
 
     Raises:
-        SpecError: ConfigSpace cannot say all rules and conditions, and they are not to be dropped.
+        SpecError: ConfigSpace cannot express a rule or condition, and ``drop_rules`` is false.
         DesignError: the space has no legal design.
     """
     defaults = space.sample(1, np.random.default_rng(0)).row(0)
@@ -115,7 +116,7 @@ def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict
         with _locate_mistakes(document, item, "child"):
             child = name_in(item, "child")
             if child not in parameters:
-                raise SpecError(f"a condition is about {child!r}, which there is not")
+                raise SpecError(f"a condition names {child!r}, which is not defined")
             if parameters[child].name in items:
                 raise SpecError(f"{child!r} has two conditions", hint="join them by AND or OR")
             items[parameters[child].name] = item
@@ -131,7 +132,7 @@ def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict
 def _check(
     conditions: Mapping[str, Expression], parameters: Mapping[str, Parameter], document: Document
 ) -> None:
-    """Nothing, if no condition goes in a circle or asks too much of a real parameter."""
+    """Raise SpecError if conditions are cyclic, or a finite parameter depends on a real one."""
     for name, rule in conditions.items():
         above, seen = set(rule.names), {name}
         while above:
@@ -151,7 +152,7 @@ def _check(
 
 
 def _defaults(document: Document) -> list[str]:
-    """Return a warning with the default configuration, as a baseline; empty if no default."""
+    """Return a warning that lists the default configuration; empty without defaults."""
     defaults = {
         item["name"]: item.get("default_value", item.get("default"))
         for item in document.value["hyperparameters"]
@@ -171,7 +172,7 @@ def _items(document: Document, key: str) -> list[Any]:
 
 @contextmanager
 def _locate_mistakes(document: Document, item: Any, key: str) -> Iterator[None]:
-    """Raise a mistake of the block with the line of the item's name."""
+    """Add the line of the item's name to a SpecError raised in the block."""
     try:
         yield
     except SpecError as error:

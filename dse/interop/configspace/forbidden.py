@@ -1,11 +1,12 @@
-"""A space's conditions and rules as the clauses of ConfigSpace's JSON.
+"""Export of a space's conditions and rules as clauses of ConfigSpace's JSON.
 
-ConfigSpace asks one hyperparameter for one of some values or for a side of a value, compares two
-hyperparameters, and joins such clauses by ``and`` and ``or``. What can be said so is said so;
-a rule over few combinations is said by listing those that break it.
+A ConfigSpace clause tests one hyperparameter for membership in a list of values or against a
+bound, or compares two hyperparameters; ``and`` and ``or`` combine clauses. Rules of this form are
+exported directly. Other rules over few combinations are exported as a list of the combinations
+that violate them.
 
-``<=`` and ``>=`` with a number are avoided: in ConfigSpace 1.2.2 the first is evaluated the wrong
-way round for many configurations at once, and the second prints what it compares.
+``<=`` and ``>=`` with a number are avoided: ConfigSpace 1.2.2 evaluates the first one reversed for
+vectors of configurations, and prints the operands of the second.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from dse.interop.configspace.conditions import (
 )
 
 MAX_CLAUSES = 10_000
-"""A rule is said by at most so many forbidden combinations."""
+"""Largest number of forbidden combinations to which a rule is expanded."""
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -54,8 +55,8 @@ _RELATIONS = {
 class Forbidden:
     """Writer of a space's conditions, and then of its rules, as ConfigSpace clauses.
 
-    ``never`` are the parameters that are never active; ``warnings`` grows with what is said only
-    nearly.
+    ``never`` collects the parameters that are never active, ``warnings`` the rules that are
+    exported only approximately.
     """
 
     def __init__(self, space: Space) -> None:
@@ -64,10 +65,10 @@ class Forbidden:
         self.warnings: list[str] = []
 
     def clauses(self, rule: Expression) -> list[Clause]:
-        """Return the clauses to forbid so that the rule holds.
+        """Return the forbidden clauses that enforce the rule.
 
         Raises:
-            UnsayableError: it cannot be said.
+            UnsayableError: ConfigSpace cannot express the rule.
         """
         found = [conjunction(path) for path in self._where(rule.node, wanted=False)]
         if {} in found:
@@ -78,7 +79,7 @@ class Forbidden:
         """Return the parameter's activity: a condition, always (true) or never (false).
 
         Raises:
-            UnsayableError: it cannot be said.
+            UnsayableError: ConfigSpace cannot express the condition.
         """
         found = self._active(self._space.conditions[name].node, name)
         if found is False:
@@ -97,7 +98,7 @@ class Forbidden:
     # -- rules ----------------------------------------------------------------------------------
 
     def _where(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
-        """The alternatives, each a conjunction of clauses, in which the node is ``wanted``."""
+        """Return the cases (conjunctions of clauses) in which the node's value is ``wanted``."""
         special = self._special(node, wanted=wanted)
         if special is not None:
             return special
@@ -138,7 +139,7 @@ class Forbidden:
         return found
 
     def _rows(self, node: Listed) -> list[tuple[Clause, ...]]:
-        """The rows of a table, one by one; a blank cell asks whether a parameter is absent."""
+        """Return a conjunction for each row of a table; blank cells (absence) are refused."""
         if any(value is None for row in node.rows for value in row):
             raise UnsayableError("its table has blank cells, and too many combinations to try")
         _check_count(len(node.rows))
@@ -152,9 +153,9 @@ class Forbidden:
         ]
 
     def _special(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
-        """Return the clauses of a form that ConfigSpace has, without trying all combinations.
+        """Return the clauses of a node that ConfigSpace can express without enumeration.
 
-        ``None`` if it has no such form.
+        ``None`` if the node has no such form.
         """
         match node:
             case Compare(operators=(operator,), operands=(Name() as left, Name() as right)):
@@ -175,13 +176,15 @@ class Forbidden:
         if self.never & {left, right}:
             return []
         sides = [self._space.by_name[name] for name in (left, right)]
-        if any(isinstance(side, Choice) for side in sides):  # listed: words do not compare
+        if any(
+            isinstance(side, Choice) for side in sides
+        ):  # to be enumerated: choices do not compare
             return None
         said = ["<", ">"] if operator == "!=" else [operator]
         return [({"type": _RELATIONS[one], "left": left, "right": right},) for one in said]
 
     def _some_equal(self, names: Sequence[str]) -> list[tuple[Clause, ...]] | None:
-        """Some two of these are equal; listed where only a part of them may be absent."""
+        """Return clauses for "some two of these are equal"; ``None`` if conditions differ."""
         rules = [self._space.conditions.get(name) for name in names]
         if len({None if rule is None else rule.node for rule in rules}) > 1:
             return None
@@ -191,7 +194,7 @@ class Forbidden:
     def _compare_real(
         self, operator: str, name: str, number: float
     ) -> list[tuple[Clause, ...]] | None:
-        """Return clauses for the side of a number on which a real parameter lies."""
+        """Return clauses that compare a real parameter with a number; ``None`` if not real."""
         parameter = self._space.by_name[name]
         if not isinstance(parameter, Real) or parameter.low == parameter.high:
             return None
@@ -215,7 +218,7 @@ class Forbidden:
             return self._where(Absent(Name(real.name), negated=True), wanted=True)
         if operator in ("<=", ">="):
             self.warnings.append(
-                f"{real.name} {operator} {number} is said as {operator[0]}: ConfigSpace differs "
+                f"{real.name} {operator} {number} is exported as {operator[0]}: ConfigSpace differs "
                 f"where {real.name} is exactly {number}"
             )
         kind = "CLAUSE_LT" if below else "CLAUSE_GT"

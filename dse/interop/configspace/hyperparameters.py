@@ -1,4 +1,4 @@
-"""One hyperparameter of ConfigSpace's JSON as a parameter, and one of ours as theirs."""
+"""Conversion between one ConfigSpace hyperparameter in JSON and one parameter."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Item = Mapping[str, Any]
 
 
 class HyperparameterReader:
-    """Reads hyperparameters; ``warnings`` grows with what is not kept."""
+    """Parser of hyperparameters; ``warnings`` collects the properties that are lost."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
     def parameter(self, item: Item, name: str) -> Parameter:
-        """The parameter, under our name.
+        """Convert a hyperparameter to a parameter with the given name.
 
         Raises:
-            SpecError: the item is none that ConfigSpace writes, or its domain is empty.
+            SpecError: the item is not a hyperparameter of a known type, or its domain is empty.
         """
         kind = str(item.get("type"))
         kinds: Mapping[str, Callable[[Item, str, str], Parameter]] = {
@@ -87,10 +87,7 @@ class HyperparameterReader:
         return Choice(name=name, values=(value,))
 
     def _told(self, item: Item, kind: str, name: str) -> None:
-        """Warn of the fields of the item that a parameter cannot represent.
-
-        These are distributions and weights.
-        """
+        """Add a warning for a distribution or weights, which a parameter cannot represent."""
         shape, _, _ = kind.partition("_")
         if shape in ("normal", "beta"):
             said = [
@@ -107,7 +104,7 @@ class HyperparameterReader:
             )
 
     def _unit(self, item: Item, name: str) -> str:
-        """The unit that our own export put under ``meta``; other notes there are not kept."""
+        """Return the unit that the export stores in ``meta``; warn of other entries there."""
         meta = item.get("meta") or {}
         others = sorted(set(meta) - {"unit"}) if isinstance(meta, dict) else ["meta"]
         if others:
@@ -121,15 +118,15 @@ class HyperparameterReader:
             return self._no_unit(name, unit)
 
     def _no_unit(self, name: str, unit: str) -> str:
-        self.warnings.append(f"{name}: its unit {unit!r} is not kept; it is not one of ours")
+        self.warnings.append(f"{name}: its unit {unit!r} is not kept; it is not a known unit")
         return ""
 
 
 def name_in(item: Any, key: str = "name") -> str:
-    """The name that an item holds.
+    """Return the name in an item.
 
     Raises:
-        SpecError: it is no JSON object, or its name is no text.
+        SpecError: the item is not a JSON object, or its name is not a text.
     """
     if not isinstance(item, dict):
         raise SpecError(f"a JSON object is expected, not {str(item)[:60]}")
@@ -140,7 +137,7 @@ def name_in(item: Any, key: str = "name") -> str:
 
 
 def hyperparameter(parameter: Parameter, default: Value) -> dict[str, Any]:
-    """The parameter as ConfigSpace writes it, without a prior."""
+    """Return a parameter as a ConfigSpace hyperparameter with a uniform prior."""
     meta = {"unit": parameter.unit} if parameter.unit else None
     rest = {"name": parameter.name, "meta": meta}
     if isinstance(parameter, Real):

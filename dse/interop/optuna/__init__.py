@@ -1,1 +1,1 @@
-"""Spaces and studies in the formats of Optuna."""
+"""Import and export of spaces and studies in Optuna's formats."""

@@ -1,4 +1,4 @@
-"""Optuna's distributions: a JSON object of names, each with what ``distribution_to_json`` writes.
+"""Import and export of Optuna's distributions, as a JSON object of distributions by name.
 
 Source:
     https://optuna.readthedocs.io/en/stable/reference/distributions.html
@@ -27,11 +27,11 @@ def read_distributions(text: str, file: str = "optuna.json") -> SpaceImport:
 
     Args:
         text: a JSON object from names to distributions, each as an object, or as the text that
-            ``distribution_to_json`` gives.
-        file: how messages call it.
+            ``distribution_to_json`` returns.
+        file: file name for error messages.
 
     Raises:
-        SpecError: the text holds no distributions, or one that cannot be.
+        SpecError: the text has no distributions, or an invalid one.
     """
     document = Document(text, file)
     names, warnings, parameters = NameMap(), list[str](), list[Parameter]()
@@ -52,19 +52,19 @@ def read_distributions(text: str, file: str = "optuna.json") -> SpaceImport:
 
 
 def write(space: Space, *, drop_rules: bool = False) -> SpaceExport:
-    """The parameters as Optuna's distributions.
+    """Export the parameters of a space as Optuna's distributions.
 
     Args:
-        space: ours.
-        drop_rules: leave out the rules and conditions, with a warning each: a superset.
+        space: the space to export.
+        drop_rules: omit rules and conditions, each with a warning; the result is a superset.
 
     Raises:
-        SpecError: the space has rules or conditions, and they are not to be dropped.
+        SpecError: the space has rules or conditions, and ``drop_rules`` is false.
     """
     unsaid = UnsupportedRules("Optuna", space)
     for name in space.conditions:
         with unsaid.condition(name):
-            raise SpecError("every parameter always exists there")
+            raise SpecError("it has no conditional parameters")
     for rule in space.constraints:
         with unsaid.rule(rule):
             raise SpecError("it has no rules between parameters")
@@ -76,7 +76,7 @@ def write(space: Space, *, drop_rules: bool = False) -> SpaceExport:
     return SpaceExport(text=json.dumps(found, indent=2) + "\n", warnings=tuple(warnings))
 
 
-# -- theirs as ours -----------------------------------------------------------------------------
+# -- import -------------------------------------------------------------------------------------
 
 
 def _parameter(item: Any, name: str, warnings: list[str]) -> Parameter:
@@ -154,12 +154,12 @@ def _check_range(low: float, high: float, name: str, scale: Scale) -> None:
         raise SpecError(f"{name} has a log scale, but starts at {low}", hint="start above zero")
 
 
-# -- ours as theirs -----------------------------------------------------------------------------
+# -- export -------------------------------------------------------------------------------------
 
 
 def _distribution(parameter: Parameter, warnings: list[str]) -> tuple[str, dict[str, Any]]:
     if parameter.unit:
-        warnings.append(f"{parameter.name}: its numbers are in {parameter.unit}, without saying so")
+        warnings.append(f"{parameter.name}: its unit {parameter.unit} is lost; Optuna has no units")
     match parameter:
         case Real():
             ends = {"low": parameter.low, "high": parameter.high}

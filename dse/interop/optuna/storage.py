@@ -1,9 +1,9 @@
-"""A study in a storage of Optuna, so that its dashboard shows it; and one of Optuna's, as found.
+"""Export of studies to Optuna storages, for its dashboard, and import of Optuna studies.
 
-Optuna's storages know neither expressions nor metrics: objectives become ``values`` in their own
-units and directions, metrics ``user_attrs``, and limits the attribute ``constraints`` of its
-samplers, of which none is above zero where a design is within all. A record has no clock: trials
-stand one after another from 1970 on, each as long as it cost.
+Optuna has neither expressions nor metrics: objectives become ``values`` in their own units and
+directions, metrics ``user_attrs``, and limits the attribute ``constraints`` of its samplers, whose
+values are at most zero for a feasible design. Times are synthetic: the trials follow one another
+from 1970 on, each with its cost as the duration.
 
 Source:
     https://optuna.readthedocs.io/en/stable/reference/storages.html
@@ -29,7 +29,7 @@ from dse.interop.found_trials import ExternalTrial, header
 from dse.interop.optuna.distributions import write
 from dse.system.credentials import mask_url
 
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # Optuna's have no zone
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # Optuna's times have no zone
 _STATES: Mapping[State, str] = {
     State.PENDING: "WAITING",
     State.RUNNING: "WAITING",
@@ -50,17 +50,17 @@ _REASON, _COST = "dse:reason", "dse:cost [s]"
 
 
 def write_study(problem: Problem, finished: Sequence[Trial], name: str, url: str) -> list[str]:
-    """Write a study of ours into an Optuna storage; what Optuna has no words for is returned.
+    """Write a study into an Optuna storage, and return warnings on what Optuna cannot represent.
 
     Args:
-        problem: what the study asks.
-        finished: its finished trials, in the order in which they were finished.
-        name: what it is called there.
-        url: ``sqlite:///optuna.db``, another URL of SQLAlchemy, or a journal file's path.
+        problem: the study's problem.
+        finished: its finished trials, in the order in which they finished.
+        name: name of the study in Optuna.
+        url: ``sqlite:///optuna.db``, another SQLAlchemy URL, or the path of a journal file.
 
     Raises:
         PluginError: Optuna is not installed.
-        StorageError: the storage cannot be written, or has a study of that name.
+        StorageError: the storage cannot be written, or has a study of that name already.
     """
     optuna = _optuna()
     exported = write(problem.space, drop_rules=True)
@@ -85,16 +85,16 @@ def write_study(problem: Problem, finished: Sequence[Trial], name: str, url: str
 
 
 def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, list[ExternalTrial]]:
-    """The finished trials of an Optuna study in the order of their ends, and its name.
+    """Return the name of an Optuna study and its finished trials, in the order they finished.
 
     Args:
-        name: the study; may be left out where there is only one.
+        name: name of the Optuna study; ``None`` if there is only one.
         url: as in :func:`write_study`.
-        goals: ``minimize`` or ``maximize``, in the order of our objectives.
+        goals: ``minimize`` or ``maximize``, in the order of the importing study's objectives.
 
     Raises:
         PluginError: Optuna is not installed.
-        StorageError: the storage cannot be read, has no such study, or one of other goals.
+        StorageError: the storage cannot be read, has no such study, or the goals differ.
     """
     optuna = _optuna()
     file = Path(url.removeprefix("sqlite:///"))
@@ -109,7 +109,7 @@ def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, l
         theirs = [direction.name.lower() for direction in study.directions]
         if theirs != list(goals):
             raise StorageError(
-                f"the study {chosen!r} asks to {', '.join(theirs)}, and ours to {', '.join(goals)}",
+                f"the goals of {chosen!r} are {', '.join(theirs)}, but here {', '.join(goals)}",
                 hint="the objectives must be the same, in the same order",
             )
         ended = [t for t in study.trials if t.state.is_finished()]
@@ -122,7 +122,7 @@ def _theirs(
 ) -> Iterator[Any]:
     """Yield the trials as Optuna trials, ordered by number.
 
-    Their end times give the order in which the record finished them.
+    Their end times encode the order in which they finished.
     """
     from optuna.trial import TrialState
 
@@ -170,7 +170,7 @@ def _frozen(
 
 
 def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
-    """Return the begin and end time of each trial, by number.
+    """Return the synthetic start and end time of each trial, by number.
 
     No two trials overlap, so that their order can be recovered.
     """
@@ -184,7 +184,7 @@ def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
 
 
 def _params(trial: Trial, distributions: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that Optuna's distributions have; an older space may have had others."""
+    """Return the design's values within Optuna's distributions; the space may have changed."""
     found = {}
     for name, value in trial.design.items():
         kind = distributions.get(name)
@@ -256,13 +256,13 @@ def _storage(url: str) -> Iterator[Any]:
         place = mask_url(url)
         first = str(error).partition("\n")[0].replace(url, place)
         problem = f"the Optuna storage {place} cannot be used: {first}"
-        raise StorageError(problem) from None  # its words may hold the password
+        raise StorageError(problem) from None  # the original message may contain the password
     finally:
         optuna.logging.set_verbosity(level)
 
 
 class _Opened:
-    """Optuna's storage for a URL of SQLAlchemy or the path of a journal."""
+    """Optuna storage opened by a SQLAlchemy URL or the path of a journal file."""
 
     def __init__(self, url: str) -> None:
         from optuna.storages import JournalStorage, RDBStorage
@@ -280,9 +280,9 @@ class _Opened:
 
 
 def _check_journal(path: Path) -> None:
-    """Nothing, if a journal can be, or is, at the path; anything else would be written into."""
+    """Raise StorageError if the file is not a journal, which Optuna would write into."""
     if path.is_file() and path.stat().st_size:
         with path.open("rb") as opened:
             if opened.read(1) != b"{":
-                hint = f"a database is told by its URL: sqlite:///{path}"
+                hint = f"name a database by its URL: sqlite:///{path}"
                 raise StorageError(f"{path} is no journal of Optuna", hint=hint)

@@ -1,1 +1,1 @@
-"""Adapters for optimizers of other packages."""
+"""Adapters for third-party optimizers (Ax, Optuna)."""

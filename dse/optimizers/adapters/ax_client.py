@@ -1,4 +1,4 @@
-"""Ax's client, given a complete history at once; to be imported in a seeded scope."""
+"""Ax client that is given the complete history at once; import it in a seeded scope only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dse.optimizers.support.constraints import trial_violations
 from dse.optimizers.support.quiet_library import quiet
 
 _RAW_SAMPLES = 16
-"""Starting points tried for each that is kept."""
+"""Raw starting points per restart of the acquisition search."""
 
 
 def wishes(
@@ -59,7 +59,7 @@ def _client(problem: Problem, seed: int, restarts: int) -> Client:
 
 
 def _strategy(restarts: int) -> GenerationStrategy:
-    """Ax's modular BoTorch generator with its defaults, from the first question on."""
+    """Build a strategy that uses Ax's modular BoTorch generator from the first query on."""
     effort = {"num_restarts": restarts, "raw_samples": _RAW_SAMPLES * restarts}
     generator = GeneratorSpec(
         generator_enum=Generators.BOTORCH_MODULAR,
@@ -80,7 +80,7 @@ def _axis(name: str, parameter: Real | Finite) -> RangeParameterConfig | ChoiceP
 
 
 def _tell(client: Client, problem: Problem, trials: Sequence[Trial]) -> None:
-    """Every trial; one without metrics is abandoned, so that Ax does not ask it again."""
+    """Attach all trials; abandon those without metrics, so that Ax does not repeat them."""
     losses = problem.trial_losses(trials)
     slacks = problem.slacks(problem.columns(trials), len(trials))
     done = np.isfinite(trial_violations(problem, trials))

@@ -1,9 +1,9 @@
-"""A space as Ax can state it, and the way back to legal designs.
+"""Encoding of a space for Ax and Optuna, and mapping of their proposals to legal designs.
 
-Ax refuses products, divisibility and most conditions, and reads a scale into the values it is
-given. So it gets every parameter as a bare number (the rank of an ordered value, the share of a
-real one's range) or as one of several names, and its wishes are taken to the nearest legal
-designs.
+Ax supports neither products nor divisibility nor most conditions, and infers a scale from the
+values it is given. So each parameter is encoded as a plain number (the rank of an ordered value,
+the position of a real one in its range, 0 to 1) or as one of several names, and each proposal is
+mapped to the nearest legal design.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from dse.optimizers.bayesian.candidates import admissible, around
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
 Wish = Mapping[str, float | int | str]
-"""A point in Ax's terms, by the names that :func:`axes` gives."""
+"""Proposed point in Ax's encoding, by the names that :func:`axes` gives."""
 
 _OTHERS = 64
 
 
 def axes(space: Space) -> dict[str, Real | Finite]:
-    """Ax's names of the parameters that can vary; a name of ours may be a word of sympy's."""
+    """Return the parameters that can vary, by Ax's name for each.
+
+    Their own names are not used, since one of them may be a function or constant of sympy.
+    """
     return {
         f"p{place}": parameter
         for place, parameter in enumerate(space.parameters)
@@ -40,15 +43,15 @@ def axes(space: Space) -> dict[str, Real | Finite]:
 
 
 def has_no_order(parameter: Real | Finite) -> bool:
-    """Return whether the parameter is a choice of three values or more.
+    """Return whether the parameter is a choice of at least three values.
 
-    With two values there is no order that could mislead the model.
+    An order of two values cannot mislead the model.
     """
     return isinstance(parameter, Choice) and len(parameter.values) > 2
 
 
 def wish_of(space: Space, design: Design) -> dict[str, float | int | str]:
-    """The design in Ax's terms; inactive parameters stand in the middle."""
+    """Return the design in Ax's encoding; inactive parameters get a middle value."""
     batch = space.batch([design])
     wish: dict[str, float | int | str] = {}
     for name, parameter in axes(space).items():
@@ -67,10 +70,17 @@ def wish_of(space: Space, design: Design) -> dict[str, float | int | str]:
 def nearest_unseen_design(
     problem: Problem, wish: Wish, taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return the unseen legal design nearest to the wish, or no design if none is left.
+    """Return the unseen legal design nearest to a proposal, or no design if none is left.
 
-    Each group of coupled parameters goes to its nearest legal combination. If that design was
-    asked before, or breaks a known limit, the nearest of some around it and some others is taken.
+    Each group of coupled parameters is mapped to its nearest legal combination. If that design was
+    asked before or violates a modelled limit, the nearest of some neighbours and random designs
+    is taken.
+
+    Args:
+        problem: problem to optimise.
+        wish: proposed point.
+        taken: designs that were asked before.
+        rng: generator of the neighbours and random designs.
     """
     space = problem.space
     codes = [_nearest_rows(component, space, wish) for component in space.legal.components]

@@ -1,4 +1,4 @@
-"""Optuna's study of a problem: given all finished trials, asked for one wish at a time."""
+"""Optuna study of a problem: it receives all finished trials and proposes one design at a time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from dse.optimizers.support.quiet_library import quiet
 
 
 class TpeStudy:
-    """Optuna study that grows by finished trials; the trials of a query end as failed.
+    """Optuna study of the finished trials; temporary trials of a query are marked as failed.
 
-    Optuna leaves failed trials out of all that it looks at, so that no question changes a later
-    one. Parameters have the names and the terms of :mod:`dse.optimizers.adapters.ax_space`.
+    Optuna ignores failed trials, so that a query does not affect later ones. Parameters have the
+    names and the encoding of :mod:`dse.optimizers.adapters.ax_space`.
 
     Args:
-        problem: the question.
-        candidates: drawn for each parameter, of which the best is taken.
-        multivariate: all parameters drawn together; ``None`` leaves it to Optuna.
+        problem: problem to optimise.
+        candidates: number of candidates drawn for each parameter, of which the best is taken.
+        multivariate: whether all parameters are sampled jointly; ``None`` is Optuna's default.
     """
 
     def __init__(self, problem: Problem, *, candidates: int, multivariate: bool | None) -> None:
@@ -52,7 +52,7 @@ class TpeStudy:
             self._study = optuna.create_study(directions=["minimize"] * len(problem.objectives))
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Add finished trials; from those without metrics nothing is learnt."""
+        """Add finished trials; those without metrics are ignored."""
         losses = self._problem.trial_losses(trials)
         slacks = self._problem.slacks(self._problem.columns(trials), len(trials))
         done = np.isfinite(trial_violations(self._problem, trials))
@@ -83,7 +83,7 @@ class TpeStudy:
             return wish
 
     def _suggest_parameters(self, asked: optuna.Trial) -> Wish:
-        """Suggest one parameter after the other; leave out those inactive given earlier ones."""
+        """Suggest parameters in dependence order, without those that earlier ones deactivate."""
         space = self._problem.space
         columns = {parameter.name: Column.of([None]) for parameter in space.parameters}
         wish: dict[str, float | int | str] = {}
@@ -130,7 +130,7 @@ def _suggestion(asked: optuna.Trial, name: str, axis: BaseDistribution) -> float
 
 
 def _value(parameter: Parameter, wished: float | str) -> Value:
-    """The natural value of what is wished in the terms of an axis."""
+    """Return the parameter value for a proposed value in the encoding of an axis."""
     if isinstance(parameter, Real):
         return float(parameter.at(np.array([float(wished)]))[0])
     code = int(wished.removeprefix("v")) if isinstance(wished, str) else int(wished)

@@ -1,4 +1,4 @@
-"""The search for the design that a surrogate's acquisition function values most."""
+"""Search for the legal design with the highest acquisition value."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dse.optimizers.bayesian.candidates import around, candidates
 from dse.optimizers.bayesian.training_data import TrainingData
 
 _SCREENED = 96
-"""Candidates that pass the cheap guess and are valued by the acquisition function itself."""
+"""Candidates that pass the cheap screening and get an exact acquisition value."""
 _CLIMBERS = 4
 _CLIMBS = 2
 _DARTS = 1_024
 _OPTIMISM = 1.0
-"""Standard deviations by which a prediction is taken to be better than its mean."""
+"""Standard deviations by which a prediction is assumed to be better than its mean."""
 
 
 class Search:
-    """From a pool by a cheap guess to a few, and from the best of those by legal steps uphill.
+    """Search over a pool: cheap screening, acquisition values, then legal steps uphill.
 
-    A batch is chosen one by one, each design for what it adds to those pending and chosen.
+    A batch is chosen greedily, each design for its gain given those pending and already chosen.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Search:
         best = [trials[place].design for place in lesson.elite]
         pool = candidates(problem, best, self._taken, rng)
         self.worth = -np.inf
-        """What the acquisition function says of the design that was given last, a logarithm."""
+        """Log acquisition value of the design that was returned last."""
         self._few: list[Design] = []
         if pool:
             means, deviations = surrogate.moments(self._points(pool))
@@ -59,7 +59,7 @@ class Search:
             self._few = [pool[place] for place in order]
 
     def next(self) -> list[Design]:
-        """The next design; none when nothing is left."""
+        """Return the next design in a list, which is empty if no candidate is left."""
         if not self._few:
             return []
         self._acquisition.wait_for(self._points(self._pending))
@@ -86,11 +86,17 @@ def promise(
     deviations: Floats,  # (n, targets)
     rng: np.random.Generator,
 ) -> Floats:
-    """A cheap guess of each candidate's worth, (n,): how many darts only it would hit.
+    """Return a cheap Monte Carlo estimate of each candidate's gain, (n,).
 
-    Darts are thrown between the best that is hoped for and the reference point; a hit is a dart
-    that the optimistic prediction dominates and the front does not. It counts by the chance that
-    the candidate keeps every learnt limit.
+    Random points are drawn between the best optimistic prediction and the reference point. The
+    estimate is the number of points that the candidate's optimistic prediction dominates and the
+    front does not, times the probability that the candidate keeps every learnt limit.
+
+    Args:
+        lesson: training data, with the front and the scales of the losses.
+        means: predicted means of all targets.
+        deviations: their standard deviations.
+        rng: generator of the points.
     """
     hopes = np.column_stack(
         [

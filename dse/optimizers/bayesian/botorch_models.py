@@ -1,4 +1,4 @@
-"""Gaussian processes over encoded designs, by BoTorch; to be imported in a seeded scope."""
+"""Gaussian processes over encoded designs, by BoTorch; import it in a seeded scope only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NUMERICAL = (
     ModelFittingError,
     NotPSDError,
 )
-"""What goes wrong when numbers are too large, too small or too alike."""
+"""Exceptions of numerical failures: values too large, too small or too similar."""
 
 _SAMPLES = {1: 128, 2: 64, 3: 16, 4: 8}
 _LEAST_VARIANCE = 1e-6
@@ -49,7 +49,7 @@ _CHUNK = 128
 
 
 class Surrogate:
-    """Independent Gaussian processes, one for each target of a lesson.
+    """Independent Gaussian processes, one for each target of the training data.
 
     Source:
         Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected Improvements to Expected
@@ -71,7 +71,7 @@ class Surrogate:
         self,
         points: Floats,  # (n, coordinates)
     ) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of every target at the points, each (n, targets)."""
+        """Return mean and standard deviation of all targets at the points, each (n, targets)."""
         with torch.no_grad():
             # a posterior holds the covariance of all its points: few at a time are cheaper
             found = [self._model.posterior(part) for part in torch.split(_tensor(points), _CHUNK)]
@@ -80,7 +80,7 @@ class Surrogate:
         return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
 
     def acquisition(self, rng: np.random.Generator) -> Acquisition:
-        """The acquisition function that suits the lesson."""
+        """Return the acquisition function that suits the training data."""
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:
@@ -126,7 +126,7 @@ class Surrogate:
         )
 
     def _gains(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
-        """Judged losses with the other sign, from samples of what was learnt, (..., m)."""
+        """Return negated, scaled losses from samples of the learnt values, (..., m)."""
         gains = [
             -_judge_tensors(scale, samples[..., place])
             for place, scale in enumerate(self._lesson.scales)
@@ -134,12 +134,12 @@ class Surrogate:
         return torch.stack(gains, dim=-1)
 
     def _gain(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
-        """The same where there is one objective, (...)."""
+        """Return :meth:`_gains` of a single objective, (...)."""
         return self._gains(samples)[..., 0]
 
 
 class Acquisition:
-    """The worth of asking a design next, as a logarithm."""
+    """Logarithm of an acquisition function over encoded designs."""
 
     def __init__(self, function: AcquisitionFunction) -> None:
         self._function = function
@@ -148,7 +148,7 @@ class Acquisition:
         self,
         points: Floats,  # (p, coordinates)
     ) -> None:
-        """From now on the worth is what a design adds to these ones, whose outcomes are open."""
+        """Set the pending points: later values are gains given their unknown outcomes."""
         if len(points):
             self._function.set_X_pending(_tensor(points))
 
@@ -156,7 +156,7 @@ class Acquisition:
         self,
         points: Floats,  # (n, coordinates)
     ) -> Floats:
-        """The worth of each point, (n,)."""
+        """Return the log acquisition value of each point, (n,)."""
         with torch.no_grad():
             parts = [
                 self._function(part[:, None, :]) for part in torch.split(_tensor(points), _CHUNK)
@@ -165,7 +165,7 @@ class Acquisition:
 
 
 def _kind(target: RegressionTarget) -> tuple[bytes, bool]:
-    """Neighbours of one kind share their points, and are fitted in one batch."""
+    """Return a key: consecutive targets of equal key share points and are fitted in one batch."""
     return target.rows.tobytes(), target.variances is None
 
 
@@ -193,7 +193,7 @@ def _judge_tensors(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
 
 
 def _constraint(place: int, threshold: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """BoTorch's sense: negative where the limit is kept."""
+    """Return the constraint in BoTorch's convention: negative where the limit is kept."""
     return lambda samples: threshold - samples[..., place]
 
 

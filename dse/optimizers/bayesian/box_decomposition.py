@@ -1,4 +1,4 @@
-"""The part of objective space that a front leaves open, as boxes."""
+"""Box decomposition of the objective space that a front does not dominate."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import numpy as np
 from dse.core.values import Floats
 
 Box = tuple[tuple[float, ...], tuple[float, ...]]
-"""Lower and upper corner."""
+"""Lower and upper corner of a box."""
 
 
 def open_boxes(
     front: Floats,  # (n, m), losses
     reference: Floats,  # (m,)
 ) -> tuple[Floats, Floats]:
-    """Disjoint boxes below the reference point that no member of the front dominates.
+    """Return disjoint boxes that cover the non-dominated space below the reference point.
 
     Returns:
-        Their lower and upper corners, each (boxes, m); lower ones may be minus infinity.
+        Lower and upper corners, each (boxes, m); lower ones may be minus infinity.
 
     Source:
         A sweep along the last objective, as in Lacour, Klamroth, Fonseca: A Box Decomposition
@@ -60,7 +60,7 @@ def _swept(members: list[tuple[float, ...]], reference: tuple[float, ...]) -> li
 
 
 def _steps(members: list[tuple[float, ...]], reference: tuple[float, ...]) -> list[Box]:
-    """In the plane: columns between neighbouring members, each up to the left one's height."""
+    """Return the boxes of two objectives: columns between neighbours, as high as the left one."""
     boxes: list[Box] = []
     left, height = -np.inf, reference[1]
     for first, second in sorted(members):

@@ -1,4 +1,4 @@
-"""Candidates for an acquisition function: legal, unseen, and not known to be bad."""
+"""Candidate designs: legal, unseen and, if possible, within all modelled limits."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from dse.optimizers.support.constraints import known_admissible, known_violation
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
 POOL = 1_024
-"""Candidates that are looked at; a space of up to so many designs is looked at whole."""
+"""Number of candidates; a space of at most this many designs is used in full."""
 
 _SPARE = 64
-"""Draws beside those wanted, so that some may keep the known limits."""
+"""Extra draws, so that enough of them keep the modelled limits."""
 
 _REPAIRS = 12
 _LEAST = 8
 
 _STEPS = 24
-"""Moves tried from each design whose surroundings are looked at."""
+"""Moves tried from each design in a local search."""
 
 
 def candidates(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Half drawn uniformly, half moved from the best designs and crossed between them."""
+    """Return candidates: half drawn uniformly, half mutated or crossed from the best designs."""
     space = problem.space
     total = space.count()
     if not best or (total is not None and total <= POOL):
@@ -45,7 +45,7 @@ def candidates(
 def around(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Legal designs a step away from each of the best, that break no known limit."""
+    """Return legal designs one step from the best ones that violate no modelled limit."""
     near = _step_from_best(problem, best, _STEPS * len(best), taken, rng)
     if not near:
         return []
@@ -56,7 +56,7 @@ def around(
 def draw_designs(
     problem: Problem, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """Draw up to ``count`` designs uniformly from those not ruled out by what is known."""
+    """Draw up to ``count`` designs, uniformly from those that violate no modelled limit."""
     uniform = fresh(problem.space, count + _SPARE, rng, taken)
     return admissible(problem, uniform, taken, rng)[:count]
 
@@ -67,10 +67,10 @@ def admissible(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """The designs that break no known limit.
+    """Return the designs that violate no modelled limit.
 
-    Where all do, legal steps lead from those that break them least towards those that do not; if
-    that fails too, the least bad are the answer. The models cost nothing, measurements do.
+    If all violate one, legal steps lead from the least violating ones towards feasible designs; if
+    that fails too, the least violating ones are returned. Only measurements cost, models do not.
     """
     for _ in range(_REPAIRS):
         if not designs:

@@ -1,7 +1,7 @@
-"""Best of all designs that share a measured part, as predicted by the models.
+"""Conditional Pareto fronts: the best designs that share a measured part, by the models.
 
-The known losses of these designs do not wait for a measurement. Only those that none of the others
-beats can ever matter: the *staircase* of the measured part.
+The modelled losses of these designs need no measurement. Only the non-dominated ones can ever be on
+the front: they are the conditional front, or *staircase*, of the measured part.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from dse.optimizers.exact.chunks import impossible_rows
 from dse.optimizers.exact.magnitude import LARGE, Magnitude
 
 LISTED = 65_536
-"""Up to so many designs that share a measured part are all looked at."""
+"""Most designs that share a measured part and are all evaluated."""
 
 _BROOD = 256
 _GENERATIONS = 12
 _SEARCH = 100_000
-"""So many designs could be listed in the time of a search, whose moves cost more than models."""
+"""Cost of one search, in evaluated designs of equal time; its moves cost more than the models."""
 _MODELS, _LOOKS = (24, 512), 4_000_000
-"""So many measured parts tell what the staircases of others may look like: at least the first,
-at most the second, and as many as so many designs looked at allow."""
+"""Least and most measured parts whose conditional fronts fill the shelf, and the number of
+evaluated designs after which no further part is added."""
 _PROBED = 256
-"""A sample of so many designs tells how large a known loss is."""
+"""Sample size for the magnitude of a known loss."""
 _SHELF = 1_536
-"""Free parts that every other measured part is tried with."""
+"""Most free parts on the shelf, with which every other measured part is combined."""
 _PROBES = 32
 _CHUNK = 200_000
 _ABREAST = 8
-"""So many measured parts are searched at a time: models are asked for all their broods at once."""
+"""Measured parts searched at a time, so that models evaluate their offspring in one batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalFront:
-    """Designs of one measured part, and their known losses.
+    """Non-dominated designs of one measured part, and their known losses.
 
-    ``failed`` of the designs that were looked at for it have no value, among them ``example``.
+    ``failed`` of the designs evaluated for it have no value; ``example`` is one of them.
     """
 
     designs: Batch
@@ -62,7 +62,7 @@ class ConditionalFront:
 class Lost:
     """Number of designs without a value, and one of them.
 
-    With ``at_least`` there may be more.
+    With ``at_least`` the number is a lower bound.
     """
 
     failed: int = 0
@@ -71,17 +71,17 @@ class Lost:
 
 
 class ConditionalFronts:
-    """Staircases by measured part: exact or searched for one, from a shelf for many.
+    """Conditional fronts by measured part: listed or searched for one, estimated for many.
 
-    Parts whose known losses agree on a set of probes are taken for equal where many are guessed.
-    What a design is told to have in a front is always its own evaluation. What is kept depends on
-    the measured part alone, and neither on the design that brought it nor on what was asked before:
-    a study that was killed and resumed asks what an undisturbed one asks.
+    An estimate combines a part with the *shelf*, a set of good free parts; parts whose known losses
+    agree on a set of probes share an estimate. A design of a front always has its own evaluation.
+    The cache depends on the measured part alone, and neither on the design that contributed it nor
+    on earlier queries: a resumed study asks the same designs as an uninterrupted one.
 
     Args:
-        problem: the question.
-        roles: what of it is known.
-        bounded: map known losses so that products of them are numbers, see :mod:`.magnitude`.
+        problem: problem to optimise.
+        roles: its split into known (modelled) and learnt quantities.
+        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
@@ -95,13 +95,13 @@ class ConditionalFronts:
         self._shelf: Batch | None = None
         self._probes: Batch | None = None
         self.looks = 0
-        """Designs that a part's staircase takes to be found, in the mean of those on the shelf."""
+        """Mean number of designs evaluated per conditional front, over those on the shelf."""
 
     @property
     def magnitudes(self) -> list[Magnitude]:
-        """Map of each known loss, found once from a sample of the space."""
+        """Map of each known loss, determined once from a sample of the space."""
         if self._magnitudes is None:
-            self._magnitudes = []  # what the sample itself is told without
+            self._magnitudes = []  # the sample itself is evaluated without maps
             if self._bounded and self._roles.known:
                 probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
                 losses, _, fine, _ = self._compute_known(probe, _all(probe))
@@ -109,13 +109,13 @@ class ConditionalFronts:
         return self._magnitudes
 
     def wholes(self, batch: Batch) -> list[ConditionalFront]:
-        """The staircase of each design's measured part, by listing or by searching."""
+        """Return the conditional front of each design's measured part, listed or searched."""
         return [staircase for staircase, _ in self._find_staircases(batch)]
 
     def _find_staircases(self, batch: Batch) -> list[tuple[ConditionalFront, int]]:
-        """Return the staircase of each design's measured part and its number of looks.
+        """Return the conditional front of each design's measured part, and its cost.
 
-        The looks are the designs evaluated for it, now or earlier.
+        The cost is the number of designs evaluated for it, now or earlier.
         """
         tags = keys(batch, self._names)
         searched: list[tuple[bytes, Batch, Space]] = []
@@ -135,7 +135,7 @@ class ConditionalFronts:
         return [self._whole[tag] for tag in tags]
 
     def lost(self) -> Lost:
-        """Return what has no value among the designs looked at for whole staircases."""
+        """Return the designs without a value among those evaluated for complete fronts."""
         found = [one for one in self._whole.values() if one[0].failed]
         return Lost(
             failed=sum(own.failed for own, _ in found),
@@ -144,7 +144,7 @@ class ConditionalFronts:
         )
 
     def guessed(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
-        """Staircases over the shelf, and which of them each row has, (n,); -1 for an empty one."""
+        """Return fronts over the shelf, and the index of each row's front, (n,); -1 if empty."""
         if not self._roles.free:
             return self._single(batch)
         if self._shelf is None:
@@ -163,13 +163,13 @@ class ConditionalFronts:
         return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
     def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
-        """A guessed staircase's free parts with this measured part, as they really are."""
+        """Return an estimated front's free parts combined with this measured part, evaluated."""
         return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
-        """Build one staircase per design, for the case that no parameter is free.
+        """Build one conditional front per design, for the case that no parameter is free.
 
-        Where there are no known losses either, all designs share one staircase.
+        If there are no known losses either, all designs share one front.
         """
         losses, fine, _ = self._judged(batch, _all(batch))
         if not losses.shape[1]:
@@ -187,7 +187,7 @@ class ConditionalFronts:
         return found, places
 
     def _begin(self) -> None:
-        """Fill the shelf from the staircases of measured parts drawn at random."""
+        """Fill the shelf from the conditional fronts of measured parts drawn at random."""
         rng = self._problem.rng(0, 1)
         drawn = self._problem.space.sample(_PROBES, rng)
         batch = self._problem.space.sample(2 * _MODELS[1], rng)
@@ -213,7 +213,7 @@ class ConditionalFronts:
         self._probes = self._shelf.take(np.unique(spread))
 
     def _tags(self, batch: Batch) -> list[bytes]:
-        """Equal for parts whose known losses and limits agree on the probes, kept or not."""
+        """Return tags, equal for parts whose known losses and limit slacks agree on the probes."""
         assert self._probes is not None
         step = max(1, _CHUNK // len(self._probes))
         tags: list[bytes] = []
@@ -236,14 +236,14 @@ class ConditionalFronts:
                 self._guessed[parts[start + row]] = found
 
     def _inside(self, one: Batch) -> Space:
-        """The designs that share the measured part."""
+        """Return the subspace of the designs that share the measured part."""
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
     def _listed(self, one: Batch, inner: Space) -> tuple[ConditionalFront, int] | None:
-        """Find the staircase by enumerating all designs of the measured part.
+        """Find the conditional front and its cost by listing all designs of the measured part.
 
-        Returns ``None`` where there are too many of them.
+        Returns ``None`` if there are too many of them.
         """
         total = inner.count() if self._roles.free else 0
         if total is None or total > LISTED:
@@ -255,7 +255,7 @@ class ConditionalFronts:
     def _evolve_staircases(
         self, ones: Sequence[Batch], inside: Sequence[Space]
     ) -> list[ConditionalFront]:
-        """Find each staircase by evolving its free part alone; evaluating the models is free."""
+        """Find each front by evolutionary search over the free part; model calls are free."""
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
         first = [
             concatenate_batches([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
@@ -269,7 +269,7 @@ class ConditionalFronts:
         return best
 
     def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[ConditionalFront]:
-        """The staircase of each measured part over free parts of its own."""
+        """Return the conditional front of each measured part over its own free parts."""
         sizes = [len(own) for own in free]
         measured = concatenate_batches(ones).take(np.repeat(np.arange(len(ones)), sizes))
         pairs, legal = merge_parts(
@@ -280,7 +280,7 @@ class ConditionalFronts:
     def _staircases(
         self, batch: Batch, legal: Mask, sizes: Sequence[int]
     ) -> list[ConditionalFront]:
-        """One over each run of rows, of these sizes."""
+        """Return one conditional front per run of consecutive rows, of these sizes."""
         losses, fine, lost = self._judged(batch, legal)
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
@@ -310,8 +310,6 @@ class ConditionalFronts:
 
         The first mask marks designs that have values; the second marks legal designs that have none
         although no evaluator declares them infeasible.
-
-        Last which legal designs have none although nobody says that they cannot exist, (n,).
         """
         problem, roles = self._problem, self._roles
         rows = np.flatnonzero(legal)
@@ -346,7 +344,7 @@ def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -
 
 
 def _for_all(losses: Floats) -> Magnitude:
-    """The map for a loss of which only a sample is known: others may be larger."""
+    """Return the map of a loss from a sample of it; other values may be larger."""
     found = Magnitude.of(losses)
     return Magnitude(scale=found.scale, most=LARGE)
 
@@ -356,7 +354,7 @@ def _all(batch: Batch) -> Mask:
 
 
 def _any_of(inner: Space, space: Space, rng: np.random.Generator) -> Batch:
-    """A design of a part of the space, whatever brought the part; none if none is found."""
+    """Draw one design of a subspace, as a batch; an empty batch if no design is found."""
     try:
         return space.batch(inner.sample(1, rng).designs())
     except DesignError:
@@ -364,7 +362,7 @@ def _any_of(inner: Space, space: Space, rng: np.random.Generator) -> Batch:
 
 
 def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
-    """Children of the staircase; where there is none, designs drawn at random."""
+    """Breed children of a conditional front; draw designs at random if it is empty."""
     if not len(parents):
         return space.sample(4 * _BROOD, rng)
     mothers, fathers = rng.integers(len(parents), size=(2, _BROOD))

@@ -1,9 +1,9 @@
-"""The hypervolume that measuring a part of a design is expected to add, with all its completions.
+"""Expected hypervolume improvement of measuring a part of a design, over all its completions.
 
-Losses are either learnt, ``u``, or known, ``k``. A measured part s has one u, of which a surrogate
-holds a belief, and a staircase K(s) of known losses. The gain is the integral over all points
-(z, x) below the reference point that the archive leaves open, of P(u(s) <= z) where K(s) reaches
-x. The losses u are believed to be independent of one another.
+Losses are either learnt, ``u``, or known, ``k``. A measured part s has one u, with a posterior from
+a surrogate, and a conditional front (staircase) K(s) of known losses. The gain is the integral of
+P(u(s) <= z) over all points (z, x) below the reference point that the archive does not dominate and
+whose x is weakly dominated by a member of K(s). The losses u are assumed to be independent.
 
 Source:
     Emmerich, Deutz, Klinkenberg: Hypervolume-based expected improvement: Monotonicity properties
@@ -25,14 +25,14 @@ from dse.optimizers.bayesian.box_decomposition import open_boxes
 from dse.optimizers.bayesian.metric_model import Prediction
 
 _BOXES = 4
-"""Up to so many learnt losses are integrated box by box."""
+"""Most learnt losses that are integrated by box decomposition."""
 _DARTS = 4_096
 _CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Points known to be attainable, each with learnt and known losses."""
+    """Attainable points, each with learnt and known losses."""
 
     learnt: Floats  # (n, a)
     known: Floats  # (n, b)
@@ -41,7 +41,7 @@ class Archive:
 
     @property
     def best(self) -> Archive:
-        """The members that no other beats."""
+        """Archive of the non-dominated points."""
         every = np.hstack([self.learnt, self.known])
         rows = np.flatnonzero(nondominated(every)) if len(every) else np.zeros(0, dtype=int)
         return Archive(
@@ -55,11 +55,11 @@ class Archive:
 def expected_gains(
     archive: Archive,
     predictions: Sequence[Prediction],  # a of them, each for n parts
-    stairs: Sequence[Floats],  # (r, b) each
-    groups: Ints,  # (n,), the staircase of each part; -1 where it has none
+    stairs: Sequence[Floats],  # conditional fronts, (r, b) each
+    groups: Ints,  # (n,), the front of each part; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
-    """The expected gain of each of n parts, (n,)."""
+    """Return the expected hypervolume improvement of each of n parts, (n,)."""
     gains = np.zeros(len(groups))
     rows = np.flatnonzero(groups >= 0)
     beliefs = [one.take(rows) for one in predictions]
@@ -76,7 +76,7 @@ def expected_gains(
 
 
 def _integrate_boxes(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
-    """Compute the improvement over open boxes, for the case that all losses are learnt.
+    """Compute the improvement over non-dominated boxes, if all losses are learnt.
 
     It is a sum of products of one-dimensional integrals.
     """
@@ -131,7 +131,7 @@ def _integrate_slices(
 def _lengths(
     known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
 ) -> Floats:
-    """One known loss: how far each staircase undercuts what each slice has, (stairs, slices)."""
+    """Return how far each front undercuts each slice in its one known loss, (stairs, slices)."""
     floor = np.full(slices, reference[0])
     for value, level in zip(known[:, 0].tolist(), levels.tolist(), strict=True):
         floor[level + 1 :] = np.minimum(floor[level + 1 :], value)
@@ -142,9 +142,9 @@ def _lengths(
 def _areas(
     known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
 ) -> Floats:
-    """Two known losses: the area that each staircase adds to each slice's, (stairs, slices).
+    """Return the area that each front adds to each slice in two known losses, (stairs, slices).
 
-    Both are step functions of the first loss; between all their steps the difference is constant.
+    Both are step functions of the first loss, so their difference is constant between steps.
     """
     edges = np.unique(known[:, 0])
     floor = np.full((slices, len(edges) + 1), reference[1])  # column j: between edges j-1 and j
@@ -175,7 +175,7 @@ def _integrate_points(
     groups: Ints,
     rng: np.random.Generator,
 ) -> Floats:
-    """Integrate by quasi-Monte Carlo over the open points; the integral over u stays exact."""
+    """Integrate by quasi-Monte Carlo over non-dominated points; P(u <= z) at each is exact."""
     best = archive.best
     front = np.hstack([best.learnt, best.known])
     top = np.append(best.learnt_reference, best.known_reference)

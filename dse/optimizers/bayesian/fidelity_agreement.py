@@ -8,17 +8,20 @@ from dse.core.values import Floats
 
 
 def agreement(one: Floats, other: Floats) -> tuple[float, float]:
-    """Return concordant minus discordant pairs, and the pairs that differ in ``other``.
+    """Return the concordant minus discordant pairs, and the pairs that differ in ``other``.
 
-    A pair of equal values in ``one`` counts as none of both. Rows where either is unknown are
-    left out.
+    Ties in ``one`` count as neither. Rows where either value is not finite are left out.
+
+    Args:
+        one: (n,).
+        other: (n,).
     """
     left, right = _orders(one, other)
     return float((left * right).sum()), float(np.abs(right).sum())
 
 
 def kendall(one: Floats, other: Floats) -> float | None:
-    """Kendall's tau-b, from -1 to 1; ``None`` where all values of either are equal.
+    """Return Kendall's tau-b, from -1 to 1; ``None`` if all values of either are equal.
 
     Source:
         M. G. Kendall: The Treatment of Ties in Ranking Problems, Biometrika 33, 1945.
@@ -29,7 +32,7 @@ def kendall(one: Floats, other: Floats) -> float | None:
 
 
 def _orders(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """The sign of the difference of each pair of known rows, in one and in the other."""
+    """Return the sign of the difference of each pair of known rows, in each of the two."""
     known = np.isfinite(one) & np.isfinite(other)
     left, right = one[known], other[known]
     rows, columns = np.triu_indices(len(left), 1)

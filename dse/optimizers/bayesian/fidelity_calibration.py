@@ -1,4 +1,4 @@
-"""A cheap measure brought onto the scale of the true one, and how far off it still is."""
+"""Calibration of a cheap fidelity to the true metric, with held-out predictions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dse.units import units
 Kind = Literal["as it is", "linear", "logarithmic", "monotone"]
 
 FEWEST = 4
-"""Fewer shared designs calibrate nothing: the cheap number is taken as it is."""
+"""Fewest designs with both fidelities for a calibration; with fewer, the cheap value is used."""
 
 _FOLDS = 10
 _MARGIN = 0.98
-"""A richer calibration has to be better by this: of two that are alike the plainer one is taken."""
+"""Error ratio that a more complex calibration must reach to replace a simpler one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Likely value of the true measure where the cheap one is known."""
+    """Predicted value of the true metric given the cheap one."""
 
     kind: Kind
     curve: Callable[[Floats], Floats]
@@ -38,8 +38,8 @@ def choose_calibration(low: Floats, high: Floats) -> Calibration:
     """Return the simplest calibration that predicts held-out designs best.
 
     Args:
-        low: (n,), the cheap measure of designs that have both.
-        high: (n,), the true one.
+        low: (n,), cheap metric of designs that have both, in the unit of the true one.
+        high: (n,), true metric.
     """
     best, least = _identity(low, high), np.inf
     for fit in _kinds(low, high):
@@ -50,14 +50,21 @@ def choose_calibration(low: Floats, high: Floats) -> Calibration:
 
 
 def held_out(low: Floats, high: Floats) -> Floats:
-    """Predict each design's true measure from all others, (n,), the choice of model included."""
+    """Return cross-validated predictions of the true metric, (n,), including model choice."""
     return _held_out(choose_calibration, low, high)
 
 
 def select_pairs(
     problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
 ) -> tuple[Floats, Floats]:
-    """Return a lower rung and the metric of all designs that have both, in the metric's unit."""
+    """Return rung and metric of all designs that have both, (n,) each, in the metric's unit.
+
+    Args:
+        problem: problem whose trials are given.
+        rung: name of the lower fidelity.
+        metric: name of the true metric.
+        trials: trials to read.
+    """
     both = {
         trial.design: (trial.metrics[rung], trial.metrics[metric])
         for trial in trials
@@ -77,7 +84,7 @@ def _held_out(fit: Callable[[Floats, Floats], Calibration], low: Floats, high: F
 
 
 def _folds(low: Floats) -> list[Ints]:
-    """Every fold spans the whole range: each tenth design in the order of the cheap measure."""
+    """Return folds of every tenth design by the cheap metric, so that each spans its range."""
     order = np.argsort(low, kind="stable")
     return [order[start::_FOLDS] for start in range(min(_FOLDS, len(order)))]
 
@@ -101,7 +108,7 @@ def _linear(low: Floats, high: Floats) -> Calibration:
 
 def _logarithmic(low: Floats, high: Floats) -> Calibration:
     slope, level = _line(np.log(low), np.log(high))
-    least = low.min()  # below what was seen, and below zero, the curve stays where it is
+    least = low.min()  # the curve is constant below the smallest observed value
 
     def curve(values: Floats) -> Floats:
         return np.asarray(np.exp(slope * np.log(np.maximum(values, least)) + level))
@@ -118,9 +125,9 @@ def _line(low: Floats, high: Floats) -> tuple[float, float]:
 
 
 def _monotone(low: Floats, high: Floats) -> Calibration:
-    """Isotonic regression by pooling neighbours that stand in the wrong order.
+    """Fit an isotonic regression by pooling adjacent violators.
 
-    It rises or falls, whichever fits better; between designs it is a straight line.
+    It is increasing or decreasing, whichever fits better, and linear between designs.
 
     Source:
         Barlow, Bartholomew, Bremner, Brunk: Statistical Inference under Order Restrictions, 1972,
@@ -136,7 +143,7 @@ def _monotone(low: Floats, high: Floats) -> Calibration:
 
 
 def _fit_ascending(values: Floats) -> Floats:
-    """Return the ascending values nearest to these, by least squares."""
+    """Return the non-decreasing least-squares fit to the values."""
     means: list[float] = []
     sizes: list[int] = []
     for value in values.tolist():
@@ -151,5 +158,5 @@ def _fit_ascending(values: Floats) -> Floats:
 
 
 def _size(residuals: Floats) -> float:
-    """The root of the mean square."""
+    """Return the root mean square; infinite without residuals."""
     return float(np.sqrt(np.mean(residuals**2))) if len(residuals) else np.inf

@@ -1,11 +1,11 @@
 """Completion of the front, without measurements, by designs that share a measured part.
 
-A measured metric depends on some parameters only. All designs that agree in them with a measured
-one have known metrics, exactly and without a measurement. Of each measured part the staircase is
-taken: exact where its designs can be listed. Where objectives mix what is measured with what is
-not, it is Pareto local search (L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets
-in the Biobjective Traveling Salesman Problem, 2004): legal neighbours of every member of the front
-are tried until none improves it; a local optimum, and not claimed to be more.
+A measured metric depends on some parameters only. All designs that agree with a measured one in
+these have known metrics, exactly and without a measurement. For each measured part the conditional
+front is computed: exactly if its designs can be listed. Where an objective or a limit mixes
+measured and other quantities, Pareto local search is used (L. Paquete, M. Chiarandini, T. Stuetzle:
+Pareto Local Optimum Sets in the Biobjective Traveling Salesman Problem, 2004): legal neighbours of
+every member of the front are tried until none improves it. The result is a local optimum only.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.chunks import impossible_rows
 
 MOST = 500
-"""At most so many designs are added; of more, the evenly spaced ones along the first objective."""
+"""Most designs that are added; of more, evenly spaced ones along the first objective are taken."""
 
 _AT_ONCE = 64
 _ROUNDS = 200
 
 
 class Completion:
-    """Asks the designs that complete the front without a measurement, and then nothing.
+    """Optimizer that asks the designs that complete the front without a measurement.
 
-    It looks only at the first trial of each reading, so that a completion that was cut short goes
-    on as it would have. What another driver measures meanwhile is completed too.
+    It uses only the first trial of each combination of measured parameters, so that an interrupted
+    completion continues with the same designs. Measurements that another driver adds meanwhile are
+    completed too.
     """
 
     batch = 64
@@ -70,16 +71,16 @@ class Completion:
         self._front, lost = completion_of(self._problem, measured)
         measurements = int(self._problem.measurements(self._told).sum())
         text = (
-            f"{len(self._front)} designs share what {measurements} measurements told and complete "
-            f"the front; they cost none{lost_words(self._problem, lost)}"
+            f"{len(self._front)} designs share {measurements} measurements and complete the front; "
+            f"they need no measurement{lost_words(self._problem, lost)}"
         )
         self._events.append(Event(kind=COMPLETED, text=text, told=len(self._told)))
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
-    """Describe the number of designs without a value that share a measurement, with an example.
+    """Describe the designs without a value that share a measurement: their number and an example.
 
-    Returns an empty text where there are none.
+    Returns an empty text if no design failed.
     """
     if not lost.failed or lost.example is None:
         return ""
@@ -89,7 +90,10 @@ def lost_words(problem: Problem, lost: Lost) -> str:
 
 
 def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
-    """The first trial of each reading: most cost a measurement, those of other studies did not."""
+    """Return the first trial of each combination of measured parameters.
+
+    Most of these cost a measurement; results reused from other studies did not.
+    """
     reads = _reads(problem)
     found: dict[str, Trial] = {}
     for trial in trials:
@@ -100,7 +104,7 @@ def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def worthwhile(problem: Problem) -> bool:
-    """True if a design can share all measured metrics with another and still differ from it."""
+    """Return whether a design can share all measured metrics with a different one."""
     reads = _reads(problem)
     modelled = problem.asked - problem.measured
     return bool(problem.measured and modelled) and any(
@@ -114,11 +118,11 @@ def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
 
 
 def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
-    """The front over all designs that share what these trials measured, and which have no value.
+    """Return the front over all designs that share these trials' measurements, and failures.
 
-    Each measured part's own best designs come from its staircase: all of them looked at where they
-    can be listed, else searched. Where an objective or a limit joins a measurement with what
-    depends on more, there is no such staircase, and local search takes its place.
+    The best designs of each measured part are its conditional front, listed if possible, else
+    searched. If an objective or a limit combines a measured metric with one that depends on other
+    parameters, there is no such front, and Pareto local search is used instead.
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
@@ -136,12 +140,12 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
 def completed_front(
     problem: Problem, trials: Sequence[Trial], stairs: ConditionalFronts
 ) -> tuple[Batch, Floats]:
-    """The designs that share what was measured and that no other of them beats; their losses.
+    """Return the non-dominated designs that share a measurement, and their losses, (n, m).
 
     Args:
-        problem: one whose objectives and limits are each measured or modelled, and not both.
-        trials: those that are not done teach nothing.
-        stairs: keeps what it looked up, so that asking again after a measurement is cheap.
+        problem: problem whose objectives and limits are each measured or modelled, not both.
+        trials: finished trials; those that are not done are ignored.
+        stairs: cache of conditional fronts, which makes repeated calls cheap.
     """
     roles = MeasuredSplit(problem=problem)
     done = [trial for trial in trials if trial.state is State.DONE]
@@ -171,7 +175,7 @@ def _thin_designs(batch: Batch, losses: Floats) -> list[Design]:
 
 
 class _Search:
-    """The archive of Pareto local search: designs, their losses, and which were looked around."""
+    """Archive of Pareto local search: designs, losses, and whose neighbours are unexplored."""
 
     def __init__(self, problem: Problem, done: Sequence[Trial]) -> None:
         self._problem = problem
@@ -184,11 +188,11 @@ class _Search:
         self._losses: Floats = np.zeros((0, len(problem.objectives)))
         self._open: Mask = np.zeros(0, dtype=bool)
         self.lost = Lost()
-        """What has no value among the designs that were looked at."""
+        """Designs without a value among those evaluated."""
         self._enter(start)
 
     def step(self) -> bool:
-        """Look around some members of the front; false once all were."""
+        """Explore the neighbours of some members; return false once all are explored."""
         places = np.flatnonzero(self._open)[:_AT_ONCE]
         if not len(places):
             return False
@@ -201,11 +205,11 @@ class _Search:
         return True
 
     def designs(self) -> list[Design]:
-        """The archive."""
+        """Return the designs of the archive, at most :data:`MOST`."""
         return _thin_designs(self._batch, self._losses)
 
     def _enter(self, batch: Batch) -> None:
-        """Take those of the designs into the archive that are measured, new and not beaten."""
+        """Add those of the designs to the archive that are measured, new and non-dominated."""
         batch = batch.take(self._fresh(batch))
         if not len(batch):
             return
@@ -252,7 +256,7 @@ class _Search:
         return losses, fine
 
     def _lose(self, batch: Batch, lost: Mask) -> None:
-        """Count designs without a value; each is looked at once."""
+        """Count designs without a value; each design is evaluated only once."""
         rows = np.flatnonzero(lost)
         if len(rows):
             example = self.lost.example or batch.design(int(rows[0]))
@@ -263,7 +267,7 @@ class _Search:
 def _reads(problem: Problem) -> frozenset[str]:
     """Return the names that any measured evaluator reads.
 
-    All of them run for a design, asked for or not.
+    All of them run for a design, even if no objective or limit reads their metrics.
     """
     measured = (s.reads for s in problem.sources.values() if s.kind == "measured")
     return frozenset[str]().union(*measured)

@@ -10,15 +10,15 @@ from dse.core.trial import Event, State, Trial
 from dse.protocols import Optimizer
 
 PATIENCE = 3
-"""So many suggestions in a row have to expect too little: one odd model ends no study."""
+"""Consecutive low expected gains that stop a study, so that one unusual model does not."""
 
 KIND = "gain"
-"""The kind of the event that says so."""
+"""Kind of the event that reports the stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One request for designs, as the record holds it."""
+    """Request for designs, as stored in the record."""
 
     told: int
     count: int
@@ -26,14 +26,14 @@ class Suggestion:
 
 
 class Patience:
-    """Counts the suggestions in a row whose expected gain is below a share of the hypervolume."""
+    """Count of consecutive suggestions that promise less than a share of the hypervolume."""
 
     def __init__(self, share: float) -> None:
         self._share = share
         self._low = self._next = 0
 
     def look(self, optimizer: Optimizer) -> str:
-        """The reason to stop after the last suggestion; empty while there is none."""
+        """Return the reason to stop after the last suggestion, or an empty text."""
         gain: float | None = getattr(optimizer, "expected_gain", None)
         self._next = self._low + 1 if gain is not None and gain < self._share else 0
         if gain is None or self._next < PATIENCE:
@@ -41,11 +41,11 @@ class Patience:
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
 
     def keep(self) -> None:
-        """Count the suggestion that was looked at last: it is in the record."""
+        """Count the suggestion that was inspected last, once it is in the record."""
         self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
-        """The reason for which the study stopped before, if nothing was measured since."""
+        """Return why the study stopped before, if nothing was measured since; else empty."""
         reasons = [e for e in events if e.kind == KIND and e.text.endswith(self._below)]
         if not reasons or not all(trial.state.finished for trial in trials):
             return ""
@@ -60,7 +60,7 @@ class Patience:
         told: Sequence[Trial],
         last: Sequence[Suggestion],
     ) -> None:
-        """Give the optimizer the recorded trials and repeat its last requests at their places."""
+        """Replay the recorded trials and the last requests to the optimizer, in recorded order."""
         done = 0
         for one in last:
             tell(told[done : one.told])

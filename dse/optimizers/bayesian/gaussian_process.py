@@ -1,4 +1,4 @@
-"""A Gaussian process over blocks of coordinates, one length for each parameter."""
+"""Gaussian process over blocks of coordinates, with one length-scale per parameter."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dse.core.values import Array, Floats, Ints
 _ROOT5 = 5.0**0.5
 _JITTER = 1e-8
 _NOISE = (-6.0 * np.log(10.0), 0.0)
-"""Bounds of the logarithm of the noise's share of the amplitude."""
+"""Bounds of the log noise variance, relative to the amplitude."""
 _LENGTH = (np.log(0.05), np.log(60.0))
 _OWN_SPREAD = 0.3
 _SHARED_SPREAD = 1.0
 _NOISE_CENTRE, _NOISE_SPREAD = np.log(1e-3), 2.5
 _MAIN = (-4.0 * np.log(10.0), 2.0 * np.log(10.0))
-"""Bounds of the logarithm of the main effects' share of the amplitude."""
+"""Bounds of the log variance of the main effects, relative to the amplitude."""
 _MAIN_CENTRE, _MAIN_SPREAD = 1.0, 1.5
 ALONE = 0.5
-"""Length of the main effects, in shares of a range; fitting it brought little and cost much."""
+"""Length-scale of main effects, as a fraction of a range; fitting it cost more than it gained."""
 _STEPS = 60
 _NEGLIGIBLE = 1e-6
 _FEW = 64
@@ -34,7 +34,7 @@ _CHUNK = 1_024
 class Hyper:
     """Fitted hyperparameters, as logarithms.
 
-    They are the length of each block, the weight of the main effects and the noise.
+    They are the length-scale of each block, the weight of the main effects and the noise.
     """
 
     lengths: Floats  # (b,)
@@ -43,27 +43,28 @@ class Hyper:
 
     @property
     def vector(self) -> Floats:
-        """All of it as one vector, (b + 2,)."""
+        """All hyperparameters as one vector, (b + 2,)."""
         return np.concatenate([self.lengths, [self.main, self.noise]])
 
     @staticmethod
     def of(vector: Floats) -> Hyper:
-        """The inverse of :attr:`vector`."""
+        """Build the hyperparameters from :attr:`vector`."""
         return Hyper(lengths=vector[:-2], main=float(vector[-2]), noise=float(vector[-1]))
 
     @staticmethod
     def start(blocks: int) -> Hyper:
-        """The centre of the prior, from which every fit begins."""
+        """Return the centre of the prior for a number of blocks; every fit starts there."""
         centre = np.full(blocks, _centre(blocks))
         return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianProcess:
-    """The posterior given n values, with a Matern 5/2 kernel and a constant mean.
+    """Posterior given n values, with a Matern 5/2 kernel and a constant mean.
 
-    To the kernel over all blocks together comes the mean of one for each alone: main effects,
-    which carry what was seen of one parameter to where the others were never seen.
+    The kernel is a joint kernel over all blocks plus the mean of one kernel per block. The latter
+    are main effects: they extrapolate the observed effect of one parameter to unseen values of the
+    others.
 
     Source:
         Duvenaud, Nickisch, Rasmussen: Additive Gaussian Processes, NeurIPS 2011 (first order);
@@ -74,7 +75,7 @@ class GaussianProcess:
 
     points: Floats  # (n, c)
     owners: Ints  # (c,), the block of each coordinate
-    alone: Floats  # (b,), the length of each block's main effect
+    alone: Floats  # (b,), the length-scale of each block's main effect
     hyper: Hyper
     mean: float
     amplitude: float
@@ -90,14 +91,14 @@ class GaussianProcess:
         alone: Floats | None = None,
         variances: Floats | None = None,
     ) -> GaussianProcess:
-        """The process of largest posterior density, found by L-BFGS from the prior's centre.
+        """Fit the hyperparameters to maximum posterior density, by L-BFGS from the prior's centre.
 
         Args:
-            points: (n, c).
-            values: (n,), around 0 and of size 1.
+            points: (n, c), coordinates.
+            values: (n,), with a mean of about 0 and a standard deviation of about 1.
             owners: (c,), the block of each coordinate.
-            alone: (b,), the lengths of the blocks' main effects; :data:`ALONE` without it.
-            variances: (n,), of the values where they were observed; the noise comes on top.
+            alone: (b,), length-scales of the blocks' main effects; by default :data:`ALONE`.
+            variances: (n,), observed variances of the values, to which the noise is added.
         """
         count = int(owners.max(initial=-1)) + 1
         gaps = _gaps(points, owners, count)
@@ -128,7 +129,7 @@ class GaussianProcess:
         alone: Floats | None = None,
         variances: Floats | None = None,
     ) -> GaussianProcess:
-        """The posterior for given hyperparameters."""
+        """Return the posterior for given hyperparameters; see :meth:`fitted` for the arguments."""
         gaps = _gaps(points, owners, len(hyper.lengths))
         lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
         fit = _profile_likelihood(hyper.vector, gaps, _alone(gaps, lengths), values, variances)
@@ -147,7 +148,7 @@ class GaussianProcess:
         self,
         points: Floats,  # (k, c)
     ) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the function, without noise, at the points, each (k,)."""
+        """Return mean and standard deviation of the noise-free function, each (k,)."""
         parts = [
             self._some(points[start : start + _CHUNK])
             for start in range(0, max(len(points), 1), _CHUNK)
@@ -156,7 +157,7 @@ class GaussianProcess:
         return means, np.sqrt(variances)
 
     def _some(self, points: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance at few points: what is in between fits into a processor's cache."""
+        """Return mean and variance at few points, so that intermediates fit a processor cache."""
         cross = self._correlation(points)
         mean = self.mean + cross @ self.weights
         part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
@@ -164,7 +165,7 @@ class GaussianProcess:
         return mean, self.amplitude * np.maximum(left, 1e-10)
 
     def left_out(self, values: Floats) -> tuple[Floats, Floats]:
-        """Mean and deviation of each value predicted from all others, each (n,)."""
+        """Return leave-one-out means and standard deviations of the fitted values, (n,) each."""
         inverse = cho_solve((self.root, True), np.eye(len(values)), check_finite=False)
         diagonal = np.diag(inverse)
         return values - self.weights / diagonal, np.sqrt(self.amplitude / diagonal)
@@ -191,7 +192,7 @@ class _Fit:
 def _profile_likelihood(
     theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> _Fit:
-    """Compute the best mean and amplitude for these hyperparameters."""
+    """Compute the optimal mean and amplitude in closed form, given the other hyperparameters."""
     square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
     correlation = _matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
@@ -210,7 +211,7 @@ def _profile_likelihood(
 def _loss(
     theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> tuple[float, Floats]:
-    """The negative logarithm of the posterior density of the hyperparameters, and its slope."""
+    """Return the negative log posterior density of the hyperparameters, and its gradient."""
     size = len(values)
     fit = _profile_likelihood(theta, gaps, alone, values, variances)
     likelihood = -0.5 * (size + 1) * np.log(fit.amplitude) - np.log(np.diag(fit.root)).sum()
@@ -225,10 +226,11 @@ def _loss(
 
 
 def _prior(theta: Floats) -> tuple[float, Floats]:
-    """Log-normal lengths, alike but not equal; their centre grows with the root of their number.
+    """Return the log prior density of the hyperparameters, and its gradient.
 
-    What they have in common is little known beforehand (``_SHARED_SPREAD``); how far one is from
-    the others is kept small while the values are few, for lengths of their own overfit.
+    Length-scales are log-normal and correlated; their centre grows with the square root of their
+    number. Their common deviation has a wide prior (``_SHARED_SPREAD``), each one's own deviation
+    a narrow one (``_OWN_SPREAD``), since separate length-scales overfit a few values.
 
     Source:
         Hvarfner, Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High
@@ -248,7 +250,7 @@ def _centre(count: int) -> float:
 
 
 def _gaps(points: Floats, owners: Ints, count: int) -> Array:
-    """Squared distances within each block, (b, n, n)."""
+    """Return squared distances within each block, (b, n, n)."""
     gaps = np.zeros((count, len(points), len(points)))
     for place, owner in enumerate(owners.tolist()):
         gaps[owner] += (points[:, place, None] - points[None, :, place]) ** 2
@@ -256,7 +258,7 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
 
 
 def _alone(gaps: Array, lengths: Floats) -> Array:
-    """The mean over blocks of the correlation by that block alone, (n, n)."""
+    """Return the mean over blocks of the correlation by that block alone, (n, n)."""
     if not len(gaps):
         return np.zeros(gaps.shape[1:])
     return np.asarray(
@@ -265,10 +267,10 @@ def _alone(gaps: Array, lengths: Floats) -> Array:
 
 
 def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -> Floats:
-    """The sum over blocks of the correlation by that block alone, (k, n).
+    """Return the sum over blocks of the correlation by that block alone, (k, n).
 
-    A block with few distinct values is worked out once for each, and spread by one product of
-    matrices for all such blocks together.
+    In blocks with few distinct values, each value is computed once; one GEMM expands the results
+    of all such blocks together.
     """
     total = np.zeros((len(points), len(others)))
     picks, tables = [], []
@@ -287,7 +289,7 @@ def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -
 
 
 def _squares(points: Floats, others: Floats) -> Floats:
-    """Squared distances, (k, n)."""
+    """Return squared distances, (k, n)."""
     square = points @ (-2.0 * others.T)
     square += (others**2).sum(axis=1)
     square += (points**2).sum(axis=1)[:, None]
@@ -308,11 +310,11 @@ def _matern(
 def _matern_slope(
     square: Floats,  # squared scaled distances
 ) -> Floats:
-    """Minus twice the kernel's derivative by the squared distance: 5/3 (1 + a) exp(-a)."""
+    """Return -2 times the kernel's derivative in the squared distance: 5/3 (1 + a) exp(-a)."""
     distance = _ROOT5 * np.sqrt(square)
     return np.asarray((5.0 / 3.0) * (1.0 + distance) * np.exp(-distance))
 
 
 def owners_of(widths: Sequence[int]) -> Ints:
-    """The block of each coordinate, for blocks of these widths one after the other."""
+    """Return the block index of each coordinate, for consecutive blocks of these widths."""
     return np.repeat(np.arange(len(widths)), widths)

@@ -1,4 +1,4 @@
-"""The measured parts that may be chosen: all of them where they can be listed, else a pool."""
+"""Candidate measured parts: all of them if they can be listed, else a sampled pool."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import keys
 
 LISTED = 50_000
-"""Up to so many measured parts are all looked at."""
+"""Most measured parts that are all listed."""
 
 _DRAWN = 1_024
 _BRED = 512
 
 
 class MeasuredParts:
-    """Designs that stand for measured parts, one for each."""
+    """Designs that represent measured parts, one for each."""
 
     def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
         self._problem = problem
@@ -31,15 +31,15 @@ class MeasuredParts:
 
     @property
     def all(self) -> Batch | None:
-        """One design for each measured part there is; ``None`` where they are too many."""
+        """One design for each existing measured part; ``None`` if there are too many."""
         return self._list
 
     def keys(self, batch: Batch) -> list[bytes]:
-        """Equal for designs with equal measured parts."""
+        """Return one key per design, equal for designs with equal measured parts."""
         return keys(batch, self._names)
 
     def distinct(self, batch: Batch, taken: set[bytes]) -> Batch:
-        """The first design of each measured part that is not ``taken``."""
+        """Return the first design of each measured part that is not ``taken``."""
         found: dict[bytes, int] = {}
         for row, key in enumerate(self.keys(batch)):
             if key not in taken:
@@ -47,7 +47,7 @@ class MeasuredParts:
         return batch.take(np.fromiter(found.values(), dtype=np.int64, count=len(found)))
 
     def pool(self, best: Batch, taken: set[bytes], rng: np.random.Generator) -> Batch:
-        """Parts to choose from: all there are, or draws and children of the best."""
+        """Return candidate parts: all if listed, else random draws and children of the best."""
         if self._list is not None:
             return self.distinct(self._list, taken)
         space = self._problem.space
@@ -62,7 +62,15 @@ class MeasuredParts:
     def around(
         self, best: Batch, width: float, each: int, taken: set[bytes], rng: np.random.Generator
     ) -> Batch:
-        """Parts near the best: a legal step away, their reals within about ``width``."""
+        """Return parts near the best: a legal step away, or with reals shaken.
+
+        Args:
+            best: designs to start from.
+            width: standard deviation of the shake, as a fraction of a real parameter's range.
+            each: number of moves of each kind from each design.
+            taken: keys of the parts to leave out.
+            rng: generator of the moves.
+        """
         space = self._problem.space
         many = best.take(np.repeat(np.arange(len(best)), each))
         found = [mutate_designs(space, many, rng)]

@@ -1,4 +1,4 @@
-"""Split of a problem into known and learnt quantities, and the parameters a measurement reads."""
+"""Split of a problem into modelled and measured quantities, and the parameters of each."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dse.core.problem import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSplit:
-    """The objectives and limits of a problem, by where their values come from.
+    """Split of a problem's objectives and limits by the source of their values.
 
-    ``known`` ones need no measurement; ``learnt`` ones do.
+    ``known`` ones are modelled and need no measurement; ``learnt`` ones do.
     """
 
     problem: Problem
 
     @cached_property
     def part(self) -> frozenset[str]:
-        """The parameters that measurements read: the measured part of a design.
+        """Parameters that measurements read: the measured part of a design.
 
-        An objective or a limit that joins a measurement with what depends on more is learnt as a
-        whole, and all that it depends on belongs to the part.
+        An objective or a limit that combines a measured metric with others is learnt as a single
+        function, so all parameters that it depends on belong to the part.
         """
         sources = self.problem.sources.values()
         reads = frozenset[str]().union(*(s.reads for s in sources if s.kind == "measured"))
@@ -34,31 +34,31 @@ class MeasuredSplit:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """All other parameters: a design that differs in these alone costs no measurement."""
+        """All other parameters: designs that differ in these alone share a measurement."""
         return frozenset(self.problem.space.by_name) - self.part
 
     @cached_property
     def known(self) -> tuple[int, ...]:
-        """Places of the objectives that are modelled through and through."""
+        """Indices of the objectives that need no measurement."""
         return self._places(learnt=False)
 
     @cached_property
     def learnt(self) -> tuple[int, ...]:
-        """Places of the objectives that a surrogate predicts."""
+        """Indices of the objectives that a surrogate predicts."""
         return self._places(learnt=True)
 
     @cached_property
     def known_limits(self) -> tuple[Limit, ...]:
-        """The limits that need no measurement."""
+        """Limits that need no measurement."""
         return self._limits(learnt=False)
 
     @cached_property
     def learnt_limits(self) -> tuple[Limit, ...]:
-        """The limits that a surrogate predicts."""
+        """Limits that a surrogate predicts."""
         return self._limits(learnt=True)
 
     def behind(self, expression: Expression) -> frozenset[str]:
-        """The parameters that an expression depends on."""
+        """Return the parameters that an expression depends on."""
         found: frozenset[str] = frozenset()
         for name in expression.names:
             source = self.problem.sources.get(name)
@@ -81,7 +81,7 @@ class MeasuredSplit:
         return tuple(x for x in self.problem.limits if self._learnt(x.slack) == learnt)
 
     def _whole(self, reads: frozenset[str]) -> frozenset[str]:
-        """A simplex is in the measured part as a whole: its members cannot differ alone."""
+        """Extend the part by every simplex with a member in it: members cannot vary alone."""
         legal = self.problem.space.legal
         for places in legal.simplexes:
             names = {legal.reals[place].name for place in places}

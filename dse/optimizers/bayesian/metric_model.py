@@ -1,4 +1,4 @@
-"""One measured number as a Gaussian process over the parameters that it depends on."""
+"""Gaussian-process model of one measured quantity over the parameters that it depends on."""
 
 from __future__ import annotations
 
@@ -18,54 +18,54 @@ from dse.optimizers.bayesian.transfer_prior import PriorMean
 
 _SMOOTH = 2.0
 _FEATURES = 6
-"""At most so many modelled metrics help to predict."""
+"""Most modelled metrics that are used as features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Posterior of a loss at k designs, normal in learnt units."""
+    """Posterior of a loss at k designs, normal on the transformed scale."""
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
     warp: OutputTransform
 
     def gain(self, thresholds: Floats) -> Floats:
-        """E[max(z - u, 0)] for each design and threshold, (k, t)."""
+        """Return E[max(z - u, 0)] for each design and each threshold z, (k, t)."""
         return self.warp.gain(self.means, self.deviations, thresholds)
 
     def below(self, thresholds: Floats) -> Floats:
-        """P(u <= z) for each design and threshold, (k, t)."""
+        """Return P(u <= z) for each design and each threshold z, (k, t)."""
         return self.warp.below(self.means, self.deviations, thresholds)
 
     def at(self, shift: Floats | float) -> Floats:
-        """The loss so many standard deviations from its median; broadcasts over (k,)."""
+        """Return the loss ``shift`` standard deviations from its median; broadcasts over (k,)."""
         return self.warp.losses(self.means + shift * self.deviations)
 
     def take(self, rows: Ints) -> Prediction:
-        """Return the posterior at these designs."""
+        """Return the posterior at these rows of the designs."""
         return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
 
     def widened(self, factor: float) -> Prediction:
-        """The same means, with deviations multiplied: a bolder guess."""
+        """Return the posterior with its standard deviations multiplied by ``factor``."""
         return Prediction(means=self.means, deviations=factor * self.deviations, warp=self.warp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """Another study's guess of a metric, and the trust in it, 0 to 1."""
+    """Another study's prediction of a metric, and the trust in it, from 0 to 1."""
 
     mean: PriorMean
     metric: str
     trust: float
 
     def of(self, batch: Batch) -> Floats:
-        """The guess as one coordinate, (n,): of size 1, and the smaller the less it is trusted."""
+        """Return the prediction as one coordinate, (n,), standardised and scaled by the trust."""
         _, centre, width = self.mean.learnt[self.metric]
         return self.trust * (self.mean(batch)[self.metric] - centre) / (4 * width or 1.0)
 
 
 class Inputs:
-    """Features to predict a number from: parameters, models of parameters alone, and guesses."""
+    """Model inputs: parameters, modelled metrics of these, and other studies' guesses."""
 
     def __init__(
         self,
@@ -83,10 +83,10 @@ class Inputs:
         self.owners = owners_of([*(block.stop - block.start for block in layout), *([1] * more)])
         smooth = [isinstance(block.parameter, Real) for block in layout] + [True] * more
         self.alone = np.where(smooth, _SMOOTH, ALONE)
-        """Lengths of main effects: what is continuous is smoother than steps may be."""
+        """Length-scales of main effects: larger for continuous inputs than for discrete ones."""
 
     def points(self, batch: Batch) -> Floats:
-        """The designs as coordinates, (n, c)."""
+        """Return the designs as coordinates, (n, c)."""
         points = encoded(self._problem.space, batch, self.names)
         extra = [guess.of(batch) for guess in self._guesses]
         if self._features:
@@ -98,12 +98,12 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """A fitted process with the warp under which it predicts left-out values best."""
+    """Fitted Gaussian process with its output transform (warp)."""
 
     process: GaussianProcess
     warp: OutputTransform
     score: float
-    """The log density of the losses, each predicted from all others."""
+    """Leave-one-out log density of the losses: each is predicted from all others."""
 
     @staticmethod
     def fitted(
@@ -115,19 +115,30 @@ class Predictor:
         alone: Floats | None = None,  # (b,), lengths of main effects
         spread: Floats | None = None,  # (n,), standard errors of the losses
     ) -> Predictor:
-        """The best of the kinds of warp, by leave-one-out density."""
+        """Fit a process with each kind of warp; return the one of best leave-one-out density."""
         found = [_fit(points, losses, owners, kind, spread, alone=alone) for kind in kinds]
         return max(found, key=lambda one: one.score)
 
     def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
-        """The same kind of warp and the same hyperparameters for other values."""
+        """Return the predictor of other values with the same kind of warp and hyperparameters.
+
+        Args:
+            points: (n, c).
+            losses: (n,).
+            spread: (n,), standard errors of the losses.
+        """
         old = self.process
         return _fit(
             points, losses, old.owners, self.warp.kind, spread, alone=old.alone, hyper=old.hyper
         )
 
     def told(self, points: Floats, losses: Floats) -> Predictor:
-        """The same process with more values, its hyperparameters as they are."""
+        """Return the predictor with values added and hyperparameters unchanged.
+
+        Args:
+            points: (k, c), the added points.
+            losses: (k,), their losses.
+        """
         process = self.process
         every = np.vstack([process.points, points])
         values = np.append(self._values(), self.warp.learnt(losses))
@@ -146,7 +157,12 @@ class Predictor:
 
 
 def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
-    """The warps that these losses allow: a share may take a logit, one sign a logarithm."""
+    """Return the warps that the losses allow: logit for shares, log for losses of one sign.
+
+    Args:
+        losses: (n,), finite.
+        unit: unit of the losses; a share has none or ``1``.
+    """
     sizes = np.abs(losses)
     one_sign = losses.min() > 0 or losses.max() < 0
     if one_sign and unit in ("", "1") and sizes.max() <= 1 and sizes.max() > 0.05:
@@ -166,7 +182,7 @@ def _fit(
     alone: Floats | None = None,
     hyper: Hyper | None = None,
 ) -> Predictor:
-    """The process of these losses under a warp; its hyperparameters are fitted if not given."""
+    """Fit a process to losses under a warp, with the given hyperparameters if there are any."""
     warp = OutputTransform.of(losses, kind)
     values = warp.learnt(losses)
     slope = warp.slope(losses)
@@ -186,7 +202,7 @@ def _fit(
 def _features(
     problem: Problem, names: frozenset[str], probe: Batch
 ) -> Mapping[str, tuple[bool, float, float]]:
-    """Modelled metrics of these parameters alone that vary: on a log scale, low, width."""
+    """Return the modelled metrics of these parameters that vary: log scale or not, low, width."""
     own = [
         name
         for name, source in problem.sources.items()

@@ -1,4 +1,4 @@
-"""From finished trials to fitted processes: one for each number that has to be measured."""
+"""Fitting of Gaussian processes to finished trials, one for each measured quantity."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dse.optimizers.exact.magnitude import LARGE
 Learnt = tuple[Inputs, Predictor]
 
 _MOST = 300
-"""From so many values on a process learns only the best and a spread of the rest."""
+"""Most training values; of more, the best half and an even sample of the rest are used."""
 
 
 class ModelFitter:
-    """Fits a process to each number, from the parameters that it depends on alone.
+    """Trainer of one Gaussian process per quantity, over the parameters that it depends on.
 
-    What modelled metrics of these parameters say helps to predict, and so does what other studies
-    found (``Problem.priors``), as far as its order agrees with what was measured here.
+    Modelled metrics of these parameters are features, and so are predictions from other studies
+    (``Problem.priors``), weighted by their rank agreement with the values measured here.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, probe: Batch) -> None:
@@ -48,7 +48,15 @@ class ModelFitter:
         scale: float = 1.0,
         refit: bool,
     ) -> Learnt:
-        """The objective as a loss, which was divided by ``scale``."""
+        """Fit a model of an objective as a loss.
+
+        Args:
+            objective: objective to model.
+            done: n trials that are done.
+            losses: (n,), the objective's losses, divided by ``scale``.
+            scale: divisor of the losses.
+            refit: whether to fit the hyperparameters, instead of keeping the last ones.
+        """
         expression = objective.expression
         spread = _spread(self._problem, expression, objective.scale * scale, done)
         kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
@@ -58,13 +66,13 @@ class ModelFitter:
         )
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """Fit a model of the excess over a limit: at most zero where the limit is kept."""
+        """Fit a model of the excess over a limit, (n,), at most zero where the limit is kept."""
         return self._taught(limit.slack, done, excess, kinds=("plain",), refit=refit)
 
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
-        """Model whether a part can be measured: -1 where it could, else 1.
+        """Fit a model of measurement success: -1 for a success, 1 for a failure.
 
         Returns an empty list while all measurements succeeded.
         """
@@ -94,7 +102,7 @@ class ModelFitter:
         sign: float = 1.0,
         refit: bool,
     ) -> Learnt:
-        """Fitted to one value for each combination of what the expression depends on."""
+        """Fit to one value per combination of the parameters that the expression depends on."""
         names = self._roles.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
@@ -105,7 +113,7 @@ class ModelFitter:
         inputs = Inputs(self._problem, names, self._probe, guesses)
         points = inputs.points(there)
         own = None if spread is None else spread[rows]
-        name = repr(expression.node)  # both halves of a chained limit have one text
+        name = repr(expression.node)  # both halves of a chained limit have the same text
         return inputs, self._fit_predictor(
             name, inputs, points, losses[rows], kinds, own, refit=refit
         )
@@ -127,12 +135,12 @@ class ModelFitter:
         found = Predictor.fitted(
             points, losses, inputs.owners, kinds, alone=inputs.alone, spread=spread
         )
-        if refit:  # what is fitted in between is not kept: a resumed study would not have it
+        if refit:  # other fits are not kept, as a resumed study would not have them
             self._last[name] = found
         return found
 
     def _guesses(self, expression: Expression, batch: Batch, values: Floats) -> tuple[Guess, ...]:
-        """Return other studies' guesses of a bare metric, each weighted by its rank agreement."""
+        """Return other studies' predictions of a bare metric, weighted by rank agreement."""
         if len(expression.names) != 1:
             return ()
         metric = next(iter(expression.names))
@@ -145,9 +153,9 @@ class ModelFitter:
 
 
 def _choose_rows(losses: Floats) -> Ints:
-    """Return all rows; if very many, the best half and an even spread of the rest.
+    """Return all rows or, of more than :data:`_MOST`, the best and an even sample of the rest.
 
-    The best half are the rows with the lowest losses.
+    Half of the rows returned are those with the lowest losses.
     """
     if len(losses) <= _MOST:
         return np.arange(len(losses))

@@ -1,4 +1,4 @@
-"""Transforms of losses for learning, and expectations in the losses' own units."""
+"""Monotone output transforms of losses, with expectations in the losses' own units."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EDGE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTransform:
-    """A growing map from losses to numbers around 0 of size 1.
+    """Increasing map from losses to values with mean 0 and standard deviation 1.
 
-    ``plain``: shifted and scaled; ``log``: of ``sign * loss``, times ``sign``; ``logit``: of a
-    loss that, but for its sign, lies between 0 and 1.
+    ``plain`` shifts and scales; ``log`` is ``sign`` times the logarithm of ``sign * loss``;
+    ``logit`` is for losses whose absolute values are between 0 and 1.
     """
 
     kind: Kind
@@ -31,18 +31,18 @@ class OutputTransform:
 
     @staticmethod
     def of(losses: Floats, kind: Kind) -> OutputTransform:
-        """The map that gives these losses mean 0 and deviation 1."""
+        """Return the map that gives these losses, (n,), mean 0 and standard deviation 1."""
         sign = -1 if kind != "plain" and losses.max() < 0 else 1
         raw = _map_losses(losses, kind, sign)
         width = float(raw.std())
         return OutputTransform(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
 
     def learnt(self, losses: Floats) -> Floats:
-        """The losses as numbers around 0."""
+        """Map losses to the learnt scale."""
         return (_map_losses(losses, self.kind, self.sign) - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """The inverse of :meth:`learnt`."""
+        """Map learnt values back to losses, as the inverse of :meth:`learnt`."""
         raw = learnt * self.width + self.centre
         if self.kind == "plain":
             return raw
@@ -51,7 +51,7 @@ class OutputTransform:
         return self.sign * grown
 
     def slope(self, losses: Floats) -> Floats:
-        """The derivative of :meth:`learnt`: what a spread of losses is multiplied with."""
+        """Return the derivative of :meth:`learnt`, which scales standard errors of losses."""
         own = np.abs(losses)
         if self.kind == "plain":
             return np.full(len(losses), 1.0 / self.width)
@@ -66,7 +66,7 @@ class OutputTransform:
         deviations: Floats,  # (k,)
         thresholds: Floats,  # (t,), losses
     ) -> Floats:
-        """The expected improvement of each loss on each threshold, (k, t): E[max(z - u, 0)].
+        """Return the expected improvement on each threshold z, (k, t): E[max(z - u, 0)].
 
         Source:
             plain: Jones, Schonlau, Welch: Efficient Global Optimization, 1998, eq. 15. log: the
@@ -85,7 +85,13 @@ class OutputTransform:
         return np.asarray(gains @ _WEIGHTS)
 
     def below(self, means: Floats, deviations: Floats, thresholds: Floats) -> Floats:
-        """The probability that each loss is at most each threshold, (k, t)."""
+        """Return the probability that each loss is at most each threshold, (k, t).
+
+        Args:
+            means: (k,), learnt.
+            deviations: (k,), learnt.
+            thresholds: (t,), losses.
+        """
         with np.errstate(all="ignore"):
             mapped = self.learnt(thresholds)
         if self.kind != "plain":
@@ -112,7 +118,7 @@ def _normal_gain(mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
 
 
 def _lognormal_gain(mean: Floats, deviation: Floats, threshold: Floats, sign: int) -> Floats:
-    """Of u = sign * exp(sign * g), g normal."""
+    """Return the expected improvement of u = sign * exp(sign * g), with g normal."""
     bound = np.log(np.maximum(sign * threshold, 1e-300))
     share = (bound - sign * mean) / deviation
     whole = np.exp(np.minimum(sign * mean + 0.5 * deviation**2, 700.0))

@@ -1,4 +1,4 @@
-"""Posterior of a grey-box optimizer from finished trials: attainable points and predictions."""
+"""Posterior of the grey-box optimizer given finished trials: surrogates, attainable points."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _LIKELY = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs:
-    """Surrogates of the learnt objectives and limits, and the archive of what is possible."""
+    """Surrogates of the learnt objectives and limits, and the archive of attainable points."""
 
     objectives: tuple[tuple[Inputs, Predictor], ...]
     limits: tuple[tuple[Inputs, Predictor], ...]
     archive: Archive
     feasible: bool
     magnitudes: tuple[Magnitude, ...] = ()
-    """How each learnt loss was mapped before it was learnt."""
+    """Map that was applied to each learnt loss before fitting."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
         """Return the posterior of each learnt objective at the designs."""
         return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
-        """The same with the reference point beyond the front that is believed in.
+        """Return the posterior with the reference point moved beyond the predicted front.
 
-        The present front may be a corner of the true one. Where everything is learnt, the front of
-        the predicted means of these designs tells how far the true one reaches; that of values
-        ``hope`` standard deviations better, how far it may.
+        The present front may be a corner of the true one. If all objectives are learnt, the front
+        of the predicted means of these designs shows the expected extent of the true one; the
+        front of values ``hope`` standard deviations better shows its possible extent.
         """
         archive = self.archive
         if archive.known.shape[1] or not self.feasible:
@@ -63,14 +63,19 @@ class Beliefs:
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
     def chances(self, batch: Batch) -> Floats:
-        """The probability that a design can be measured and keeps every learnt limit, (n,)."""
+        """Return the probability that a design is measurable and keeps all learnt limits, (n,)."""
         chance = np.ones(len(batch))
         for inputs, predictor in self.limits:
             chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0]
         return chance
 
     def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Beliefs:
-        """The same with designs taken to be measured as they are expected to be."""
+        """Return the posterior with pending designs assumed to have their predicted losses.
+
+        Args:
+            batch: n pending designs.
+            known: known losses of each design's conditional front, (r, b) each.
+        """
         losses = [one.at(0.0) for one in self.predictions(batch)]
         objectives = tuple(
             (inputs, predictor.told(inputs.points(batch), values))
@@ -149,7 +154,7 @@ class _Given:
 
     @property
     def reference(self) -> Floats | None:
-        """The user's reference point as losses, learnt ones first, mapped as these are."""
+        """Reference point set by the user, as mapped losses, learnt ones first; else ``None``."""
         fixed = _fixed_losses(self.problem, self.roles)
         if fixed is None:
             return None
@@ -171,10 +176,8 @@ def _learnable_values(
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
     """Return the learnt losses, (n, a), slacks of learnt limits, (n, l), and the loss maps.
 
-    They are of trials that are done. Losses and slacks are mapped to sizes that can be learnt; the
-    last value holds the map of each loss.
-
-    Both are mapped to sizes that can be learnt; how, is told for each loss.
+    Rows are trials that are done. Losses and slacks are mapped to magnitudes that can be learnt;
+    the last value holds the map of each loss.
     """
     columns, size = problem.columns(done), len(done)
     losses = problem.losses(columns, size)[:, list(roles.learnt)]
@@ -195,7 +198,7 @@ def _learnable_values(
 
 
 def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -> Archive:
-    """Every feasible measured part with its whole staircase."""
+    """Build the archive of all feasible measured parts with their conditional fronts."""
     roles, stairs = given.roles, given.stairs
     batch = given.problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
@@ -216,10 +219,10 @@ def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -
 
 
 def _reference(given: _Given, every: Floats) -> Floats | None:
-    """The user's reference point; else a tenth of its range beyond the front's worst values.
+    """Return the user's reference point, else the point :func:`beyond` the present front.
 
-    The point from which the study tells its hypervolume comes from its first trials and can be
-    far off; the search asks where the present front can be improved.
+    The reference point of the study's reported hypervolume comes from its first trials and can be
+    far off; the search needs one close to the present front. ``None`` without any point.
     """
     if given.problem.fixed_reference is not None:
         return given.reference
@@ -229,7 +232,12 @@ def _reference(given: _Given, every: Floats) -> Floats | None:
 
 
 def beyond(front: Floats, every: Floats) -> Floats:
-    """A point a tenth of the front's range beyond its worst values."""
+    """Return a point, (m,), a tenth of the front's range beyond its worst values.
+
+    Args:
+        front: (k, m), non-dominated losses.
+        every: (n, m), all losses; their range replaces that of a front of one value.
+    """
     worst, best, span = front.max(axis=0), front.min(axis=0), np.ptp(every, axis=0)
     width = np.where(worst > best, worst - best, np.where(span > 0, span, np.abs(worst)))
     return np.asarray(worst + _MARGIN * np.maximum(width, 1e-12))

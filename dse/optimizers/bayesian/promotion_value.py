@@ -1,4 +1,4 @@
-"""Expected improvement of the front by a screened design, from its calibrated lower rung."""
+"""Expected hypervolume gain of a screened design, from its calibrated lower fidelity."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dse.optimizers.bayesian.fidelity_calibration import (
 from dse.units import units
 
 _DRAWS = 32
-"""So many equally likely values of the true metric stand for its distribution."""
+"""Number of equally likely values that represent the distribution of a true metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From one rung to the top: the curve, and the standard deviation of what is left."""
+    """Calibration of a rung to the top one, with its standard error and unit conversion."""
 
     curve: Calibration
     deviation: float
@@ -34,10 +34,10 @@ class _Step:
 
 
 class Promise:
-    """The mean hypervolume that a design adds, over what its true metrics may be.
+    """Expected hypervolume that a design adds, over the distribution of its true metrics.
 
-    A true metric is normal around the calibrated rung, as wide as the held-out error. Of several
-    ladders the draws are paired at random, but always alike.
+    A true metric is normal around the calibrated rung, with the held-out error as its standard
+    deviation. Draws of several ladders are paired at random, with a fixed seed.
     """
 
     def __init__(self, problem: Problem, told: Sequence[Trial]) -> None:
@@ -52,7 +52,7 @@ class Promise:
         self._told = told
 
     def of(self, trial: Trial) -> float:
-        """The expected gain of a design that was screened."""
+        """Return the expected hypervolume gain of a screened design."""
         rng = np.random.default_rng(0)
         values: dict[str, Floats] = {n: np.full(_DRAWS, v) for n, v in trial.metrics.items()}
         for metric, ladder in self._problem.ladders.items():
@@ -94,7 +94,7 @@ class Promise:
 
 
 def _normal() -> Floats:
-    """Equally likely values of the standard normal distribution."""
+    """Return equally likely values (quantiles) of the standard normal distribution."""
     from scipy.special import ndtri
 
     return np.asarray(ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS))

@@ -1,4 +1,4 @@
-"""Designs put together from the measured part of one and the free part of another."""
+"""Merging of the measured part of one design with the free part of another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def merge_parts(
     free: Batch,  # n designs
     part: frozenset[str],
 ) -> tuple[Batch, Mask]:
-    """Combine row by row the parameters of ``part`` from one batch with all others.
+    """Merge two batches row by row into designs.
 
     The parameters of ``part`` come from ``measured``, all others from ``free``.
 
@@ -35,14 +35,17 @@ def merge_parts(
 def pair_parts(
     space: Space, measured: Batch, free: Batch, part: frozenset[str]
 ) -> tuple[Batch, Mask]:
-    """Combine every measured part with every free part; the free ones vary fastest."""
+    """Merge every measured part with every free part; see :func:`merge_parts`.
+
+    Free parts vary fastest.
+    """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
     return merge_parts(space, measured.take(first), free.take(second), part)
 
 
 def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
-    """The values of these parameters as bytes that are equal for equal values, one per row."""
+    """Return one key per row, equal for rows with equal values of these parameters."""
     if not names:
         return [b""] * len(batch)
     columns = [batch.columns[name] for name in names]
@@ -56,13 +59,13 @@ def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
 
 
 def firsts(tags: Sequence[bytes]) -> Ints:
-    """The first row of each distinct tag."""
+    """Return the first row of each distinct tag, in ascending order."""
     places = {tag: row for row, tag in reversed(list(enumerate(tags)))}
     return np.array(sorted(places.values()), dtype=np.int64)
 
 
 def _legal(space: Space, batch: Batch, part: frozenset[str]) -> Mask:
-    """Return a mask of legal merged designs; only rules that tie both parts can be broken."""
+    """Return a mask of legal merged designs; only rules that read both parts can be broken."""
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:

@@ -18,7 +18,7 @@ from dse.core.values import Floats, Ints, Mask
 from dse.optimizers.support.constraints import learnt_limits, trial_violations
 
 MANY_OBJECTIVES = 4
-"""Above, hypervolume improvement costs too much, and a random scalarisation takes its place."""
+"""Most objectives for hypervolume improvement; with more, a random scalarisation is used."""
 
 _DECADE = 10.0
 _NEAREST = 8
@@ -26,12 +26,12 @@ _NEAREST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Mappings of an objective for learning and for judging.
+    """Scales of an objective's losses for the surrogate and for the acquisition function.
 
-    Learnt: as a number around 0 of size 1, through a logarithm where the losses span a decade on
-    one side of zero (``log``: 1 for positive, -1 for negative ones, else 0). Judged: as a share
-    of the way from the reference point (0) to the best loss found (-1), so that hypervolumes are
-    those of the user's own units.
+    Learnt losses are standardised, after a logarithm if the losses span a decade on one side of
+    zero (``log``: 1 for positive, -1 for negative ones, else 0). Judged losses are fractions of
+    the distance from the reference point (0) to the best loss found (-1), so that hypervolumes
+    are proportional to those in the user's own units.
     """
 
     log: Literal[-1, 0, 1]
@@ -42,10 +42,10 @@ class Scale:
 
     @staticmethod
     def of(losses: Floats, reference: float) -> Scale:
-        """The scale of these losses.
+        """Return the scales of these losses, (n,), given the reference point.
 
         Raises:
-            FloatingPointError: they are too far apart for their spread to be a number.
+            FloatingPointError: their range is not a finite number.
         """
         log: Literal[-1, 0, 1] = 0
         low, high = float(losses.min()), float(losses.max())
@@ -63,31 +63,31 @@ class Scale:
         )
 
     def learnt(self, losses: Floats) -> Floats:
-        """The losses as the surrogate learns them."""
+        """Map losses to the scale of the surrogate."""
         mapped = self.log * np.log(self.log * losses) if self.log else losses
         return (mapped - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """The inverse of :meth:`learnt`."""
+        """Map learnt values back to losses, as the inverse of :meth:`learnt`."""
         mapped = learnt * self.width + self.centre
         return self.log * np.exp(self.log * mapped) if self.log else mapped
 
     def judged(self, losses: Floats) -> Floats:
-        """The losses as shares of the way from the reference point, which is 0."""
+        """Map losses to the scale of the acquisition function: the reference point is 0."""
         return (losses - self.reference) / self.reach
 
     def variances(self, losses: Floats, spread: Floats) -> Floats:
-        """The squared standard errors of what is learnt, to first order."""
+        """Return variances of learnt losses with standard errors ``spread``, to first order."""
         relative = spread / np.abs(losses) if self.log else spread
         return np.asarray((relative / self.width) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionTarget:
-    """One column to be learnt; ``variances`` where its standard errors were observed.
+    """Regression target of the surrogate; ``variances`` if its standard errors were observed.
 
-    ``rows`` says which of the points have the value. A target with a ``threshold`` is a limit: it
-    is kept where the value is at least that.
+    ``rows`` marks the points that have the value. A target with a ``threshold`` is a limit, which
+    is kept if the value is at least the threshold.
     """
 
     rows: Mask  # (n,)
@@ -98,23 +98,23 @@ class RegressionTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingData:
-    """All that finished trials teach: the objectives as losses first, then the limits.
+    """Training data from finished trials: first the objectives as losses, then the limits.
 
-    ``baseline`` marks the trials that a new design has to beat, the feasible ones.
+    ``baseline`` marks the feasible trials, which a new design has to improve on.
     """
 
     points: Floats  # (n, coordinates), encoded designs
     targets: tuple[RegressionTarget, ...]
     baseline: Mask  # (n,)
     scales: tuple[Scale, ...]  # m of them
-    front: Floats  # (f, m), judged losses that no feasible trial beats
-    elite: Ints  # (e,), the trials of the front; while none is feasible, those that are nearest
+    front: Floats  # (f, m), judged losses of the non-dominated feasible trials
+    elite: Ints  # (e,), trials of the front; without a feasible one, the least violating
 
 
 def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
-    """Return the training data of the trials; ``None`` while they are too few to choose by.
+    """Return the training data of the trials; ``None`` while they are too few to fit a model.
 
-    Two trials need to have metrics, and one to be feasible or some learnt limit to be broken.
+    At least two trials must have metrics, and one must be feasible or a learnt limit must vary.
     """
     losses = problem.trial_losses(trials)
     violations = trial_violations(problem, trials)
@@ -146,13 +146,13 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
 
 
 def _nearest(violations: Floats, outside: Mask) -> Ints:
-    """The trials that are the least beyond their limits and still in the space."""
+    """Return the trials in the space with the least constraint violations."""
     order = np.argsort(violations, kind="stable")
     return order[~outside[order]][:_NEAREST]
 
 
 def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Floats:
-    """The study's reference point; before it has one, a tenth beyond the worst of these losses."""
+    """Return the study's reference point; before it has one, a tenth beyond the worst losses."""
     point = reference(problem, trials)
     if point is not None:
         return point
@@ -180,7 +180,7 @@ def _variances(
 
 
 def _bare(node: Node) -> tuple[str, float]:
-    """The metric that the formula is but for its unit, and that unit's size; else no metric."""
+    """Return the metric that the formula is, up to a unit, and the unit's factor; else no name."""
     match node:
         case Name():
             return node.name, 1.0

@@ -1,4 +1,4 @@
-"""The trials that a surrogate learns from, where all would cost more than they bring."""
+"""Subset of the trials that a surrogate is trained on, if all of them would cost too much."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 
 MOST = 300
-"""From so many trials on a Gaussian process is a local one: its price grows with the cube."""
+"""Most trials that a Gaussian process is trained on, as its cost grows with their cube."""
 
 _FIRST = 32
 _BEST = 200
@@ -20,9 +20,9 @@ _BEST = 200
 def select_trials(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
     """Return all trials; of more than :data:`MOST` the first, the best fronts and some others.
 
-    The first ones hold the reference point. The best fronts are a region of trust: the process is
-    asked where the next design would join them, and need not know what is far behind. Trials
-    outside their limits, or without metrics, count as the rest, which is evenly thinned.
+    The first trials define the reference point. The best fronts act as a trust region: the next
+    design should join them, so the model need not be accurate far behind. Infeasible trials and
+    those without metrics belong to the rest, which is evenly thinned.
     """
     if len(trials) <= MOST:
         return list(trials)

@@ -1,4 +1,4 @@
-"""Trust in another study, and its guesses for any design."""
+"""Transfer from another study: its predictions for any design, and the trust in them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dse.optimizers.bayesian.fidelity_agreement import agreement
 from dse.optimizers.bayesian.gaussian_process import GaussianProcess, owners_of
 
 _TRUST, _PAIRS = 0.5, 10.0
-"""Before anything was measured, a prior is half believed, as firmly as ten pairs would say."""
+"""Initial trust in a prior, and the number of observed pairs that this trust is worth."""
 
 _LARGEST = 300
-"""A guess is learnt from at most so many designs, evenly spaced: its price grows with the cube."""
+"""Most designs that a prior is fitted to, evenly spaced; the cost grows with their cube."""
 
 
 def weight(
-    prior_values: Floats,  # (n,), what the prior guesses of the designs measured here
-    own_values: Floats,  # (n,), what was measured
+    prior_values: Floats,  # (n,), predictions of the prior for the designs measured here
+    own_values: Floats,  # (n,), measured values of these designs
 ) -> float:
     """Return the trust in the prior, from 0 to 1: its rank agreement, starting at a half.
 
-    Disagreement makes it 0 and never negative: what is always wrong is not asked for advice.
+    Disagreement makes it 0, never negative: a prior that is always wrong is ignored.
     """
     score, pairs = agreement(prior_values, own_values)
     return max(0.0, (score + _TRUST * _PAIRS) / (pairs + _PAIRS))
@@ -36,14 +36,14 @@ def weight(
 
 @dataclass(frozen=True, slots=True)
 class PriorMean:
-    """The guess of a prior for any designs: a Gaussian process through what the prior knows."""
+    """Predictions of a prior for any design: one Gaussian process per metric of the prior."""
 
     space: Space
     learnt: Mapping[str, tuple[GaussianProcess | None, float, float]]
 
     @staticmethod
     def of(problem: Problem, prior: Prior) -> PriorMean:
-        """Fit the guesses for all metrics that the prior holds."""
+        """Fit the predictions of all metrics in the prior."""
         points = encoded_designs(problem.space, prior.designs)
         owners = owners_of([block.stop - block.start for block in blocks(problem.space)])
         learnt = {}
@@ -60,7 +60,7 @@ class PriorMean:
         return PriorMean(problem.space, learnt)
 
     def __call__(self, batch: Batch) -> dict[str, Floats]:
-        """The guess of each metric, in this study's units, (n,)."""
+        """Return the prediction of each metric, (n,), in this study's units."""
         points = encoded(self.space, batch)
         return {
             metric: np.full(len(batch), centre)

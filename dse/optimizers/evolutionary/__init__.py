@@ -1,1 +1,1 @@
-"""Parts of evolutionary optimizers."""
+"""Shared engine, survival rules and reference directions of the evolutionary optimizers."""

@@ -1,4 +1,4 @@
-"""Survival by feasibility first, and among the feasible by a method's own choice."""
+"""Survival by feasibility first, then by a method-specific selection of feasible designs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.optimizers.evolutionary.evolution import Pool
 
 
 class Select(Protocol):
-    """A method's choice among designs within all limits."""
+    """Method-specific selection among feasible designs."""
 
     def __call__(
         self,
@@ -21,22 +21,22 @@ class Select(Protocol):
         told: int,
         rng: np.random.Generator,
     ) -> tuple[Ints, Floats]:
-        """The rows of up to ``size`` who stay, and their merits, (rows, k).
+        """Select up to ``size`` rows and return them with their merits, (rows, k).
 
-        The first merit weighs most; smaller is better. At least one row is given.
+        Merits are compared lexicographically; smaller is better. At least one row is given.
         """
         ...
 
 
 class Ranked:
-    """The method chooses among those within all limits; the others fill what places are left.
+    """Survival rule that applies a method's selection to feasible designs; others fill the rest.
 
-    They do so by how far outside they are. Mates are winners of tournaments of two: who is less
-    outside, then who has more merit, then either.
+    Infeasible designs are taken by increasing constraint violation. Mates are winners of binary
+    tournaments, by smaller violation, then by merit; ties are broken at random.
 
     Args:
-        select: the method.
-        size: of the population.
+        select: selection of the method.
+        size: population size.
     """
 
     def __init__(self, select: Select, size: int) -> None:
@@ -69,13 +69,16 @@ class Ranked:
 def dense(
     rows: Floats,  # (n, k)
 ) -> Ints:
-    """The rank of each row in lexicographic order, (n,); equal rows share one."""
+    """Return the dense rank of each row in lexicographic order, (n,); ties share a rank."""
     _, ranks = np.unique(rows, axis=0, return_inverse=True)
     return ranks.astype(np.int64).reshape(-1)
 
 
 def entrants(size: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Pair the entrants of ``count`` tournaments: all ``size`` in turn, each time reshuffled."""
+    """Return the entrants of ``count`` binary tournaments, as two arrays of indices, (count,).
+
+    All ``size`` members enter once per round, in a new random order.
+    """
     turns = -(-2 * count // size)
     order = np.concatenate([rng.permutation(size) for _ in range(turns)])
     pairs = order[: 2 * count].reshape(count, 2)

@@ -1,4 +1,4 @@
-"""The way into pymoo's survival classes and back: losses in, rows out, nothing left behind."""
+"""Bridge to pymoo's survival classes: losses in, selected rows out, without side effects."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from dse.core.values import Floats, Ints
 
 def select_survivors(
     survival: Survival,
-    losses: Floats,  # (n, m), all within their limits
+    losses: Floats,  # (n, m), of feasible designs
     size: int,
     rng: np.random.Generator,
     **known: Any,
 ) -> tuple[Ints, Any]:
-    """Return the rows that pymoo keeps, and its population of them with its annotations."""
+    """Return the rows that pymoo keeps, and its annotated population of them.
+
+    Further keyword arguments are passed on to ``survival.do``.
+    """
     rows = np.arange(len(losses))[:, None]
     question = SimpleNamespace(has_constraints=lambda: False, n_obj=losses.shape[1])
     with restore_filters():
@@ -40,7 +43,7 @@ def select_survivors(
 def restore_filters() -> Iterator[None]:
     """Ignore warnings inside the block and restore the warning filters on exit.
 
-    Pymoo silences numpy's warnings permanently where a plane is flat.
+    pymoo disables numpy's warnings permanently if its hyperplane is degenerate.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

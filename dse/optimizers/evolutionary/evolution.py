@@ -1,4 +1,4 @@
-"""Shared engine of all evolutionary methods: it asks, breeds and learns; the method selects."""
+"""Shared engine of the evolutionary optimizers; each method adds its own survival rule."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from dse.optimizers.support.constraints import weigh_trials
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
 _ROUNDS = 12
-"""Broods bred before a design is drawn at random: more than that find little else."""
+"""Breeding rounds before designs are drawn at random; further rounds find few new designs."""
 
 _SPARE = 8
-"""Children beside those wanted: some were born before."""
+"""Extra children per round, since some duplicate known designs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Those who compete for a place: first the parents in their order, then the newcomers.
+    """Competitors for survival: first the parents in their order, then the newcomers.
 
-    Whoever failed or cannot exist is not among them. ``told`` counts all trials, those too.
+    Designs that failed or cannot exist are left out; ``told`` counts all trials, those too.
     """
 
     losses: Floats  # (n, m)
-    violations: Floats  # (n,), 0 within all limits
+    violations: Floats  # (n,), total constraint violation; 0 if feasible
     parents: int
     told: int
 
@@ -47,28 +47,28 @@ class Survival(Protocol):
     """
 
     def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        """The places in the pool of those who stay, each once: the next parents, in this order."""
+        """Return the pool positions of the next parents, each once, in their order."""
         ...
 
     def mates(self, count: int, rng: np.random.Generator) -> Ints:
-        """Pairs of parents, (count, 2), by their places in the last answer of ``survivors``."""
+        """Return pairs of parents, (count, 2), as positions in the last result of ``survivors``."""
         ...
 
 
 class Evolution:
-    """Parents who survived breed; all designs are legal and new.
+    """Optimizer that breeds legal, unseen designs from the surviving parents.
 
-    A generation is the next ``size`` finished trials, in whatever order they finish. If it is
-    ``steady``, each finished trial after the first ``size`` competes at once with the parents: no
-    worker waits for the last of a generation.
+    A generation is the next ``size`` finished trials, in any order of completion. With ``steady``,
+    each finished trial after the first ``size`` competes with the parents at once, so that no
+    worker waits for the last trial of a generation.
 
     Args:
-        problem: the question.
-        survival: the method.
-        size: of the population.
-        crossover: the share of children with two parents.
-        mutation: the chance of each component to move; by default one in as many as there are.
-        steady: a trial at a time instead of a generation.
+        problem: problem to optimise.
+        survival: survival rule of the method.
+        size: population size.
+        crossover: fraction of children with two parents.
+        mutation: mutation probability of each component; by default one over their number.
+        steady: whether each finished trial competes at once, without waiting for a generation.
     """
 
     def __init__(
@@ -149,10 +149,15 @@ class Evolution:
 
 
 def population(problem: Problem, asked: int | None, *, least: int = 24) -> int:
-    """Return the number of parents: as many as asked, or four per parameter within bounds.
+    """Return the population size: ``asked``, or four per parameter within bounds.
+
+    Args:
+        problem: problem to optimise.
+        asked: size that the user set, if any.
+        least: lower bound of the default, which is at most 100 or this bound.
 
     Raises:
-        PluginError: fewer were asked than there are objectives.
+        PluginError: ``asked`` is below the number of objectives.
     """
     if asked is None:
         return int(np.clip(4 * len(problem.space.parameters), least, max(least, 100)))

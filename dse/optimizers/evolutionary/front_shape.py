@@ -1,4 +1,4 @@
-"""The shape of a front: the power p for which its members have a p-norm of about one."""
+"""Shape of a Pareto front: the power p for which its members have a p-norm of about one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from dse.optimizers.exact.magnitude import shares
 
 _LEAST_POWER = 0.1
 _MOST_POWER = 20.0
-"""As in the author's code: beyond these, a front is a corner and the powers leave the numbers."""
+"""Bounds of p, as in the author's code; beyond them a front is a corner and powers overflow."""
 
 _LEAST = 1e-8
-"""Distances below this one count as this one."""
+"""Lower bound of distances."""
 
 _TILT = 1e-6
-"""By how much the axes are tilted, so that a member at the ideal is the end of none."""
+"""Tilt of the axes, so that a member at the ideal point is not the extreme of an axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontShape:
-    """Shape of a front in losses from its ideal, in units of ``spans``, with its ``power``.
+    """Shape of a front, in losses relative to its ideal point and in units of ``spans``.
 
-    A front with a power below 1 is hollow, with 1 flat, with 2 a sphere.
-
-    One below 1 is hollow, 1 is flat, 2 is a sphere. ``ends`` are the members on the axes.
+    A front with a ``power`` below 1 is convex (bent towards the ideal point), with 1 flat, with 2
+    a sphere. ``ends`` are its extreme members, nearest to the axes.
 
     Source:
         Panichella: An Improved Pareto Front Modeling Algorithm for Large-Scale Many-Objective
@@ -43,7 +42,7 @@ class FrontShape:
     def of(
         front: Floats,  # (n, m)
     ) -> FrontShape:
-        """The shape of a front of at least one member."""
+        """Estimate the shape of a front of at least one member."""
         ideal = front.min(axis=0)
         with np.errstate(over="ignore"):
             worst = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
@@ -58,17 +57,18 @@ class FrontShape:
         self,
         losses: Floats,  # (n, m)
     ) -> Floats:
-        """Return the nearness of each member to the ideal, (n,): one over its distance."""
+        """Return the proximity of each member to the ideal point, (n,): the inverse distance."""
         return 1 / self._norms(shares(losses, self.ideal, self.spans))
 
     def spread(
         self,
-        front: Floats,  # (n, m), the members that the shape is of
+        front: Floats,  # (n, m), the front that the shape was estimated from
     ) -> Floats:
-        """Score what each member adds to the others, (n,): infinite for the ends.
+        """Score each member's contribution to diversity, (n,): infinite for the extremes.
 
-        One after the other, who is farthest from the two nearest of those who came before is
-        next; the distance, divided by that from the ideal, is the score.
+        Members are scored greedily: the next is the one with the largest sum of distances to its
+        two nearest members scored so far. That sum is its score; distances are divided by the
+        member's distance from the ideal point.
         """
         points = (front - self.ideal) / self.spans
         scores = np.full(len(points), np.inf)
@@ -94,7 +94,7 @@ class FrontShape:
         self,
         points: Floats,  # (n, m)
     ) -> Array:
-        """The ways along the shape, (n, n): from one over the middle of both to the other."""
+        """Return distances along the shape, (n, n), through the projected midpoint of each pair."""
         on = points / self._norms(points)[:, None]
         middle = (on[:, None, :] + on[None, :, :]) / 2
         middle /= self._norms(middle)[:, :, None]
@@ -105,7 +105,7 @@ class FrontShape:
 def _ends(
     points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
 ) -> Ints:
-    """For each axis the member that is nearest to it, each once."""
+    """Return the member nearest to each axis; a member is used only once."""
     size, axes = points.shape
     if size <= axes:
         return np.arange(size)
@@ -122,7 +122,7 @@ def _cuts(
     points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
     ends: Ints,
 ) -> Floats:
-    """Return the intercepts of the plane through the ends on each axis; the worst if none."""
+    """Return the axis intercepts of the plane through the extremes; ones if it has none."""
     worst = np.ones(points.shape[1])
     if len(ends) < points.shape[1]:
         return worst
@@ -137,7 +137,7 @@ def _power(
     points: Floats,  # (n, m), scaled
     ends: Ints,
 ) -> float:
-    """The power for which the member nearest to the ideal, no end, has the norm one; else 1."""
+    """Return the power that gives the inner member nearest to the ideal a norm of one; else 1."""
     inner = np.delete(points, ends, axis=0)
     if not len(inner):
         return 1.0

@@ -1,4 +1,4 @@
-"""Directions in which a many-objective method looks, spread over the space of losses."""
+"""Reference directions of many-objective methods, spread over the space of losses."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ from dse.optimizers.exact.magnitude import shares
 KINDS = ("das-dennis", "energy")
 
 _STEPS = 3
-"""Steps along an edge that the least population has directions for: fewer are corners only."""
+"""Steps along an edge covered by the least population; with fewer, directions are corners only."""
 
 _MOST = 128
 _INNER = 0.5
-"""How large the inner of two layers is beside the outer one, as in the paper."""
+"""Size of the inner of two layers relative to the outer one, as in the paper."""
 
 
 def directed_population(problem: Problem, asked: int | None) -> int:
-    """As :func:`many_population`, for a method that needs directions between objectives.
+    """Return :func:`many_population` for a method that needs directions between objectives.
 
     Raises:
-        StudyError: there is one objective, and so but one direction.
+        StudyError: there is only one objective, and so only one direction.
         PluginError: fewer were asked than there are objectives.
     """
     if len(problem.objectives) < 2:
         raise StudyError(
-            "this optimizer looks in directions between objectives, and there is only one",
+            "this optimizer needs directions between objectives, and there is only one objective",
             hint="use optimizer nsga2, or give a second objective",
         )
     return many_population(problem, asked)
 
 
 def many_population(problem: Problem, asked: int | None) -> int:
-    """As :func:`population`, but by default enough for some steps between all objectives.
+    """Return :func:`population`, but by default enough for steps between all objectives.
+
+    The default is at least the number of evenly spaced directions with steps of a third, up to 128.
 
     Raises:
         PluginError: fewer were asked than there are objectives.
@@ -53,13 +55,13 @@ def many_population(problem: Problem, asked: int | None) -> int:
 
 
 def directions_of(objectives: int, size: int, kind: str) -> Floats:
-    """Up to ``size`` directions, (k, objectives), each of which sums to one.
+    """Return up to ``size`` directions, (k, objectives), each of which sums to one.
 
     Args:
-        objectives: how many there are.
-        size: of the population.
-        kind: ``das-dennis``, evenly spaced, with a second layer inside where the first has only
-            the rim; or ``energy``, exactly ``size`` that push one another away, found in seconds.
+        objectives: number of objectives.
+        size: population size.
+        kind: ``das-dennis``, evenly spaced, with a second, inner layer if the first has boundary
+            points only; or ``energy``, exactly ``size`` that repel one another, found in seconds.
 
     Raises:
         PluginError: there is no such kind.
@@ -85,7 +87,7 @@ def scale_losses(
 def extent(
     losses: Floats,  # (n, m)
 ) -> tuple[Floats, Floats]:
-    """The best of each loss, (m,), and how far the front reaches from it, (m,); never 0."""
+    """Return the ideal point, (m,), and the extent of the front from it, (m,); never 0."""
     front = losses[is_nondominated(losses, keep_weakly=True)]
     ideal = losses.min(axis=0)
     with np.errstate(over="ignore"):

@@ -1,1 +1,1 @@
-"""Parts of optimizers that prove their front."""
+"""Exact search: enumeration, decomposition and dominance pruning, with counts as proof."""

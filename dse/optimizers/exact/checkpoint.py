@@ -22,10 +22,10 @@ from dse.optimizers.exact.running_front import RunningFront
 from dse.resources.asset import cache_folder
 
 _KIND = "dse exhaustive "
-"""How the first line of every version begins: an older one is ours, and counts as none."""
+"""Start of the first line in every version; files of older versions are ignored, not refused."""
 
 _MARK = f"{_KIND}2"
-"""How the first line of this version begins; the digest of the second line follows."""
+"""Start of the first line in this version; the digest of the second line follows."""
 
 _PROBES = 256
 
@@ -38,15 +38,19 @@ class EnumerationProgress:
     done: frozenset[int] = field(default_factory=frozenset)
 
     def after(self, part: int, found: RunningFront) -> EnumerationProgress:
-        """The progress when this part is done too."""
+        """Return the progress with the result of one more part."""
         return EnumerationProgress(found=self.found.joined(found), done=self.done | {part})
 
 
 class Checkpoint:
-    """The file of one search; another question's, an older or a damaged one counts as none.
+    """Checkpoint file of one search; one of another problem or version or a damaged one is ignored.
+
+    Args:
+        path: the file.
+        key: key of the search, see :func:`checkpoint_of`.
 
     Raises:
-        StudyError: there is a file that is none of ours.
+        StudyError: the file exists and is not a checkpoint.
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -68,9 +72,9 @@ class Checkpoint:
         return _progress(told, objectives) if told["key"] == self._key else None
 
     def write(self, progress: EnumerationProgress) -> None:
-        """Keep it: a reader sees the file before or the whole new one.
+        """Write the progress atomically: a reader sees the old file or the complete new one.
 
-        One that cannot be written costs the next run its time, and nothing else.
+        A file that cannot be written is ignored; it only costs the next run time.
         """
         body = json.dumps({"key": self._key, **_plain(progress)})
         with suppress(OSError):
@@ -88,13 +92,13 @@ class Checkpoint:
 
 
 def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint | None:
-    """The checkpoint of the problem's search; ``None`` where there is nowhere to keep it.
+    """Return the checkpoint of the problem's search; ``None`` if there is no path for it.
 
     Args:
-        problem: the question.
-        chosen: the file; without one it lies in :func:`cache_folder`, if the question has an
+        problem: problem to search.
+        chosen: path of the file; by default in :func:`cache_folder`, if the problem has an
             identity.
-        size: how many designs a part has.
+        size: number of designs per part.
     """
     if chosen is None and not problem.identity:
         return None
@@ -106,8 +110,8 @@ def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint
 def _key(problem: Problem, size: int) -> str:
     """Compute the key that distinguishes this search from any other.
 
-    The identity says which evaluators there are; what they say of some designs is proof that they
-    still say the same.
+    The identity names the evaluators; their results for some designs verify that these evaluators
+    are unchanged.
     """
     total = problem.space.count() or 0
     places = np.linspace(0, total - 1, min(total, _PROBES)).astype(np.int64)

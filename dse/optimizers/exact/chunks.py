@@ -1,4 +1,4 @@
-"""Result of a stretch of the enumeration: the step that is repeated over the entire space."""
+"""Evaluation of consecutive designs, the step that exhaustive search repeats over the space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.values import Floats, Mask
 from dse.optimizers.exact.running_front import RunningFront, found_in
 
 BATCH = 131_072
-"""Designs at once: larger ones repeat more of what they are made of, smaller ones fit a cache."""
+"""Designs per batch: a larger one shares more evaluations, a smaller one fits a cache."""
 
 
 def search_stretch(
@@ -23,10 +23,10 @@ def search_stretch(
     """Return the result of the designs from place ``start`` to before ``stop``.
 
     Args:
-        problem: nothing of what it asks may need a measurement.
-        start: the first place in the enumeration.
-        stop: the first place after the stretch.
-        beaters: losses of designs before ``start``.
+        problem: problem whose objectives and limits are all modelled.
+        start: first place in the enumeration.
+        stop: first place after the stretch.
+        beaters: losses of designs before ``start``, which prune dominated designs early.
     """
     found = RunningFront.nothing(len(problem.objectives))
     for first in range(start, stop, BATCH):

@@ -1,4 +1,4 @@
-"""Number of designs without a value, for a problem in groups."""
+"""Counts of designs with and without a value, for a decomposed problem."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dse.optimizers.exact.group_rows import GroupCounts, Piece
 from dse.optimizers.exact.monotonicity import course, parts_of
 
 LISTED = 20_000_000
-"""Up to so many combinations are gone through where formulas may be undefined for some."""
+"""Most combinations that are enumerated if formulas may be undefined for some."""
 
 
 def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
     """Count the legal designs that have values, from the rows of the groups.
 
-    A design has metrics if each of its rows has, and cannot exist if one of its rows cannot. Where
-    a formula may be undefined although all metrics are there, the combinations of rows are gone
-    through, and there may be more of them than that is done for.
+    A design has metrics if each of its rows has them, and cannot exist if one of its rows cannot.
+    If a formula may be undefined although all metrics are known, the combinations of rows are
+    enumerated; of more than :data:`LISTED` combinations, the count is a lower bound.
 
     Args:
-        problem: the question.
-        pieces: all rows with metrics, a piece for each group.
+        problem: problem to count.
+        pieces: all rows with metrics, one piece for each group.
     """
     legal = problem.space.count() or 0
     rows = [piece.rows or GroupCounts() for piece in pieces]

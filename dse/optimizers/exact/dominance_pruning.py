@@ -1,4 +1,4 @@
-"""Rows that another row makes needless, whatever is chosen beside them.
+"""Dominance pruning of a group's rows, valid for any choice in the other groups.
 
 The proof is in ``docs/decisions/0011-decompose.md``.
 """
@@ -28,7 +28,7 @@ from dse.optimizers.exact.monotonicity import (
 from dse.optimizers.exact.running_front import RunningFront, found_in
 
 Groups = Mapping[str, int]
-"""Which piece each name belongs to."""
+"""Index of the piece that each name belongs to."""
 
 Ranges = Mapping[Node, tuple[float, float]]
 
@@ -36,7 +36,7 @@ _ANYTHING = (-math.inf, math.inf)
 
 
 def wishes(problem: Problem) -> list[Node]:
-    """The formulas of which less is better: what is minimised, and what is to be large, negated."""
+    """Return the formulas to minimise: objectives and slacks, negated if larger is better."""
     objectives = [
         (pair_folds(one.expression), one.goal == "maximize") for one in problem.objectives
     ]
@@ -45,12 +45,12 @@ def wishes(problem: Problem) -> list[Node]:
 
 
 def groups_in(pieces: Sequence[Piece]) -> Groups:
-    """The names of each piece."""
+    """Return the index of the piece that each name belongs to."""
     return {name: place for place, piece in enumerate(pieces) for name in piece.asked.names}
 
 
 def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
-    """Between which numbers each part of the formulas lies that reads one piece only."""
+    """Return the value range of each largest part of the formulas that reads one piece only."""
     groups = groups_in(pieces)
     parts = {part for node in formulas for part in parts_of(node, groups)}
     return {part: _range(_values(part, pieces[_home(part, groups)].asked)) for part in parts}
@@ -69,7 +69,7 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
     """Return the joint trends of the formulas in each part that reads one group only.
 
     Args:
-        formulas: of which less is better.
+        formulas: formulas to minimise.
         groups: the groups of names.
         known: the ranges of these parts, or of parts of them.
     """
@@ -80,10 +80,10 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
 
 
 def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
-    """Return the rows that no other row equals or beats in all parts; of equal ones the first.
+    """Return the non-dominated rows, by their parts' trends; of ties, the first row.
 
     Raises:
-        StudyError: they cannot be compared.
+        StudyError: the values of a part cannot be compared.
     """
     found: RunningFront | None = None
     for piece in rows.stream():
@@ -100,10 +100,10 @@ def _home(part: Node, groups: Groups) -> int:
 
 
 def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
-    """The parts that these rows have as columns of which less is better, (n, c), and who has all.
+    """Return the rows' parts as columns to minimise, (n, c), and a mask of complete rows, (n,).
 
-    Where a part may do either, only an equal one is as good: it makes two columns. Where the
-    formulas rise or fall with it, a row that lacks it has no objective.
+    A part with a mixed trend must be equal in a dominating row, so it makes two columns of opposite
+    sign. If the formulas rise or fall with a part, a row without it has no objective value.
     """
     columns, possible = list[Floats](), np.ones(len(asked), dtype=bool)
     for part, trend in trends.items():
@@ -127,7 +127,7 @@ def _values(part: Node, asked: Batch) -> Column:
 
 
 def _numbers(column: Column) -> tuple[Floats, Mask]:
-    """The values, and where they are numbers."""
+    """Return the values as floats, and a mask of those that are numbers."""
     values = column.values.astype(np.float64)
     known: Mask = np.asarray(~np.isnan(values))
     return values, known if column.absent is None else known & ~column.absent
@@ -150,7 +150,7 @@ def _encode_column(part: Node, column: Column) -> Floats:
     absent = np.zeros(len(column.values), dtype=bool) if column.absent is None else column.absent
     try:
         values = np.where(absent, 0.0, column.values).astype(np.float64)
-    except ValueError:  # words
+    except ValueError:  # text values
         values = np.full(len(absent), np.nan)
     if not np.isfinite(values).all():
         raise StudyError(

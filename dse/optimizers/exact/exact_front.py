@@ -1,4 +1,4 @@
-"""The exact front of a modelled problem, by streaming all legal designs past it."""
+"""Exact front of a modelled problem, by enumeration of all legal designs."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ PART = 4 * BATCH
 _BEATERS = 512
 
 _WORTH_S = 2.0
-"""With less than this left to do, a worker takes longer to start than it saves."""
+"""Seconds of remaining work below which starting workers takes longer than it saves."""
 
 _KEEP_S = 5.0
-"""How often progress is kept on disk; a search that takes less leaves no file."""
+"""Seconds between checkpoints; a search that takes less leaves no file."""
 
 Told = Callable[[int, int], None]
-"""Is told how many designs of how many are searched."""
+"""Progress callback, with the number of searched designs and the total number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactFront:
-    """Designs that provably no other design beats, and the counts that prove it.
+    """Provably non-dominated designs, and the counts that prove it.
 
-    Of designs with equal objectives the first is taken. Where none is feasible, ``designs`` holds
-    the one that breaks the limits least, if any can exist at all.
+    Of designs with equal objectives the first is kept. If no design is feasible, ``designs`` holds
+    the one with the least constraint violation, if any can exist at all.
     """
 
     designs: list[Design]
@@ -60,15 +60,15 @@ def exact_front(
     on_progress: Told = lambda *_: None,
     part: int = PART,
 ) -> ExactFront:
-    """The exact front of the problem; nothing of what it asks may need a measurement.
+    """Return the exact front of a problem whose objectives and limits are all modelled.
 
     Args:
-        problem: the question; its designs can be counted.
-        workers: processes that search; without a number one for each core, where that is faster.
-        checkpoint: the file that keeps the progress; see
+        problem: problem whose legal designs can be counted.
+        workers: processes that search; by default one for each core, if that is faster.
+        checkpoint: file that stores the progress; see
             :func:`~dse.optimizers.exact.checkpoint.checkpoint_of`.
-        on_progress: told after each part.
-        part: how many designs one process searches before it tells what it found.
+        on_progress: called after each part.
+        part: number of designs that one process searches before it returns its result.
     """
     search = _Search(problem, part, checkpoint, on_progress)
     found = search.run(workers)
@@ -96,12 +96,12 @@ def _coverage(problem: Problem, found: RunningFront, designs: list[Design]) -> C
 
 
 def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -> str:
-    """Return how many designs keep every limit; nothing where no limit is set or none has a value.
+    """Return a text on how many designs are feasible; empty without limits or designs.
 
     Args:
-        problem: the question.
-        feasible: how many there are.
-        designs: those that are asked.
+        problem: problem that was searched.
+        feasible: number of feasible designs.
+        designs: designs to be asked.
     """
     if not problem.limits or not designs:
         return ""
@@ -111,7 +111,7 @@ def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -
 
 
 class _Search:
-    """One run over all parts that are not done yet."""
+    """Search of all parts that are not done yet, with checkpoints."""
 
     def __init__(
         self, problem: Problem, part: int, checkpoint: str | None, on_progress: Told
@@ -139,7 +139,7 @@ class _Search:
                     self._progress = self._progress.after(start, found)
                     self._on_progress(self._progress.found.total, self._total)
                     self._keep(_KEEP_S)
-        except BaseException:  # Ctrl-C too
+        except BaseException:  # including Ctrl-C
             self._keep(0.0)
             raise
         if not idle and time.monotonic() - self._begun_s > _KEEP_S:
@@ -149,7 +149,7 @@ class _Search:
     def _results(
         self, left: deque[int], workers: int | None
     ) -> Generator[tuple[int, RunningFront], None, None]:
-        """Each part that was left with what it holds: alone, until it is clear that workers pay."""
+        """Yield each remaining part and its result; use workers once they are estimated to pay."""
         crew_size = min(workers or _cores(), len(left))
         pickled = portable(self._problem) if crew_size > 1 else None
         began_s, alone = time.monotonic(), 0
@@ -172,20 +172,20 @@ class _Search:
         return min(start + self._part, self._total)
 
     def _before(self, start: int) -> Floats:
-        """Losses of some designs that stand before this place."""
+        """Return losses of some front members before this place in the enumeration."""
         found = self._progress.found
         losses = found.losses[: np.searchsorted(found.places, start)]
         return losses[spread(len(losses), _BEATERS)]
 
     def _keep(self, after_s: float) -> None:
-        """Write the progress down, if the last time is so long ago."""
+        """Write a checkpoint if the last one is at least ``after_s`` seconds old."""
         if self._kept is not None and time.monotonic() - self._written_s >= after_s:
             self._kept.write(self._progress)
             self._written_s = time.monotonic()
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Rows of groups of parameters, with the columns that objectives and limits read of them."""
+"""Rows (value combinations) of parameter groups, with the columns that formulas read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dse.optimizers.exact.chunks import BATCH, impossible_rows
 from dse.optimizers.exact.separable_groups import SeparableGroup, asked_names
 
 _WORD = 2**62
-"""Of a group that nothing reads only the first combination is looked at, however many it has."""
+"""Cap on component sizes, to fit 64 bits; only groups that nothing reads can be that large."""
 
 _DRAWS = (1_024, 65_536)
-"""Designs among which one that can exist is looked for."""
+"""Sample sizes of the search for a design that has metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """A group's combinations: how many have metrics, how many failed, and one that did.
+    """Counts of a group's combinations: those with metrics, those that failed, and an example.
 
-    The rest cannot exist. Of a group that nothing reads all are as the one that is looked at.
+    The rest cannot exist. In a group that nothing reads, all count as the one that is evaluated.
     """
 
     fine: int = 0
@@ -38,9 +38,9 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Rows over some groups: their places among each group's combinations, and what is read.
+    """Rows over some groups: their places among each group's combinations, and columns read.
 
-    ``rows`` counts, for a piece of one group, those that there are and those that are left out.
+    ``rows`` counts all combinations of a piece of one group, including those left out.
     """
 
     groups: tuple[SeparableGroup, ...]
@@ -52,16 +52,16 @@ class Piece:
         return len(self.places)
 
     def stream(self) -> Iterator[Piece]:
-        """All rows, in batches."""
+        """Yield all rows, in batches."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
     def take(self, rows: Ints) -> Piece:
-        """The piece of these rows."""
+        """Return the piece of these rows."""
         return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
 
     def beside(self, other: Piece) -> Piece:
-        """Row by row with those of a piece over other groups."""
+        """Join the rows, one to one, with those of a piece over other groups."""
         return Piece(
             groups=(*self.groups, *other.groups),
             places=np.hstack([self.places, other.places]),
@@ -69,7 +69,7 @@ class Piece:
         )
 
     def designs(self, problem: Problem) -> list[Design]:
-        """The rows of a piece over all groups as designs."""
+        """Return the rows of a piece over all groups as designs."""
         legal = problem.space.legal
         codes: dict[int, Codes] = {}
         for at, group in enumerate(self.groups):
@@ -80,7 +80,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Each row of one piece with each of another, without ever being listed all at once."""
+    """Cartesian product of the rows of two pieces, which is never listed all at once."""
 
     left: Piece
     right: Piece
@@ -89,25 +89,25 @@ class Pairs:
         return len(self.left) * len(self.right)
 
     def take(self, places: Ints) -> Piece:
-        """The pairs at these places."""
+        """Return the pairs at these places."""
         left, right = np.divmod(places, len(self.right))
         return self.left.take(left).beside(self.right.take(right))
 
     def stream(self) -> Iterator[Piece]:
-        """All pairs, in batches."""
+        """Yield all pairs, in batches."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
 
 class NothingPossibleError(StudyError):
-    """No design was found that has metrics, beside which a group's rows could be looked at."""
+    """No design with metrics was found, with which the rows of a group could be evaluated."""
 
 
 def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]:
-    """All rows of each group that can exist.
+    """Return the rows of each group that have metrics, one piece per group.
 
-    A group is evaluated beside one choice in all others. Since no evaluator reads two groups, what
-    one says of a row it says of all designs with that row.
+    A group is evaluated with one fixed choice in all others. Since no evaluator reads two groups,
+    its result for a row holds for all designs with that row.
 
     Raises:
         NothingPossibleError: no design was found that has metrics.
@@ -117,7 +117,7 @@ def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]
 
 
 def _possible(problem: Problem) -> list[Codes]:
-    """The codes of a design without a fault, (1, k) for each component."""
+    """Return the codes of a design without a fault, (1, k) for each component."""
     legal = problem.space.legal
     faults: Mapping[int, Fault] = {}
     for count in _DRAWS:
@@ -128,8 +128,8 @@ def _possible(problem: Problem) -> list[Codes]:
             row = batch.take(fine[:1])
             return [legal.codes(component, row) for component in legal.components]
     raise NothingPossibleError(
-        f"of {_DRAWS[-1]:,} designs that were drawn none can exist: {faults[0].reason}",
-        hint="state the rule that they break in the space",
+        f"of {_DRAWS[-1]:,} random designs none can exist: {faults[0].reason}",
+        hint="state the rule that they break as a constraint of the space",
     )
 
 
@@ -165,7 +165,7 @@ def _piece(problem: Problem, group: SeparableGroup, whole: Sequence[Codes]) -> P
 
 
 def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, Codes]:
-    """The codes of a group's combinations, by component; the last component changes fastest."""
+    """Return the codes of a group's combinations by component; the last one changes fastest."""
     codes: dict[int, Codes] = {}
     rest = places
     for number in reversed(group.components):
@@ -177,7 +177,7 @@ def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, C
 
 
 def _without(faults: Mapping[int, Fault], size: int) -> Ints:
-    """The rows without a fault."""
+    """Return the rows without a fault."""
     fine = np.ones(size, dtype=bool)
     fine[list(faults)] = False
     return np.flatnonzero(fine)

@@ -1,4 +1,4 @@
-"""Pieces of a problem joined two by two until the front over all of their rows is left."""
+"""Pairwise joining and pruning of pieces until the front over all of their rows is left."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from dse.optimizers.exact.monotonicity import Trend, Trends, parts_of
 from dse.optimizers.exact.running_front import RunningFront, found_in
 
 MOST_PAIRS = 200_000_000
-"""So many combinations of what pruning has left are compared within a minute."""
+"""Most combinations of pruned pieces to compare, which takes up to a minute."""
 
 
 def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningFront]:
-    """The front over all combinations of two or more pieces, with counts of the last step.
+    """Return the front over all combinations of two or more pieces, with counts of the last step.
 
-    Where no combination is feasible, the one that breaks the limits least.
+    If no combination is feasible, it is the one with the least constraint violation.
 
     Raises:
-        StudyError: too many are left when what is needless is gone.
+        StudyError: too many combinations are left after pruning.
     """
     formulas = wishes(problem)
     trends = trends_of(formulas, groups_in(pieces), ranges_in(formulas, pieces))
@@ -54,7 +54,7 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningF
 
 
 def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends) -> list[Piece]:
-    """Two of the pieces made one: of those that meet, the two with the fewest parts to compare."""
+    """Join two pieces: of those that meet in a formula, the pair with the fewest parts."""
     groups = groups_in(pieces)
 
     def price(pair: tuple[int, int]) -> tuple[int, int]:
@@ -72,12 +72,12 @@ def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends
 
 
 def _together(groups: Groups, pair: tuple[int, int]) -> Groups:
-    """The groups when two are one."""
+    """Return the groups after two of them are joined."""
     return {name: pair[0] if group == pair[1] else group for name, group in groups.items()}
 
 
 def _meeting(node: Node, groups: Groups) -> set[tuple[int, int]]:
-    """The pairs of groups that some part of the formula reads alone."""
+    """Return the pairs of groups that some part of the formula reads without a third."""
     here = sorted({groups[name.name] for name in names_in(node)})
     if len(here) == 2:
         return {(here[0], here[1])}
@@ -92,7 +92,7 @@ def _check_pairs(pairs: Pairs, trends: Trends) -> Pairs:
     why = f"; {either[0]!r} may go either way with an objective or a limit" if either else ""
     raise StudyError(
         f"{len(pairs.left):,} x {len(pairs.right):,} combinations are left of "
-        f"{_names(pairs.left)} with {_names(pairs.right)} when all is gone that another beats, "
+        f"{_names(pairs.left)} with {_names(pairs.right)} after dominance pruning, "
         f"more than {MOST_PAIRS:,}{why}",
         hint="fewer objectives, coarser steps, or optimizer nsga2",
     )

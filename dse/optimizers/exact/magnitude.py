@@ -1,4 +1,4 @@
-"""Losses of any size in a range where their squares and products are still numbers."""
+"""Maps of losses of any size to a range where squares and products stay finite."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from dse.core.values import Floats
 
 LARGE = 1e60
-"""What is larger is changed before it is learnt: four of these multiplied are still a number."""
+"""Values above this are mapped before learning; a product of four such values is finite."""
 
 _AS_LARGEST = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Magnitude:
-    """A map that never falls: values divided by ``scale``, then clipped to plus or minus ``most``.
+    """Non-decreasing map: values divided by ``scale``, then clipped to plus or minus ``most``.
 
     It keeps signs, so that a limit stays kept or broken.
     """
@@ -26,13 +26,13 @@ class Magnitude:
 
     @staticmethod
     def of(values: Floats, *, also: float = 0.0) -> Magnitude:
-        """Choose the map for these values; the identity where none is beyond :data:`LARGE`.
+        """Choose the map for these values; the identity if all are within :data:`LARGE`.
 
         Penalties among ordinary values are clipped to twice the largest ordinary one. Where fewer
         than two values are ordinary, all are divided by the largest.
 
         Args:
-            values: finite ones count.
+            values: (n,); only finite ones are used.
             also: a value that is not to be clipped, such as a reference point.
         """
         values = values[np.isfinite(values)]
@@ -53,7 +53,7 @@ class Magnitude:
 
     @property
     def is_identity(self) -> bool:
-        """True if no value is changed."""
+        """Whether the map is the identity."""
         return self.scale == 1.0 and self.most == np.inf
 
     @property
@@ -70,5 +70,5 @@ def shares(
     span: Floats,  # (m,), above 0
 ) -> Floats:
     """Return each loss's distance from the ideal, (n, m), in spans; at most :data:`LARGE`."""
-    with np.errstate(over="ignore"):  # of halves, since a difference of large numbers is none
+    with np.errstate(over="ignore"):  # halved, since the difference of large numbers may overflow
         return np.asarray(np.minimum((0.5 * losses - 0.5 * ideal) / (0.5 * span), LARGE))

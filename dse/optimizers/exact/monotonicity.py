@@ -1,4 +1,4 @@
-"""In which direction a formula goes with each of its parts, over the ranges that these have."""
+"""Interval bounds of a formula, and its monotonicity in each of its parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Trend(Flag):
 
     @property
     def turned(self) -> Trend:
-        """Of the negative value."""
+        """Trend of the negated value."""
         return {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES}.get(self, self)
 
 
@@ -44,10 +44,10 @@ Trends = Mapping[Node, Trend]
 
 @dataclass(frozen=True, slots=True)
 class MonotoneRange:
-    """Between which numbers a formula lies, and how it goes with each of its parts.
+    """Bounds of a formula, and its trend in each of its parts.
 
-    The ends are computed with the operations that compute the formula, whose rounding never turns
-    an order round: no value lies outside.
+    The bounds are computed with the formula's own operations, whose rounding never reverses an
+    order, so no value is outside.
     """
 
     low: float
@@ -56,16 +56,16 @@ class MonotoneRange:
 
     @property
     def definite(self) -> MonotoneRange:
-        """This course if its ends are finite, else one with infinite ends and unknown trends."""
+        """Range itself if its bounds are finite, else an unbounded one with unknown trends."""
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
 def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRange:
     """Return the bounds and trends of a formula, given the range of each part.
 
-    Every name in it stands in a part. Where it rises or falls with a part it is a number only if
-    the part is one. Powers and logarithms of what more than one part decides are
-    taken to be monotone although their last digit may not be.
+    Every name in the formula must be in a part. A formula that rises or falls with a part is a
+    number only if the part is one. Powers and logarithms of values that depend on several parts
+    are assumed to be monotone, although rounding of the last digit may not be.
     """
     if node in parts:
         return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
@@ -86,7 +86,7 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRan
 
 
 def pair_folds(expression: Expression) -> Node:
-    """Return the formula with every folded list written as steps of two, as it is computed."""
+    """Return the formula with lists of sums, products, min and max as binary steps, as computed."""
     return map_nodes(expression.node, _pair_call)
 
 
@@ -106,7 +106,7 @@ def _pair_call(node: Node) -> Node:
 
 
 def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
-    """The largest parts of a formula that read names of one group only."""
+    """Return the largest parts of a formula that read names of one group only."""
     groups = {group_of[name.name] for name in names_in(node)}
     if len(groups) < 2:
         return [node] if groups else []
@@ -128,7 +128,7 @@ def negate_trends(trends: Trends) -> Trends:
 
 
 def _lost(inner: list[MonotoneRange]) -> MonotoneRange:
-    """Return an unbounded course that may go either way with all of its parts."""
+    """Return an unbounded range with mixed trends in all of its parts."""
     every = merge_trends(*(one.trends for one in inner))
     return MonotoneRange(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
 
@@ -214,7 +214,7 @@ def _extreme(
 def _rising(
     operation: Callable[[float], float], least: float
 ) -> Callable[[list[MonotoneRange]], MonotoneRange]:
-    """A function of one argument that rises from ``least`` on."""
+    """Return the rule of a function of one argument that is increasing from ``least`` on."""
 
     def found(inner: list[MonotoneRange]) -> MonotoneRange:
         (one,) = inner
@@ -253,4 +253,4 @@ _CALLS: Mapping[str, Callable[[list[MonotoneRange]], MonotoneRange]] = {
     "floor": _rising(np.floor, -math.inf),
     "round": _rising(np.round, -math.inf),
 }
-"""What else there is may go either way: words, comparisons, remainders, tables."""
+"""Rules by function; all others (text, comparisons, remainders, tables) have mixed trends."""

@@ -11,14 +11,16 @@ from dse.core.values import Floats
 from dse.optimizers.exact.chunks import search_stretch
 
 Part = tuple[int, int, Floats]
-"""From which place, to which, and losses of designs before it."""
+"""First place, end place (exclusive), and losses of designs before the first."""
 
 
 def serve(handle: int) -> None:
-    """The life of a worker: a pickled problem first, then parts, each answered by what it holds.
+    """Receive a pickled problem, then search the received parts and send each result.
+
+    A failure is sent as a text and ends the worker.
 
     Args:
-        handle: the file descriptor of its pipe; the answer to what fails is a text.
+        handle: file descriptor of the worker's pipe to its driver.
     """
     pipe: Connection[Any, Any] = Connection(handle)
     try:
@@ -28,6 +30,6 @@ def serve(handle: int) -> None:
             pipe.send(search_stretch(problem, start, stop, beaters))
     except (EOFError, ConnectionError):  # the driver is gone
         return
-    except Exception as error:  # noqa: BLE001 - whatever it is, the driver must tell it
+    except Exception as error:  # noqa: BLE001 - the driver must report any failure
         traceback.print_exc()
         pipe.send(f"{type(error).__name__}: {error}")

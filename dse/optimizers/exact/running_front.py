@@ -1,4 +1,4 @@
-"""The front of what was searched so far, joined from parts in any order."""
+"""Front of the designs searched so far, joined from parts in any order."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class RunningFront:
     """Result of a part of the enumeration: its front, and counts.
 
     Of designs with equal losses the first of the enumeration is kept, so that parts may be joined
-    in any order. ``least`` is the design that breaks the limits least, where none keeps them.
-    ``impossible`` counts designs that cannot exist, ``failed`` those that have no value otherwise;
-    ``lost`` is the first of these, -1 where there is none.
+    in any order. ``least`` is the design with the least ``violation``, if no design is feasible.
+    ``impossible`` counts designs that cannot exist, ``failed`` the others without a value; ``lost``
+    is the first that failed, or -1.
     """
 
     losses: Floats  # (k, m)
@@ -40,7 +40,7 @@ class RunningFront:
 
     @staticmethod
     def nothing(objectives: int) -> RunningFront:
-        """Return the result of no part at all."""
+        """Return the result of an empty part."""
         return RunningFront(losses=np.zeros((0, objectives)))
 
     def joined(self, other: RunningFront) -> RunningFront:
@@ -75,13 +75,12 @@ def found_in(
     """Return the result of n consecutive designs of the enumeration.
 
     Args:
-        losses: of the n designs.
-        violations: by how much each breaks the limits.
-        possible: which of them can exist.
-        first: the place of the first.
-        beaters: losses of designs before them, which they are compared with before they are
-            sorted in earnest.
-        impossible: which of those that are not possible cannot exist; the others failed.
+        losses: losses of the designs.
+        violations: total constraint violation of each.
+        possible: mask of the designs that have values.
+        first: place of the first design.
+        beaters: losses of designs before them, for cheap pruning before the non-dominated sort.
+        impossible: mask of the designs without a value that cannot exist; the others failed.
     """
     kept = np.flatnonzero(possible & (violations == 0))
     least, violation = -1, np.inf
@@ -109,9 +108,10 @@ def _unbeaten(
     losses: Floats,  # (n, m)
     beaters: Floats,  # (k, m)
 ) -> Ints:
-    """The rows that a few of the beaters leave: far fewer than all, at the price of little.
+    """Return the rows that a few of the beaters do not dominate: a cheap pre-filter.
 
-    Those that beat most of a sample of the rows go first, each on what the others left.
+    The beaters that dominate most of a sample of the rows are applied first, each to the rows that
+    the earlier ones left.
     """
     left = np.arange(len(losses))
     if not len(losses) or not len(beaters):
@@ -141,5 +141,5 @@ def _beaten(
 
 
 def spread(count: int, most: int) -> Ints:
-    """At most so many places, evenly spread."""
+    """Return at most ``most`` of the places below ``count``, evenly spaced."""
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Groups of parameters that no rule and no metric ties to one another."""
+"""Groups of parameters that no rule and no metric couples to one another."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from dse.core.legal_set.component import Component
 from dse.core.problem import Problem
 
 MOST_ROWS = 10_000_000
-"""The combinations of one group are all evaluated, and kept in memory until they are pruned."""
+"""Most combinations of a group: all are evaluated, and kept in memory until they are pruned."""
 
 _TOLD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparableGroup:
-    """Components of the legal set that some metric reads together; ``read`` by none at all."""
+    """Components of the legal set that metrics read together; ``read`` is false if nothing does."""
 
     components: tuple[int, ...]
     names: frozenset[str]
-    """Its parameters, and the modelled metrics that depend on nothing else."""
+    """Parameters of the group, and the modelled metrics that depend on nothing else."""
     count: int
     read: bool
 
 
 def groups_of(problem: Problem) -> list[SeparableGroup]:
-    """The finest groups such that each modelled metric reads parameters of one group only.
+    """Return the finest groups such that each modelled metric reads one group only.
 
-    Metrics that nobody asks for count too: their evaluators may say that a design cannot exist.
-    Those that read no parameter are with the first group.
+    Metrics outside objectives and limits count too, since their evaluators may declare a design
+    infeasible. Metrics that read no parameter belong to the first group.
     """
     components = problem.space.legal.components
     root = list(range(len(components)))
@@ -55,7 +55,7 @@ def groups_of(problem: Problem) -> list[SeparableGroup]:
 def cannot(problem: Problem) -> str:
     """Return why the problem cannot be decomposed; empty if it can.
 
-    That its parts are then few enough shows only when they are evaluated.
+    Whether few enough combinations remain is known only after the groups are evaluated.
     """
     if problem.measured:
         return f"{min(problem.measured)} has to be measured"
@@ -99,13 +99,13 @@ def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> Separab
 
 
 def asked_names(problem: Problem) -> frozenset[str]:
-    """Every name in an objective or a limit."""
+    """Return every name in an objective or a limit."""
     expressions = [o.expression for o in problem.objectives] + [x.slack for x in problem.limits]
     return frozenset(name for expression in expressions for name in expression.names)
 
 
 def _readings(problem: Problem) -> dict[str, list[int]]:
-    """The places of the components that each modelled metric reads."""
+    """Return the indices of the components that each modelled metric reads."""
     place_of = {
         name: place
         for place, component in enumerate(problem.space.legal.components)
@@ -124,7 +124,7 @@ def _why_one(problem: Problem, components: Sequence[Component]) -> str:
     readings = _readings(problem)
     widest = max(readings, key=lambda name: (len(readings[name]), name))
     read = problem.reads(widest) & problem.space.by_name.keys()
-    through = "" if len(readings[widest]) == len(components) else ", and others what is left"
+    through = "" if len(readings[widest]) == len(components) else ", and other metrics tie the rest"
     return f"{widest} ties parameters together that no rule ties: {_some(read)}{through}"
 
 

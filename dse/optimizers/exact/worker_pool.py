@@ -1,4 +1,4 @@
-"""Worker processes that search parts of an enumeration, each as fast as it can."""
+"""Pool of worker processes that search parts of an enumeration concurrently."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _THREADS = (
 )
 
 Part = tuple[int, int]
-"""From which place, and to before which."""
+"""First place and end place (exclusive)."""
 
 
 def portable(problem: Problem) -> bytes | None:
-    """The problem for other processes; ``None`` where they could not load it.
+    """Return the pickled problem for other processes; ``None`` if they could not load it.
 
-    That is so of functions that were defined in the main script or inside of another function.
+    They cannot load functions that are defined in the main script or inside another function.
     """
     try:
         pickled = pickle.dumps(problem)
@@ -43,10 +43,10 @@ def portable(problem: Problem) -> bytes | None:
 
 
 class WorkerPool:
-    """Workers that share the parts among them; each has a pipe of its own.
+    """Pool of workers that share the parts; each has a pipe of its own.
 
-    They are fresh interpreters, never forks, with one thread each. Ctrl-C does not reach them:
-    they end with :meth:`close`, or when their driver is gone.
+    Workers are fresh interpreters, never forks, with one thread each. Ctrl-C does not reach them:
+    they end with :meth:`close` or when their driver ends.
     """
 
     def __init__(self, problem: bytes, workers: int) -> None:
@@ -61,14 +61,14 @@ class WorkerPool:
     def searched(
         self, parts: Iterable[Part], beaters: Callable[[int], Floats]
     ) -> Iterator[tuple[int, RunningFront]]:
-        """The begin of each part with what it holds, as they are done.
+        """Yield the first place of each part with its result, in order of completion.
 
         Args:
-            parts: begin and end of each.
-            beaters: losses of designs before a place, as many as are known by then.
+            parts: first and end place of each.
+            beaters: function that returns known losses of designs before a place.
 
         Raises:
-            StudyError: a worker has ended, or what it does has failed.
+            StudyError: a worker has ended or failed.
         """
         left = iter(parts)
         for worker in self._workers:
@@ -82,14 +82,14 @@ class WorkerPool:
                     yield start, found
 
     def close(self) -> None:
-        """End all workers, at once."""
+        """Kill all workers."""
         for worker in self._workers:
             worker.end()
         self._workers.clear()
 
 
 class _Worker:
-    """The driver's side of one worker."""
+    """Driver's side of one worker process."""
 
     def __init__(self, problem: bytes) -> None:
         self.part: Part | None = None
@@ -98,14 +98,14 @@ class _Worker:
         with theirs:
             handle = theirs.fileno()
             code = f"from dse.optimizers.exact.pool_worker import serve; serve({handle})"
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and line
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and a fixed command
                 [sys.executable, "-P", "-c", code],
                 pass_fds=[handle],
                 stdin=subprocess.DEVNULL,
                 env=_environment(sys.path),
                 start_new_session=True,
             )
-        with suppress(ConnectionError):  # it has died: that shows when it is asked
+        with suppress(ConnectionError):  # a dead worker is reported by answer()
             self.pipe.send_bytes(problem)
 
     def take(self, part: Part | None, beaters: Callable[[int], Floats]) -> None:
@@ -135,11 +135,9 @@ class _Worker:
 
 
 def _environment(path: Sequence[str]) -> dict[str, str]:
-    """Return our environment with our import path and one thread for each library.
+    """Return the environment of a worker: this import path and one thread per library.
 
-    A number of threads that the user has set is kept.
-
-    Libraries read the number of threads when they are imported.
+    Numbers of threads that the user has set are kept. Libraries read them when they are imported.
     """
     return {
         **dict.fromkeys(_THREADS, "1"),

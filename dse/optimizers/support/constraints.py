@@ -14,7 +14,7 @@ from dse.core.values import Floats, Mask
 
 
 def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """The sum over all limits, (n,); 0 for a feasible trial, infinite for one without metrics."""
+    """Return total constraint violations, (n,); 0 if feasible, infinite without metrics."""
     return weigh_trials(problem, trials)[1]
 
 
@@ -28,7 +28,7 @@ def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Flo
 
 
 def known_violations(problem: Problem, batch: Batch) -> Floats:
-    """The sum over the limits that need no measurement, (n,); infinite for what cannot exist."""
+    """Return total violations of the modelled limits, (n,); infinite if models have no value."""
     known = problem.known(batch)
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
     slacks = [limit.slacks(columns, len(batch)) for limit in _find_modelled_limits(problem)]
@@ -38,12 +38,12 @@ def known_violations(problem: Problem, batch: Batch) -> Floats:
 
 
 def known_admissible(problem: Problem, batch: Batch) -> Mask:
-    """The designs that nothing known speaks against, (n,)."""
+    """Return which designs have modelled metrics and violate no modelled limit, (n,)."""
     return np.asarray(known_violations(problem, batch) == 0)
 
 
 def learnt_limits(problem: Problem) -> tuple[Limit, ...]:
-    """The limits that read a measured metric."""
+    """Return the limits that read a measured metric."""
     return tuple(limit for limit in problem.limits if limit.slack.names & problem.measured)
 
 

@@ -1,4 +1,4 @@
-"""An endless-looking sequence of legal designs that fills the space evenly."""
+"""Space-filling (low-discrepancy) sequence of legal designs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from dse.optimizers.support.unseen_designs import unseen
 _BLOCK = 64
 """Points drawn at a time: a power of two keeps the sequence balanced."""
 _DRY_BLOCKS = 4
-"""The sequence ends when so many blocks in a row bring nothing new."""
+"""Consecutive blocks without a new design after which the sequence ends."""
 
 
 class EvenSequence:
-    """The legal designs at the points of a scrambled Sobol sequence, each once.
+    """Legal designs at the points of a scrambled Sobol sequence, each once.
 
-    It depends on the problem alone; what was drawn is kept, so that asking again costs nothing.
+    It depends on the problem alone. Designs are cached, so that repeated queries cost nothing.
+
+    Args:
+        problem: problem whose space and seed define the sequence.
+        keep: filter of the designs of a batch, (n,); by default all are kept.
 
     Source:
         Owen: Randomly Permuted (t,m,s)-Nets and (t,s)-Sequences, 1995; scipy's implementation
@@ -37,7 +41,7 @@ class EvenSequence:
         self._dry = _DRY_BLOCKS if self._space.count() == 0 else 0
 
     def first(self, count: int, taken: Collection[Design]) -> list[Design]:
-        """The first ``count`` designs that are not ``taken``; fewer when the sequence ends."""
+        """Return the first ``count`` designs not in ``taken``; fewer if the sequence ends."""
         found = [design for design in self._drawn if design not in taken]
         while len(found) < count and self._dry < _DRY_BLOCKS:
             found += [design for design in self._block() if design not in taken]
@@ -55,5 +59,5 @@ class EvenSequence:
 
 
 def first_designs(space: Space) -> int:
-    """Return the number of designs of the first fit: one per parameter, but 8 to 20."""
+    """Return the number of designs before the first fit: one per parameter, but 8 to 20."""
     return min(max(len(space.parameters), 8), 20)

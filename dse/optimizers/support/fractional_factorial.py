@@ -10,11 +10,11 @@ from dse.core.values import Ints
 
 
 def fraction(factors: int, resolution: int) -> Ints:
-    """The runs of a fraction with as few runs as a greedy search finds, (runs, factors) of 0 and 1.
+    """Return the levels, 0 or 1, of a fractional factorial design, (runs, factors).
 
-    Each factor is a set of base factors, written as a number with one bit for each, and its level
-    in a run is the parity of the base factors that are high. Of resolution R no product of fewer
-    than R factors is constant: no fewer than R of the numbers may cancel.
+    A greedy search keeps the number of runs small. Each factor is a set of base factors, stored as
+    a bit mask, and its level in a run is the parity of the base factors at level 1. At resolution R
+    no product of fewer than R factors is constant: no fewer than R of the masks XOR to zero.
 
     Source:
         Box, Hunter: The 2^(k-p) Fractional Factorial Designs, Technometrics 1961; the numbers are
@@ -30,7 +30,7 @@ def fraction(factors: int, resolution: int) -> Ints:
 
 
 def _words(factors: int, resolution: int) -> list[int]:
-    """The least numbers of which no fewer than ``resolution`` cancel; single bits come first."""
+    """Return the least bit masks of which no fewer than ``resolution`` XOR to zero."""
     chosen: list[int] = []
     sums: set[int] = set()
     number = 0

@@ -1,4 +1,4 @@
-"""A scope in which a library keeps its log to itself."""
+"""Context manager that silences the log handlers of a library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet(library: str) -> Iterator[None]:
-    """The library's own handlers print nothing; its level and its listeners stay as they are."""
+    """Silence the library's own log handlers; its level and other listeners are unchanged."""
     handlers = list(logging.getLogger(library).handlers)
     for handler in handlers:
         handler.addFilter(_nothing)

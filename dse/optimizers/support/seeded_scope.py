@@ -1,4 +1,4 @@
-"""A scope in which torch, numpy and Python draw from one seed, and after which all is as before."""
+"""Context manager that seeds torch, numpy and Python and restores their state on exit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 def seed_generators(seed: int) -> Iterator[None]:
     """Seed global generators, run torch on one thread and silence their warnings.
 
-    Libraries draw from global generators that no argument reaches; and two threads give other
-    roundings than one, so that a replay would part from the record. torch, BoTorch and Ax are to
-    be imported inside: importing them warns of what only their developers can mend.
+    The libraries draw from global generators that cannot be passed as arguments, and two threads
+    round differently from one, so that a replay would diverge from the record. Import torch,
+    BoTorch and Ax inside: their imports raise warnings that only their developers can fix.
     """
     with warnings.catch_warnings(), _numpy_and_python(seed):
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Designs that were not asked before."""
+"""Draws of legal designs that were not asked before."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dse.core.design import Design
 from dse.core.space import Space
 
 _LISTED = 4_096
-"""A space of up to so many designs is listed, and what is left of it drawn from the list."""
+"""Largest space that is listed, so that draws are from the list of its remaining designs."""
 _ROUNDS = 64
 
 
 def fresh(
     space: Space, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """Up to ``count`` legal designs drawn uniformly from those that are not ``taken``.
+    """Draw up to ``count`` legal designs uniformly from those that are not ``taken``.
 
-    Fewer mean that nothing else is left, or, where the space cannot be counted, that many draws
-    found nothing else.
+    There are fewer if no other design is left or, in a space too large to list, if repeated draws
+    found no other.
 
     Raises:
         DesignError: no legal design was found at all.
@@ -40,14 +40,14 @@ def fresh(
 
 
 def unseen(batch: Batch, taken: Collection[Design]) -> list[Design]:
-    """The designs of the batch that are not ``taken``, each once, in their order."""
+    """Return the designs of the batch that are not ``taken``, each once, in their order."""
     return [design for design in dict.fromkeys(batch) if design not in taken]
 
 
 def _left(
     space: Space, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """The draw from a list of all that is left: exact, and it ends with the space."""
+    """Draw from a list of all remaining designs; exact, and empty once the space is exhausted."""
     total = space.count() or 0
     gone = space.indices(space.batch([design for design in taken if space.knows(design)]))
     left = np.setdiff1d(np.arange(total), gone)

@@ -1,4 +1,4 @@
-"""A study's figures by plotly, drawn as SVG; only the cloud of three objectives needs WebGL."""
+"""Plotly figures of a study, drawn as SVG; only the cloud of three objectives needs WebGL."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dse.report.figures.timeline import timeline_figure
 def drawings(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = (), *, exact: bool = False
 ) -> list[Drawing]:
-    """All figures of a study: trade-offs, parallel coordinates, how the front grew, who evaluated.
+    """Return all figures of a study: trade-offs, parallel coordinates, growth and timeline.
 
     Args:
         front: the study's front.
         trials: all trials, in the order in which they were finished.
-        weighty: parameters by what they matter, the weightiest first, where that is known.
-        exact: the front was computed at once, and did not grow.
+        weighty: the parameters by importance, the most important first, if known.
+        exact: whether the front was computed in one step, so that it has no growth to show.
     """
     return [
         *trade_off_figures(front, trials, weighty),

@@ -1,4 +1,4 @@
-"""Attainment of the objectives' plane by groups, and where one attains more often."""
+"""Figures of the attainment surfaces of groups, and of the differences between two groups."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dse.report.figures.style import BLUE, ORANGE, Drawing, axis_layout, blank, 
 from dse.report.words import number_text
 
 MOST_PAIRS = 6
-"""Of more pairs of groups, only the first are drawn against each other."""
+"""Maximum number of pairs of groups that are drawn against each other."""
 
 _LEVELS = (0.25, 0.5, 0.75)
-"""Three objectives are cut where the third is as good as these shares of the joint front."""
+"""Quantiles of the third objective over the joint front, at which the space is cut."""
 
 _DASHES = ("dot", "solid", "dash")
 
 
 def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
-    """Surfaces of two objectives, and differences of every pair; of three, by slices."""
+    """Return surfaces and pairwise differences for two objectives, or for slices of three."""
     plane = _Plane(comparison)
     size = len(comparison.objectives)
     if size not in (2, 3) or not len(comparison.yardstick.joint):
@@ -45,7 +45,7 @@ def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
 
 
 class _Plane:
-    """The first two objectives, in their own units."""
+    """Plane of the first two objectives, in their own units."""
 
     def __init__(self, comparison: ComparisonResult) -> None:
         self._comparison = comparison
@@ -59,7 +59,7 @@ class _Plane:
         ]
 
     def surfaces(self, fronts: Sequence[Sequence[Floats]], key: int, cut: float | None) -> Drawing:
-        """The first, the median and the last surface of each group."""
+        """Draw the first, the median and the last surface of each group."""
         figure = self._figure(showlegend=True)
         for place, (group, of_group) in enumerate(
             zip(self._comparison.groups, fronts, strict=True)

@@ -1,4 +1,4 @@
-"""The first three objectives as a cloud to be turned: trials faint, the front in colour."""
+"""3-D scatter plot of the first three objectives: trials faint, the front in colour."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dse.report.figures.scene import Quantity, Scene
 from dse.report.figures.style import BLUE, GREY, NUMBERS, Drawing, blank, extent, hovers, text
 
 MAX_OTHERS = 2_000
-"""Of more trials than these, evenly spaced ones are drawn beside the front."""
+"""Maximum number of trials drawn besides the front; of more, evenly spaced ones."""
 
 
 def space_figure(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """One figure where there are three objectives or more, and a browser with WebGL to draw it."""
+    """Return the 3-D plot (WebGL); none for fewer than three objectives or two designs."""
     if len(front.problem.objectives) < 3:
         return []
     scene = Scene.of(front, trials, MAX_OTHERS, weighty)
@@ -46,7 +46,7 @@ def space_figure(
         Drawing(
             key="space",
             title="The first three objectives together",
-            caption="Drag to turn, scroll to come nearer; what is picked elsewhere is red here.",
+            caption="Drag to rotate, scroll to zoom; designs selected elsewhere are red here.",
             figure=figure,
             wide=True,
         )

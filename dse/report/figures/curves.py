@@ -1,4 +1,4 @@
-"""Progress of groups towards their fronts: an indicator over cost, median and middle half."""
+"""Figures of the indicators over cost for each group, as median and interquartile band."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dse.report.figures.style import Drawing, axis_layout, blank, text, tint_ser
 from dse.report.text.conclusions import INDICATOR_WORDS
 
 SHAPE = "hv"
-"""A study has what it found until it finds better."""
+"""Shape of the lines: a study keeps its best result until it finds a better one."""
 
 _FAR = 30.0
-"""What falls to less than one such part cannot be told apart at its end on a linear axis."""
+"""Ratio of the largest to the smallest value above which the axis is logarithmic."""
 
 
 def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Drawing]:
-    """The hypervolume over every currency, and the distances over the comparison's own."""
+    """Return the hypervolume over every currency, and the distances over the comparison's."""
     figures = [_drawing(comparison, one, "hypervolume") for one in drawn]
     own = next((one for one in drawn if one.currency == comparison.over), drawn[0])
     figures += [_drawing(comparison, own, name) for name in INDICATORS if name != "hypervolume"]
@@ -60,7 +60,7 @@ def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -
 def _falls_far(
     values: Floats,  # (groups, 3, n)
 ) -> bool:
-    """True where a logarithmic axis shows more; never where it could not show a zero."""
+    """Return whether to use a log axis: all values are positive and their ratio is large."""
     known = values[np.isfinite(values)]
     return bool(len(known) and known.min() > 0 and known.max() > _FAR * known.min())
 

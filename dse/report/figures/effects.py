@@ -1,4 +1,4 @@
-"""Main effects as lines from level to level, side by side, so that steep ones stand out."""
+"""Figures of main effects: one line per parameter over its levels, side by side."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dse.report.figures.style import BLUE, GREY, Drawing, axis_layout, blank, te
 from dse.report.words import number_text, parameter_units
 
 MOST_DRAWN = 10
-"""Of more parameters, those of the largest effects are drawn."""
+"""Maximum number of parameters that are drawn, those with the largest effects."""
 
 
 def effects_figures(problem: Problem, found: Sequence[Effects]) -> list[Drawing]:
-    """A figure for each metric."""
+    """Return a figure for each metric."""
     return [_figure(problem, one, place) for place, one in enumerate(found) if one.main]
 
 

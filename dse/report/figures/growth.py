@@ -1,4 +1,4 @@
-"""Growth of the hypervolume: over measurements, and over the seconds they took."""
+"""Figures of the growth of the hypervolume over measurements and over evaluation time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tint_ser
 def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
     """Return two figures, or none while there is no reference point for volumes.
 
-    Of a single objective they tell its best value, which the volume is the distance to.
+    With a single objective they show its best value so far.
     """
     if front.reference is None or front.reference_point is None:
         return []
@@ -37,7 +37,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grown:
-    """Quantity that grows trial by trial, with its axis."""
+    """Quantity that grows with the number of trials, with its axis."""
 
     axis: Axis
     values: Floats  # (n,)
@@ -49,7 +49,7 @@ def _volume(progress: HypervolumeCurve) -> _Grown:
     return _Grown(
         axis=Axis(name="hypervolume", unit="", factor=1.0, log=False),
         values=progress.hypervolume,
-        caption="What the front dominates, up to the reference point.",
+        caption="The volume that the front dominates, up to the reference point.",
         filled=True,
     )
 

@@ -1,4 +1,4 @@
-"""Influences on each objective: shares of parameters, and slices along the top ones."""
+"""Figures of parameter importance: shares of the variance, and slices along the top ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dse.report.figures.style import (
 from dse.report.words import parameter_units, truncate_text, value_text
 
 MOST_DRAWN = 10
-"""Of more parameters, the weightiest are drawn."""
+"""Maximum number of parameters that are drawn, the most important ones."""
 
 _TITLE_LETTERS = 14
 _LETTERS = 22
 
 
 def importance_figures(problem: Problem, found: Sequence[Importance]) -> list[Drawing]:
-    """Two figures for each objective: shares, and slices."""
+    """Return two figures for each objective: shares of the variance, and slices."""
     drawn = []
     for one in found:
         objective = problem.objectives[one.place]
@@ -55,7 +55,7 @@ def _shares(objective: Objective, one: Importance) -> Drawing:
     figure.update_xaxes(rangemode="tozero")
     figure.add_bar(
         x=[100 * share for _, share in shown],
-        y=list(range(len(shown))),  # not the words, of which two may begin alike
+        y=list(range(len(shown))),  # indices, as two truncated names may be equal
         hovertext=[text(truncate_text(name)) for name, _ in shown],
         orientation="h",
         marker={"color": BLUE},
@@ -66,9 +66,9 @@ def _shares(objective: Objective, one: Importance) -> Drawing:
         key=f"importance-{one.place}",
         title=f"What moves {objective.name}",
         caption=(
-            "Total effects: what would stay uncertain if all but this parameter were known. By a "
-            f"forest over {'uniform designs' if one.fresh else 'the trials'} that tells {explained}"
-            " of the variance of those that it was not shown."
+            "Total effects: the variance that would remain if all but this parameter were known. "
+            f"From a forest over {'uniform designs' if one.fresh else 'the trials'}, which explains"
+            f" {explained} of the variance of designs held out from its training."
         ),
         figure=figure,
     )
@@ -94,8 +94,8 @@ def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
     figure.update_yaxes(title={"text": text(axis.title)}, col=1)
     return Drawing(
         key=f"slices-{one.place}",
-        title=f"{objective.name} along its weightiest parameters",
-        caption="The mean over the other parameters; the band is how far the trees differ.",
+        title=f"{objective.name} along its most important parameters",
+        caption="The mean over the other parameters; the band is the spread between trees.",
         figure=figure,
         least_px=130 * len(one.slices),
     )

@@ -1,4 +1,4 @@
-"""Every pair of objectives against each other: all trials faint, the front in colour."""
+"""Trade-off figures of every pair of objectives: all trials faint, the front in colour."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from dse.report.figures.style import (
 from dse.report.words import truncate_text
 
 MAX_POINTS = 3_000
-"""Of more trials than these, evenly spaced ones are drawn beside the front."""
+"""Maximum number of trials drawn besides the front; of more, evenly spaced ones."""
 
 MAX_PAIRS = 10
-"""Of more than five objectives, only the first pairs are drawn."""
+"""Maximum number of pairs that are drawn, which is that of five objectives."""
 
 
 def trade_off_figures(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """A figure for each pair of objectives; for a single one, against the trial's number."""
+    """Return a figure for each pair of objectives, or of a single one over the trial number."""
     scene = Scene.of(front, trials, MAX_POINTS, weighty)
     if not scene.answer.trials:
         return []
@@ -115,14 +115,14 @@ def _add_answer(
 
 
 def _look(count: int) -> tuple[int, int]:
-    """Size and edge of markers in px: the edges of very many would hide their colours."""
+    """Return size and edge width of markers in px; edges of many would hide their colours."""
     if count <= 100:
         return 10, 1
     return (7, 1) if count <= 500 else (5, 0)
 
 
 def _color_markers(quantity: Quantity) -> dict[str, Any]:
-    """Return markers whose colour gives the quantity, on its own scale."""
+    """Return marker options that show the quantity as colour, on its own scale."""
     title = {"text": text(quantity.axis.title), "side": "right"}
     bar = {"title": title, "thickness": 10, "outlinewidth": 0, "tickformat": NUMBERS}
     values = quantity.best
@@ -166,14 +166,14 @@ def _add_limits(figure: go.Figure, across: Quantity, up: Quantity) -> None:
 
 
 def _laid(quantity: Quantity) -> list[tuple[str, float]]:
-    """The limits that have a place on the axis."""
+    """Return the limits that have a position on the axis: on a log axis, positive ones."""
     return [mark for mark in quantity.marks if mark[1] > 0 or not quantity.axis.log]
 
 
 def _at(axis: Axis, bound: float) -> float:
-    """Return the position of a note on an axis; on log axes this is the exponent.
+    """Return the position of an annotation on an axis; on log axes this is the exponent.
 
-    Plotly places notes, other than lines, by the exponent there.
+    On log axes plotly places annotations, unlike lines, by the exponent.
     """
     (place,) = extent(axis, [bound])
     return place

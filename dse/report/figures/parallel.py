@@ -1,4 +1,4 @@
-"""The designs of the front as lines across parallel axes: parameters first, objectives last."""
+"""Parallel-coordinates figure of the front: parameters first, objectives last."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse.report.figures.style import SCALE, Drawing, blank, hovers, text, wrap_t
 from dse.report.words import truncate_text
 
 MAX_LINES = 150
-"""Of a larger front, evenly spaced designs are drawn."""
+"""Maximum number of designs that are drawn; of a larger front, evenly spaced ones."""
 
 _SPOKE_PX = 78
 _TITLE_LETTERS = 11
@@ -26,7 +26,7 @@ _TITLE_LETTERS = 11
 def parallel_figure(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """One figure, or none where there are no two designs to hold side by side."""
+    """Return one figure, or none for fewer than two designs."""
     answer = Answer.of(front, trials, weighty)
     if len(answer.trials) < 2:
         return []
@@ -40,7 +40,7 @@ def parallel_figure(
         margin={"l": 4, "r": 4, "t": 0, "b": 0},
     )
     _add_lines(figure, answer, axes)
-    figure.update_layout(  # all at once: one by one they take ten times as long
+    figure.update_layout(  # in one call: adding each separately takes ten times as long
         shapes=[_line(place) for place in range(len(axes))],
         annotations=[one for place, spoke in enumerate(axes) for one in _words(place, spoke)],
     )
@@ -53,8 +53,8 @@ def parallel_figure(
             key="parallel",
             title="What the best designs have in common",
             caption=(
-                "One line for each design. Objectives stand to the right, the best at the top"
-                f"{', what moves them most beside them' if weighty else ''}; "
+                "One line for each design. Objectives are on the right, the best at the top"
+                f"{', next to the parameters that affect them most' if weighty else ''}; "
                 f"colour: {first.text}, from worst (blue) to best (orange).{some}"
             ),
             figure=figure,
@@ -95,7 +95,7 @@ def _line(place: int) -> dict[str, Any]:
 
 
 def _words(place: int, spoke: Spoke) -> list[dict[str, Any]]:
-    """The title above a spoke, and what is marked along it."""
+    """Return the annotations of a parallel axis: its title above, and its ticks."""
     title = f"<b>{wrap_title(spoke.title, _TITLE_LETTERS)}</b>"
     shared = {"x": place, "showarrow": False}
     return [

@@ -1,4 +1,4 @@
-"""Data of the trade-off figures: the answer, the other trials, and each axis."""
+"""Data of the trade-off figures: front or nearest misses, other trials, and axes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dse.report.axes import Axis, axis_of, focus
 class Quantity:
     """Values along one axis, in the axis's unit; ``marks`` are the limits on it.
 
-    Where ``ends`` are given, the axis runs between them, and what lies far away is left out.
+    If ``ends`` are given, the axis runs between them, and values outside are not visible.
     """
 
     axis: Axis
@@ -43,9 +43,10 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """The answer and the trials beside it; ``whole`` and ``done`` count those that are not drawn.
+    """Data of a trade-off figure: the answer (front or nearest misses) and the other trials.
 
-    ``knee`` is a place among the answer's trials.
+    ``whole`` and ``done`` are the numbers of trials in the answer and of other trials before
+    thinning. ``knee`` is an index into the answer's trials.
     """
 
     answer: Answer
@@ -60,7 +61,7 @@ class Scene:
     def of(
         front: ParetoSet, trials: Sequence[Trial], most: int, weighty: Sequence[str] = ()
     ) -> Scene:
-        """The scene of a study, with so many trials beside its answer."""
+        """Return the data of a study, with at most ``most`` trials besides its answer."""
         answer, knee = Answer.of(front, trials, weighty), _knee(front)
         shown = answer.thinned(MOST_SHOWN, knee)
         done = _beside(answer, trials)
@@ -77,7 +78,7 @@ class Scene:
 
     @property
     def name(self) -> str:
-        """Name of the answer."""
+        """Label of the answer: front or nearest misses."""
         return "front" if self.answer.feasible else "nearest misses"
 
     @property
@@ -95,7 +96,7 @@ def _note_sample(some: int, every: int) -> str:
 
 
 def _knee(front: ParetoSet) -> Trial | None:
-    """The knee, where the front has a middle."""
+    """Return the knee if the front has more than two designs and several objectives."""
     several = len(front.trials) > 2 and len(front.problem.objectives) > 1
     return front.knee if several else None
 
@@ -129,7 +130,7 @@ def _quantities(
 
 
 def _baselines(problem: Problem, trials: Sequence[Trial]) -> Trials:
-    """The trials that are done of the designs that the study names as baselines."""
+    """Return the trials that are done and whose designs the study names as baselines."""
     held = Trials.of(trials)
     if not problem.baselines:
         return held.take(slice(0, 0))
@@ -163,7 +164,7 @@ def _quantity(
 
 
 def _bounds(problem: Problem, objective: Objective) -> list[tuple[str, float]]:
-    """The limits that bound this very objective by a constant, in its own unit."""
+    """Return the limits that bound this objective by a constant, in the objective's unit."""
     found = []
     for limit in problem.limits:
         node = limit.slack.node

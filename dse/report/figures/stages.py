@@ -1,4 +1,4 @@
-"""Parts of the front by the stage at which they were found."""
+"""Figure of the front, coloured by the stage at which each part was found."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, text, ti
 from dse.report.words import number_text, truncate_text
 
 _LEVELS = (0.25, 0.5, 0.75)
-"""More objectives are cut where the third is as good as these shares of the front."""
+"""Quantiles of the third objective over the front, at which the space is cut."""
 
 _STRENGTHS = (0.45, 0.3, 0.18, 0.1)
-"""How strong the colour of each stage's part is; later ones lie below and shine through."""
+"""Opacity of the colour of each stage; later stages are drawn below earlier ones."""
 
 _MOST_CORNERS = 1_000
-"""More would lie within a pixel of one another."""
+"""Maximum number of corners of an outline; more would be within a pixel of one another."""
 
 _PANEL_PX = 240
 _LETTERS = 22
 
 
 def stages_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """One figure, or none where there is one objective or the first front was the last."""
+    """Return one figure, or none with one objective or if the first front was the last."""
     problem = front.problem
     found = stages(Run.of("", problem, trials))
     if len(problem.objectives) < 2 or len(found) < 2:
@@ -55,15 +55,19 @@ def stages_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
 
 
 def _caption(*, several: bool) -> str:
-    where = " Each panel asks for so good a third objective." if several else ""
+    where = (
+        " Each panel requires the third objective to meet the bound in its title."
+        if several
+        else ""
+    )
     return (
-        f"What is attained, the darker the sooner it was: where dark and light end together, the "
-        f"front was known early; where only light reaches, it was found late.{where}"
+        f"The attained region; the darker, the earlier. Where dark and light end together, the "
+        f"front was found early; where only light reaches, it was found late.{where}"
     )
 
 
 class _Panels:
-    """The first two objectives, side by side for each cut of the third."""
+    """Panels of the first two objectives, one for each cut of the third."""
 
     def __init__(
         self, front: ParetoSet, found: Sequence[Stage], cuts: Sequence[float | None]
@@ -78,7 +82,7 @@ class _Panels:
         ]
 
     def figure(self) -> go.Figure:
-        """All panels, with one legend."""
+        """Draw all panels with one legend."""
         figure = make_subplots(
             rows=1,
             cols=len(self._cuts),
@@ -129,7 +133,7 @@ class _Panels:
     def _end(self, place: int) -> float:
         """Return the edge of the plot: a little beyond the worst of the front."""
         low, high = self._final[:, place].min(), self._final[:, place].max()
-        if self._axes[place].log:  # positive, or it would be none
+        if self._axes[place].log:  # values are positive, as a log axis requires
             sign = self._signs[place]
             return float(sign * 10 ** (np.log10(sign * high) + 0.05 * np.log10(high / low)))
         return float(high + 0.08 * (high - low))
@@ -147,9 +151,9 @@ class _Panels:
 
 
 def _find_corners(losses: Floats, cut: float | None) -> Floats:
-    """Return the front of two objectives among rows that keep the cut, (k, 2), from the left.
+    """Return the front in the first two objectives of the rows that meet the cut, (k, 2).
 
-    These are the first two objectives. Of too many rows, evenly spaced ones are kept.
+    Rows are sorted by the first objective. Of too many rows, evenly spaced ones are kept.
     """
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
     rows = rows[nondominated(rows)]
@@ -163,7 +167,7 @@ def _outline(
     rows: Floats,  # (k, 2), from the left
     ends: Sequence[float],
 ) -> Floats:
-    """The corners of what the rows attain up to the ends, (k + 3, 2)."""
+    """Return the corners of the region that the rows attain up to the ends, (k + 3, 2)."""
     first, last = (rows[0, 0], ends[1]), (ends[0], rows[-1, 1])
     return np.vstack([first, rows, last, ends])
 

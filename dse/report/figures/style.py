@@ -16,7 +16,7 @@ from dse.report.answer import Answer
 from dse.report.axes import Axis
 from dse.report.words import design_text, number_text, parameter_units
 
-# Okabe and Ito: Color Universal Design, 2008. All can be told apart on white and on black.
+# Okabe and Ito: Color Universal Design, 2008. All are distinguishable on white and on black.
 BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#8C8C8C"
 SERIES = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#F0E442", GREY)
 SCALE = [[0.0, BLUE], [0.5, "#9A9A9A"], [1.0, ORANGE]]
@@ -25,13 +25,13 @@ HEIGHT_PX = 440
 _MOST_LINES = 4
 
 _AXIS_LETTERS = 44
-"""Titles of axes are as long as figures are high, and go on in a further line."""
+"""Maximum characters per line of an axis title, about the height of a figure."""
 
 NUMBERS = ",.9~g"
-"""How plotly writes numbers along an axis: 20,000 and not 2x10^4, and 20.00012 in full."""
+"""Plotly's number format along an axis: 20,000 and not 2x10^4, and 20.00012 in full."""
 
 _LOG = {
-    "nticks": 3,  # of a short axis 2 and 5 are told too; of more plotly tells each digit
+    "nticks": 3,  # a short axis also labels 2 and 5; with more ticks plotly labels every digit
     "tickformat": NUMBERS,
     "minor": {"dtick": "D1", "showgrid": True, "gridcolor": "#CCCCCC", "griddash": "dot"},
 }
@@ -41,7 +41,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A figure with its caption; ``least_px`` is how narrow it may become before it scrolls."""
+    """Figure with title and caption; ``least_px`` is the width below which it scrolls."""
 
     key: str
     title: str
@@ -52,7 +52,7 @@ class Drawing:
 
 
 def blank(**layout: Any) -> go.Figure:
-    """An empty figure without a background, so that the page's own shows."""
+    """Return an empty figure with a transparent background."""
     shared = {
         "template": go.layout.Template(),
         "font": {"family": _FONT, "size": 12},
@@ -69,7 +69,7 @@ def blank(**layout: Any) -> go.Figure:
 def axis_layout(
     axis: Axis, goal: str = "", ends: tuple[float, float] | None = None
 ) -> dict[str, Any]:
-    """An axis of a figure, with what is wanted along it; from end to end where these are given."""
+    """Return plotly's layout of an axis, with the goal in its title and optional fixed ends."""
     title = wrap_title(f"{axis.title}, {goal}" if goal else axis.title, _AXIS_LETTERS)
     return {
         "title": {"text": title, "standoff": 8},
@@ -83,7 +83,7 @@ def axis_layout(
 
 
 def extent(axis: Axis, places: Iterable[float]) -> list[float]:
-    """Places on an axis as plotly takes ends and notes: on a logarithmic one their exponents."""
+    """Return positions as plotly takes ranges and annotations: log10 of them on a log axis."""
     return [math.log10(place) if axis.log and place > 0 else place for place in places]
 
 
@@ -95,7 +95,7 @@ def tint_series(place: int, opacity: float) -> str:
 
 
 def text(words: str) -> str:
-    """Words as they are, where plotly would read markup."""
+    """Escape text that plotly would read as markup."""
     return html.escape(words)
 
 

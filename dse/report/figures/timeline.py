@@ -1,4 +1,4 @@
-"""Timeline of the workers: bars by trial, or shares of time where there are too many."""
+"""Timeline of the workers: one bar per trial, or shares of busy time if there are too many."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dse.report.figures.style import (
 from dse.report.words import seconds_text
 
 MOST_BARS = 1_500
-"""More bars are thinner than a pixel, and make pages of megabytes."""
+"""Maximum number of bars; more would be thinner than a pixel and make pages of megabytes."""
 
 MOST_LANES = 40
 _BINS = 240
@@ -74,7 +74,7 @@ def _caption(found: Timeline, *, single: bool) -> str:
         else "The darker, the more of the time was spent evaluating"
     )
     pauses = "; dotted lines are pauses, left out" if len(found.pauses) else ""
-    return f"{words}, {rate}. {bars}; what is empty was idle{pauses}."
+    return f"{words}, {rate}. {bars}; empty parts were idle{pauses}."
 
 
 def _bars(found: Timeline, axis: Axis) -> go.Figure:
@@ -101,7 +101,7 @@ def _bars(found: Timeline, axis: Axis) -> go.Figure:
 
 
 def _add_waits(figure: go.Figure, found: Timeline, axis: Axis, names: np.ndarray) -> None:
-    """Draw how long each trial waited, as far back as its lane was free."""
+    """Draw the waiting time of each trial, from when its lane was free."""
     order = np.lexsort((found.start, found.lane))
     lane, end = found.lane[order], found.end[order]
     free = np.where(np.append(True, lane[1:] != lane[:-1]), 0.0, np.append(0.0, end[:-1]))
@@ -121,7 +121,7 @@ def _add_waits(figure: go.Figure, found: Timeline, axis: Axis, names: np.ndarray
 
 
 def _shares(found: Timeline, axis: Axis) -> go.Figure:
-    """Draw for each lane and moment the share of time that was spent evaluating."""
+    """Draw the share of time spent evaluating, for each lane and time bin."""
     drivers = sorted({driver for driver, _ in found.lanes})
     if len(found.lanes) <= MOST_LANES:
         group = np.arange(len(found.lanes))
@@ -154,13 +154,13 @@ def _shares(found: Timeline, axis: Axis) -> go.Figure:
 
 
 def _spent(start: Floats, end: Floats, width_s: float) -> Floats:
-    """Return the seconds of evaluations in each bin: differences of what was spent by its ends."""
+    """Return the seconds of evaluation in each bin, as differences of cumulative sums."""
     edges: Floats = np.arange(_BINS + 1, dtype=np.float64) * width_s
     return np.asarray(np.diff(_past(np.sort(start), edges) - _past(np.sort(end), edges)))
 
 
 def _past(moments: Floats, edges: Floats) -> Floats:
-    """Return for each edge the sum of the times since the moments that lie before it."""
+    """Return for each edge the sum of the times elapsed since the moments before it."""
     sums = np.append(0.0, np.cumsum(moments))
     count = np.searchsorted(moments, edges)
     return np.asarray(count * edges - sums[count])

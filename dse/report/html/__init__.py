@@ -1,1 +1,1 @@
-"""Studies and comparisons as pages."""
+"""HTML pages of studies and comparisons."""

@@ -1,4 +1,4 @@
-"""A comparison as the text of a file, by its ending."""
+"""Comparison as file content, in the format of the file's extension."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dse.report.json.comparison import comparison_json
 
 
 def comparison_text(comparison: ComparisonResult, file: Path) -> str:
-    """The comparison as a page (``.html``), or as JSON (``.json``).
+    """Return the comparison as an HTML page (``.html``) or as JSON (``.json``).
 
     Raises:
-        StudyError: the file has another ending.
+        StudyError: the file has another extension.
     """
     match file.suffix.lower():
         case ".html" | ".htm":

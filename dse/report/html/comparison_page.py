@@ -1,4 +1,4 @@
-"""A comparison as one self-contained HTML page."""
+"""Comparison as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.report.words import join_list, reference_text
 
 
 def comparison_html(comparison: ComparisonResult) -> str:
-    """The page, to be written to a file as it is."""
+    """Return the page as HTML, ready to be written to a file."""
     from dse.report.figures.attainment import attainment_figures
     from dse.report.figures.curves import curve_figures
 

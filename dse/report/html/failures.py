@@ -1,4 +1,4 @@
-"""Reasons that designs are not candidates for the front, the most frequent first."""
+"""Reasons why designs are not candidates for the front, the most frequent first."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dse.core.trials import Trials
 from dse.report.answer import broken_rows
 
 MOST_REASONS = 50
-"""Of more reasons a page tells the most frequent."""
+"""Maximum number of reasons on a page; the most frequent are shown."""
 
 UNDEFINED = "undefined"
-"""The kind of a design that was evaluated, and of which an objective or a limit has no value."""
+"""Kind of failure in which an evaluated design has an objective or a limit without a value."""
 
 _MOST_LETTERS = 2_000
 _MOST_NUMBERS = 8
@@ -25,7 +25,7 @@ _MOST_NUMBERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One reason and the numbers of the trials that it struck."""
+    """Reason for failure, with the numbers of the affected trials."""
 
     kind: str
     reason: str
@@ -33,9 +33,9 @@ class Failure:
 
 
 def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
-    """Faults by kind and reason, what is undefined, and limits that were broken.
+    """Return the faults by kind and reason, the undefined values, and the broken limits.
 
-    A trial may break several.
+    A trial that breaks several limits is listed for each.
     """
     held = Trials.of(trials)
     found: dict[tuple[str, str], list[int]] = {}
@@ -56,7 +56,7 @@ def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
 
 
 def failures_html(found: Sequence[Failure]) -> str:
-    """A table with a line for each reason; empty where nothing failed."""
+    """Return an HTML table with a row for each reason; empty if nothing failed."""
     if not found:
         return ""
     rows = "".join(
@@ -71,7 +71,7 @@ def failures_html(found: Sequence[Failure]) -> str:
     rest = found[MOST_REASONS:]
     more = (
         f'<p class="soft">{len(rest):,} rarer reasons of {sum(len(one.trials) for one in rest):,}'
-        " designs are left out; <code>dse trials</code> tells them all.</p>"
+        " designs are left out; <code>dse trials</code> lists all of them.</p>"
         if rest
         else ""
     )

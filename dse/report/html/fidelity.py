@@ -1,4 +1,4 @@
-"""Reliability of the cheap ways to a metric: rank agreement and error, per rung."""
+"""Reliability of the lower rungs of a fidelity ladder: rank agreement and error per rung."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from dse.report.words import number_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """A lower rung against the top of its ladder, over the designs that have both.
+    """Comparison of a lower rung with the top of its fidelity ladder, on designs with both.
 
-    ``raw`` and ``error`` are root mean square errors in the metric's unit: of the rung as it is,
-    and held out after its calibration; ``tau`` is Kendall's.
+    ``raw`` is the root mean square error of the uncalibrated rung, ``error`` that on held-out
+    designs after calibration, both in the metric's unit; ``tau`` is Kendall's rank correlation.
     """
 
     metric: str
@@ -44,7 +44,7 @@ class Rung:
     calibration: str
 
     def words(self) -> str:
-        """The rung in one line."""
+        """Return the comparison as one line of text."""
         start = f"{self.rung} for {self.metric}"
         if self.raw is None:
             return f"{start}: no design has both yet"
@@ -57,12 +57,12 @@ class Rung:
 
 
 def rungs(problem: Problem, trials: Sequence[Trial]) -> tuple[Rung, ...]:
-    """Every lower rung of the study, as its trials show it; a design counts once."""
+    """Return the comparison for each lower rung of the study; a design counts once."""
     return tuple(_rungs(problem, trials))
 
 
 def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
-    """The rungs as JSON objects."""
+    """Return the rungs as JSON objects."""
     return [
         {
             "metric": one.metric,
@@ -84,7 +84,7 @@ def rungs_table(found: Sequence[Rung], *, console: Console | None = None) -> Non
 
 
 def rungs_html(found: Sequence[Rung]) -> str:
-    """A list of the rungs."""
+    """Return the rungs as an HTML list; empty without rungs."""
     lines = "".join(f"<li>{escape(one.words())}</li>" for one in found)
     return f'<ul class="words">{lines}</ul>' if found else ""
 

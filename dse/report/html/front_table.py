@@ -1,4 +1,4 @@
-"""The table of the front on the page, each cell with the number that it sorts by."""
+"""HTML table of the front, with a sort key in each cell."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dse.report.words import (
 
 
 def front_rows(front: ParetoSet, answer: Answer) -> str:
-    """The table: a line for each design, a column for each quantity in which they differ.
+    """Return the table: a row per design; a column per objective, metric and shown parameter.
 
-    Of a larger front the same designs have a line that the figures draw.
+    A front of more than ``MOST_SHOWN`` designs is reduced to those that the figures draw.
     """
     knee = front.knee if len(front.trials) > 2 else None
     sides = {name: _side(answer, name) for name in answer.told}
@@ -76,6 +76,6 @@ def _cell(value: Value | None, words: str, side: str) -> str:
 
 
 def _side(answer: Answer, name: str) -> str:
-    """Words stand to the left, numbers to the right."""
+    """Return the CSS class of a column: text is aligned left, numbers are aligned right."""
     values = [trial.design.get(name) for trial in answer.trials]
     return "text" if any(isinstance(value, bool | str) for value in values) else ""

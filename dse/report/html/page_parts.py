@@ -1,4 +1,4 @@
-"""Parts of every page: its frame, sections, figures and lists of facts."""
+"""Common parts of HTML pages: frame, sections, figures and lists of facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.system.terminal_text import visible_html, visible_json
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """A whole page that needs no network, no fonts and no other file."""
+    """Return a complete HTML page that needs no network, no fonts and no other file."""
     from plotly.offline import get_plotlyjs
 
     return Template(_asset("page.html")).substitute(
@@ -27,12 +27,12 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def section(title: str, content: str) -> str:
-    """A part of the page under a heading; nothing where it would be empty."""
+    """Return a section with a heading; empty if it has no content."""
     return f"<section><h2>{title}</h2>\n{content}\n</section>" if content else ""
 
 
 def breakable(words: str) -> str:
-    """Words that may go on in the next line within a name, after a dot or an underscore."""
+    """Return escaped text in which a name may wrap after a dot or an underscore."""
     return re.sub(r"([._])(?=[A-Za-z])", r"\1<wbr>", escape(words))
 
 
@@ -46,8 +46,8 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def render_drawings(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
-    """Render figures with their captions; the hover text of a trial is stored once for all."""
+def render_drawings(drawings: Iterable[Any]) -> str:  # Drawing: importing it loads plotly
+    """Render figures with their captions; they share one hover text per trial."""
     words: dict[str, str] = {}
     figures = [_figure(one, words) for one in drawings]
     told = f'<script type="application/json" data-hovers>{_inert(json.dumps(words))}</script>'
@@ -73,7 +73,7 @@ def _figure(one: Any, words: dict[str, str]) -> str:
 
 
 def _inert(text: str) -> str:
-    """JSON that cannot end the element it stands in, and draws no text that is not visible."""
+    """Return JSON that cannot close its script element, with invisible characters marked."""
     return visible_json(text).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""Reasons that each best design wins, in a sentence and a table of parts, for the page."""
+"""Explanation of why each best design wins: sentences and a table of metric parts, as HTML."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _MOST_PARTS = 8
 _MOST_CHANGED = 8
 _SPOKEN_PARTS = 3
 _LEAST_SHARE = 0.05
-"""Of the largest difference: parts that differ by less are not spoken of."""
+"""Minimum share of the largest difference for a part to be mentioned in the sentence."""
 
 
 def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
-    """A box for each objective: who wins, who comes next and what makes the difference."""
+    """Return an HTML box per objective: the winner, the runner-up and the metrics that differ."""
     return "\n".join(_duel(problem, duel) for duel in duels)
 
 
 def duel_words(problem: Problem, duel: Duel) -> str:
-    """The sentence: what the rival has in place of what, and what that gives or costs."""
+    """Return sentences on the parameters that the rival changes, and on the resulting metrics."""
     gap = _gap(duel)
     told = [
         f"{_changes(problem, duel)} gives {gap}." if gap else f"{_changes(problem, duel)} ties."

@@ -1,4 +1,4 @@
-"""Changes of the winner between scenarios: as a table, as JSON and on the page."""
+"""Winners under each scenario, as a table, as JSON and as HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.words import join_list, number_text, percent_text
 
 
 def contrast_table(contrast: Contrast, *, console: Console | None = None) -> None:
-    """Print who wins each objective under which scenario; nothing where no objective differs."""
+    """Print the winner of each objective under each scenario; nothing if no objective differs."""
     console = console or results_console()
     for contest in contrast.contests:
         console.print()
@@ -48,7 +48,7 @@ def verdict(contest: Contest) -> str:
 
 
 def fronts_words(contrast: Contrast) -> str:
-    """Describe the number of designs on each scenario's front, and of those on every one."""
+    """Return a sentence with the number of designs on each scenario's front and on all fronts."""
     each = join_list(f"{len(front)} under {name}" for name, front in contrast.fronts.items())
     return f"on the front of one scenario: {each}; under every one: {len(contrast.everywhere)}"
 
@@ -74,7 +74,7 @@ def contrast_json(contrast: Contrast) -> ContrastFacts:
 
 
 def contrast_html(contrast: Contrast) -> str:
-    """The tables for the page; empty where no objective differs."""
+    """Return the tables as HTML; empty if no objective differs."""
     parts = []
     for contest in contrast.contests:
         headings, rows = _rows(contrast, contest)

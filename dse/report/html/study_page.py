@@ -1,4 +1,4 @@
-"""One study as one self-contained HTML page: no network, no fonts, no other file."""
+"""Study report as one self-contained HTML page: no network, no fonts, no other file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from dse.report.text.summary import best_words, common_words
 from dse.report.words import reference_text, seconds_text, volume_text
 
 _MAX_EVENTS = 200
-"""Of more events the latest are told."""
+"""Maximum number of events shown; the latest are kept."""
 
 _BRUSHING = (
-    '<p class="soft screen">Drag over designs to pick them: they stand out in every figure and in'
-    " the table. A double click lets go. By keys: arrows and Enter in the table, Escape.</p>"
+    '<p class="soft screen">Drag over designs to select them: they are highlighted in every figure'
+    " and in the table. Double-click to clear the selection. Keyboard: arrow keys and Enter in the"
+    " table, Escape.</p>"
 )
 
 _PICKED = (
@@ -45,10 +46,11 @@ _PICKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSections:
-    """Sections of a report other than the front, for studies that have them.
+    """Optional sections of a study report.
 
-    Who wins under which scenario, what each parameter does, why the best designs win, what
-    moves each objective, and what became of the claims that the study states.
+    They hold the winners under each scenario, the effects of each parameter, the reasons why the
+    best designs win, the importance of parameters for each objective, and the verdicts on the
+    claims that the study states.
     """
 
     contrast: Contrast | None = None
@@ -67,16 +69,16 @@ def report_html(
     provenance: Mapping[str, str] | None = None,
     beside: ReportSections | None = None,
 ) -> str:
-    """The page, to be written to a file as it is.
+    """Return the report as HTML, ready to be written to a file.
 
     Args:
         study: the study's name.
-        question: what was asked, in the user's words.
+        question: the study's question as its author wrote it.
         front: the study's front.
         trials: all trials, in the order in which they were finished.
-        events: what happened beside the trials.
+        events: recorded events other than trials.
         provenance: the versions and the machine, by name.
-        beside: what some studies tell beside their front.
+        beside: the optional sections.
     """
     trials = Trials.of(trials)
     beside = beside or ReportSections()
@@ -127,7 +129,7 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Trials, proof: Proof) -> st
         ("measurements", f"{measured:,}", "" if front.problem.measured else "all metrics modelled"),
         ("evaluation time", seconds, "summed over workers"),
     ]
-    several = len(front.problem.objectives) > 1  # of one, the volume is but a distance
+    several = len(front.problem.objectives) > 1  # with one, the volume is only a distance
     if several and front.reference_point is not None:
         point = reference_text(front.problem.objectives, front.reference_point)
         tiles.append(("hypervolume", volume_text(front, 4), f"from {point}"))
@@ -190,7 +192,7 @@ def _figures(
 
     figures = render_drawings(drawings(front, trials, weighty, exact=exact))
     missing = (
-        '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
+        '<p class="soft">Hypervolumes are shown once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"
         if front.reference is None
         else ""
@@ -215,9 +217,9 @@ def _table(front: ParetoSet, answer: Answer) -> str:
 
 def _left_out(answer: Answer) -> str:
     whole = len(answer.trials)
-    some = f"{MOST_SHOWN:,} of {whole:,} designs are told, evenly spaced."
+    some = f"{MOST_SHOWN:,} of {whole:,} designs are shown, evenly spaced."
     told = " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))
-    rest = "<code>dse front --format csv</code> tells all."
+    rest = "<code>dse front --format csv</code> contains all."
     return f'<p class="soft">{told} {rest}</p>' if told else ""
 
 
@@ -230,5 +232,5 @@ def _events(events: Sequence[Event]) -> str:
     shown = events[-_MAX_EVENTS:]
     told = [(f"{event.kind}, after {event.told} trials", event.text) for event in shown]
     if earlier := len(events) - len(shown):
-        told.insert(0, ("before these", f"{earlier:,} more; dse status tells them all"))
+        told.insert(0, ("before these", f"{earlier:,} more; dse status lists them all"))
     return section("What happened", facts(told))

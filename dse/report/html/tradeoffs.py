@@ -1,4 +1,4 @@
-"""Exchange rates along the front, and the cost of each limit, for the page."""
+"""Exchange rates along the front and the cost of each limit, as HTML tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONG = 24
 
 
 def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
-    """A table of steps along the front of each two objectives; nothing without a step."""
+    """Return a table of steps along the front for each pair of objectives; empty if none."""
     rows = [
         [
             problem.objectives[rate.first].name,
@@ -33,7 +33,7 @@ def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
 
 
 def step_words(problem: Problem, rate: Rate) -> str:
-    """``3.1 nJ less energy for 234 ns more latency``: from one design of the front to the next."""
+    """Return a step between two designs as ``3.1 nJ less energy for 234 ns more latency``."""
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
     better = "less" if first.goal == "minimize" else "more"
     worse = "more" if second.goal == "minimize" else "less"
@@ -42,7 +42,10 @@ def step_words(problem: Problem, rate: Rate) -> str:
 
 
 def rate_words(problem: Problem, rate: Rate) -> str:
-    """``1 % (0.0098) costs 2.1 mJ``, of the value where the step begins; a dash where that is 0."""
+    """Return the cost of 1 % of the step's start value: ``1 % (0.0098) costs 2.1 mJ``.
+
+    A dash is returned if the start value is 0.
+    """
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
     hundredth = 0.01 * abs(rate.value)
     if not hundredth:
@@ -56,7 +59,7 @@ def _value(value: float, objective: Objective) -> str:
 
 
 def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
-    """A table of limits: whom each rules out, and what giving way would buy."""
+    """Return a table of limits: the designs that each excludes, and the gain from relaxing it."""
     rows = [
         [
             one.text,
@@ -81,12 +84,12 @@ def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
 
 
 def _binding(one: Activity) -> str:
-    """Return whether the trials show a better answer without the limit, as yes or no.
+    """Return ``yes`` if the trials contain a better answer without the limit, else ``no``.
 
     A limit that no trial keeps is reported as such.
     """
     if one.broken == one.done:
-        return "nobody keeps it"
+        return "no trial keeps it"
     return "yes" if one.without else "no"
 
 
@@ -116,5 +119,5 @@ def _cells(row: Sequence[str], sides: Sequence[str]) -> str:
 
 
 def _side(column: Sequence[str]) -> str:
-    """Sentences are not pressed into a narrow column."""
+    """Return the CSS class of a column; a column of long text is kept wide."""
     return "text told" if max(map(len, column)) > _LONG else "text"

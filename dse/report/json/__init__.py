@@ -1,1 +1,1 @@
-"""Studies and comparisons as JSON and as columns."""
+"""JSON and column exports of studies and comparisons."""

@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all."""
+"""Atomic file writing: the complete file or none."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dse.errors import StorageError
 
 
 def write_whole(path: Path, text: str | bytes | Iterable[str]) -> None:
-    """Write the file, whole or not at all; ``text`` may come in pieces.
+    """Write a file atomically; ``text`` may be an iterable of pieces.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the path is a folder, or the file cannot be written.
     """
     if not path.name or path.is_dir():
         raise StorageError(f"{path} is a folder", hint="name a file in it")

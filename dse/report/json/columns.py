@@ -1,4 +1,4 @@
-"""The front and the trials as columns with units in their names, in CSV and Parquet."""
+"""Front and trials as columns with units in their names, in CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Sheet = Mapping[str, Sequence[Value | None]]
 
 
 def front_columns(front: ParetoSet, trials: Sequence[Trial] = ()) -> Sheet:
-    """The front, or the nearest misses among ``trials``, one row for each design."""
+    """Return the front, or the nearest misses among ``trials``, with one row per design."""
     answer = Answer.of(front, trials)
     held = Trials.of(answer.trials)
     return {
@@ -38,13 +38,13 @@ def front_columns(front: ParetoSet, trials: Sequence[Trial] = ()) -> Sheet:
 def trials_columns(
     problem: Problem, trials: Sequence[Trial], spread: Collection[str] | None = None
 ) -> Sheet:
-    """Return the trials as columns, one row for each.
+    """Return the trials as columns, with one row per trial.
 
     Args:
-        problem: the study's.
+        problem: the problem of the study.
         trials: the trials.
-        spread: the metrics whose standard errors have a column; without, those of which a trial
-            has one.
+        spread: the metrics that get a standard-error column; by default those for which at least
+            one trial has a standard error.
     """
     held = Trials.of(trials)
     faults = held.faults.tolist()
@@ -68,19 +68,19 @@ def trials_columns(
 
 
 def trials_sheets(problem: Problem, stream: TrialStream) -> Iterator[Sheet]:
-    """Yield the trials of a stream as columns, a part at a time; without trials an empty sheet."""
+    """Yield an empty sheet (the column names), then one sheet for each part of the stream."""
     yield trials_columns(problem, (), stream.spread)
     for part in stream.parts:
         yield trials_columns(problem, part, stream.spread)
 
 
 def write_csv(sheet: Sheet, file: TextIO) -> None:
-    """The sheet as CSV with one line of names; an empty cell is an empty field."""
+    """Write the sheet as CSV with a header line; an empty cell is an empty field."""
     file.writelines(csv_texts([sheet]))
 
 
 def csv_texts(sheets: Iterable[Sheet]) -> Iterator[str]:
-    """Yield sheets of the same columns as the texts of one CSV, with one line of names."""
+    """Yield sheets with equal columns as pieces of one CSV text with a single header line."""
     for place, sheet in enumerate(sheets):
         names = [tuple(sheet)] if place == 0 else []
         text = _plain_csv(chain(names, zip(*sheet.values(), strict=True)))
@@ -96,9 +96,10 @@ def _plain_csv(rows: Iterable[Sequence[Value | None]]) -> str:
 
 
 def _quoted_csv(rows: Iterable[Sequence[Value | None]]) -> str:
-    """Rows with a carriage return in quotes.
+    """Return the rows as CSV, with quotes around each row that contains a carriage return.
 
-    Up to Python 3.12 a carriage return alone is not quoted, and ends the row for readers.
+    Up to Python 3.12 the csv module does not quote a lone carriage return, which readers take as
+    the end of the row.
     """
     text = io.StringIO(newline="")
     plain = csv.writer(text, lineterminator="\n")
@@ -110,7 +111,7 @@ def _quoted_csv(rows: Iterable[Sequence[Value | None]]) -> str:
 
 
 def parquet_bytes(sheet: Sheet) -> bytes:
-    """The sheet as a Parquet file; a column of mixed kinds is kept as text."""
+    """Return the sheet as a Parquet file; a column of mixed types is stored as text."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -123,7 +124,7 @@ def parquet_bytes(sheet: Sheet) -> bytes:
 def _quantities(
     problem: Problem, trials: Trials, spread: Collection[str]
 ) -> dict[str, Sequence[Value | None]]:
-    """Objectives, metrics, standard errors of those in ``spread``, and parameters, each once."""
+    """Return columns of parameters, metrics, standard errors in ``spread``, and objectives."""
     unknown = np.full(len(trials), np.nan)
     objectives = {
         _append_unit(objective.name, objective.unit): _finite(column)
@@ -159,7 +160,7 @@ def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    """The numbers of a column, (n,), with nothing where there is no finite one."""
+    """Return the numbers of a column, (n,), with ``None`` for those that are not finite."""
     told: list[float | None] = values.tolist()
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
         told[row] = None
@@ -171,7 +172,7 @@ def _append_unit(name: str, unit: str) -> str:
 
 
 def _alike(cells: Iterable[Value | None]) -> Any:
-    """The cells as one Arrow column."""
+    """Return the cells as one Arrow column; as text if their types differ."""
     import pyarrow as pa
 
     held = list(cells)

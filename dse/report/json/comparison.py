@@ -1,7 +1,7 @@
-"""A comparison as JSON: a stable schema, strict numbers.
+"""JSON of a comparison, with a stable schema and only finite numbers.
 
-``null`` stands where a level was never reached, and where a study has no front to tell a distance
-of. Curves and attained points are in the objectives' own units and signs.
+``null`` marks a level that was never reached, and a distance of a study without a front. Curves and
+attained points are in the objectives' own units and signs.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from dse.report.schemas.comparison import (
 from dse.report.text.conclusions import verdicts
 
 ATTAINED_OBJECTIVES = (2, 3)
-"""Attainment surfaces are told for so many objectives."""
+"""Numbers of objectives for which attainment surfaces are computed."""
 
 
 def comparison_json(comparison: ComparisonResult) -> ComparisonFacts:
-    """A comparison as one JSON object."""
+    """Return a comparison as a JSON object."""
     drawn = curves(comparison)
     return {
         "objectives": objectives_json(comparison.objectives),

@@ -1,7 +1,7 @@
-"""The front and the trials as JSON: a stable schema, strict numbers.
+"""JSON of the front and the trials, with a stable schema and only finite numbers.
 
-A number that is not finite is written as ``null``. ``objectives`` stand in the order of the study,
-in their own units and signs; ``metrics`` and ``parameters`` at the top hold the unit of each name.
+A number that is not finite is written as ``null``. ``objectives`` are in the order of the study, in
+their own units and signs; the top-level ``metrics`` and ``parameters`` map each name to its unit.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dse.report.words import parameter_units
 def front_json(
     study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, proof: Proof
 ) -> Front:
-    """The front as one JSON object.
+    """Return the front as a JSON object.
 
-    Where no design is within all limits, ``feasible`` is false and ``front`` holds the designs
-    that miss the limits by least, each with ``broken``: the limit's text and by how much.
+    If no design is feasible, ``feasible`` is false and ``front`` holds the designs with the
+    smallest violation, each with ``broken``: the text of a violated limit and the amount.
 
     Args:
         study: the study's name.
@@ -71,7 +71,7 @@ def front_json(
 
 
 def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials:
-    """All trials as one JSON object."""
+    """Return all trials as a JSON object."""
     return {
         "study": study,
         "objectives": objectives_json(problem.objectives),
@@ -84,7 +84,7 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials
 
 
 def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
-    """Yield the row of each trial."""
+    """Yield the JSON row of each trial."""
     rows = zip(
         trials,
         objective_values(problem, trials).tolist(),
@@ -118,13 +118,13 @@ def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
 def trials_json_texts(
     study: str, problem: Problem, stream: TrialStream, indent: int | None = None
 ) -> Iterator[str]:
-    """Yield the texts of the JSON that :func:`trials_json` gives, a part of the trials at a time.
+    """Yield the JSON text of :func:`trials_json` in pieces, one part of the trials at a time.
 
     Args:
         study: the study's name.
-        problem: what it asks.
+        problem: its problem.
         stream: its trials.
-        indent: as ``json.dumps`` has it.
+        indent: as in ``json.dumps``.
     """
     encode = json.JSONEncoder(indent=indent, allow_nan=False).encode
     before, _, after = encode(trials_json(study, problem, ())).rpartition("]")
@@ -139,14 +139,14 @@ def trials_json_texts(
 
 
 def objectives_json(objectives: Iterable[Objective]) -> list[ObjectiveFacts]:
-    """Each objective with its goal and unit."""
+    """Return each objective with its goal and unit."""
     return [
         {"name": o.name, "expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives
     ]
 
 
 def finite(value: float | None) -> float | None:
-    """The number, if JSON has it."""
+    """Return the number if it is finite, else ``None``."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -163,7 +163,7 @@ def _metric_words(problem: Problem) -> dict[str, list[str]]:
 
 
 def _metrics(problem: Problem, trial: Trial) -> dict[str, float | None]:
-    """Return the metrics of a trial; of one that is done null for those that are undefined."""
+    """Return the metrics of a trial; if the trial is done, undefined metrics are ``None``."""
     blank = problem.sources if trial.state is State.DONE else ()
     return {**dict.fromkeys(blank), **_finite(trial.metrics)}
 

@@ -1,4 +1,4 @@
-"""Plug-ins as facts: what there is, and what each takes, reads and provides."""
+"""JSON descriptions of plug-ins: their options, inputs and metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RAISES = re.compile(r"^Raises:$", re.MULTILINE)
 
 
 def plugin_rows() -> list[PluginRow]:
-    """All plug-ins by kind, with the distribution that each comes from."""
+    """Return a row for each plug-in, by kind, with the distribution that provides it."""
     return [
         {"kind": group, "name": name, "distribution": point.dist.name if point.dist else "?"}
         for group in GROUPS
@@ -23,10 +23,10 @@ def plugin_rows() -> list[PluginRow]:
 
 
 def plugin_facts(name: str) -> list[PluginFacts]:
-    """All about the plug-ins of that name: one, unless two kinds share it.
+    """Return the descriptions of the plug-ins of that name: one, unless two kinds share it.
 
     Raises:
-        PluginError: there is none, or importing it failed.
+        PluginError: no plug-in has that name, or its import failed.
     """
     found = [(group, load(group, name)) for group in GROUPS if name in names(group)]
     if not found:
@@ -52,11 +52,11 @@ def _facts(group: Group, name: str, plugin: Any) -> PluginFacts:
 def _make_plugin(evaluator: Any) -> Any:
     """Create an evaluator without options, or return ``None`` if that fails.
 
-    In that case its inputs depend on its options.
+    A failure means that its inputs depend on its options.
     """
     try:
         return evaluator()
-    except Exception:  # noqa: BLE001 - whatever it says, it cannot be asked
+    except Exception:  # noqa: BLE001 - any failure means that its inputs are unknown
         return None
 
 
@@ -77,10 +77,10 @@ def _provides(made: Any) -> list[ProvidedFacts]:
 
 
 def _option(parameter: inspect.Parameter) -> OptionFacts:
-    """The option with its type and default, as a study's file would have them."""
+    """Return an option with its type and default as a study file would state them."""
     default = parameter.default
     required = default is parameter.empty
-    made = "<factory>" in str(default)  # a mapping or list that is empty, as a rule
+    made = "<factory>" in str(default)  # usually an empty mapping or list
     return {
         "name": parameter.name,
         "type": str(parameter.annotation).strip("'"),

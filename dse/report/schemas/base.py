@@ -1,24 +1,24 @@
-"""Base of every shape: an object whose keys are all known, each with its meaning below it."""
+"""Base class and common types of the JSON schemas: objects with fixed, documented keys."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
+from typing_extensions import TypedDict  # pydantic requires this one before Python 3.12
 
 
 class Shape(TypedDict):
-    """An object that JSON Schema is made of: other keys are refused, the texts are meanings."""
+    """Object with a JSON Schema: extra keys are refused, docstrings are the descriptions."""
 
 
-# How pydantic is told so without being imported by every command.
+# Configures pydantic without importing it in every command.
 Shape.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}  # type: ignore[attr-defined]
 
 Plain = bool | int | float | str
-"""A parameter's value, as JSON has it."""
+"""Value of a parameter in JSON."""
 
 Design = dict[str, Plain]
-"""A design by parameter, in SI units where a parameter has a unit; what is absent has no key."""
+"""Values by parameter, in SI units if a parameter has a unit; inactive ones have no key."""
 
 Goal = Literal["minimize", "maximize"]
 State = Literal[

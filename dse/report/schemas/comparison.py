@@ -1,4 +1,4 @@
-"""``dse compare`` and ``dse sweep``: studies of one question side by side."""
+"""JSON schemas of ``dse compare`` and ``dse sweep``: studies of one question side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
 
 
 class Quartiles(Shape):
-    """Quartiles over the studies of a group; null where no front gives a distance."""
+    """Quartiles over the studies of a group; null where a study without a front has no distance."""
 
     low: float | None
     """The lower quartile."""
@@ -23,7 +23,7 @@ class Quartiles(Shape):
 
 
 class Curve(Shape):
-    """The quartiles at each budget of a grid; null before the first front."""
+    """Quartiles at each budget of a grid; null before the first front."""
 
     low: list[float | None]
     """The lower quartiles."""
@@ -39,14 +39,14 @@ class Reached(Shape):
     median: float | None
     """The median over the studies; null where most never reached it."""
     reached: int
-    """How many studies ever did."""
+    """How many studies ever reached it."""
 
 
 class SurfaceFacts(Shape):
-    """Region that so many studies of a group attain together."""
+    """Region of the objectives that at least a given number of a group's studies attain."""
 
     studies: int
-    """So many studies or more."""
+    """The minimum number of studies that attain it."""
     points: list[list[float]]
     """The corners of the boundary, in the objectives' order, units and signs."""
 
@@ -61,21 +61,21 @@ class ComparedStudy(Shape):
     trials: int
     """How many trials have finished."""
     spent: dict[Currency, float]
-    """What it spent in all, by currency: seconds, dollars, or a number of them."""
+    """The total spent, by currency: seconds, dollars, or a number of measurements or trials."""
     front: int
     """How many designs are on its front."""
     share_of_joint_front: float
-    """The part of the joint front that it found."""
+    """The share of the joint front that it found."""
     at: dict[Indicator, float | None]
     """Its indicators at the budget of the comparison."""
     final: dict[Indicator, float | None]
     """Its indicators at its end."""
     to: dict[Currency, dict[str, float | None]]
-    """What reaching 0.9, 0.95 and 0.99 of the best final hypervolume took; null: never reached."""
+    """Amount spent to reach 0.9, 0.95 and 0.99 of the best final hypervolume; null: never."""
 
 
 class ComparedGroup(Shape):
-    """Studies that differ in their seed, or a single one."""
+    """Studies that differ only in their seed, or a single study."""
 
     name: str
     """Its name."""
@@ -84,38 +84,38 @@ class ComparedGroup(Shape):
     curves: dict[Currency, dict[Indicator, Curve]]
     """The indicators along `grids`."""
     to: dict[Currency, dict[str, Reached]]
-    """What reaching 0.9, 0.95 and 0.99 of the best final hypervolume took."""
+    """Amount spent to reach 0.9, 0.95 and 0.99 of the best final hypervolume."""
     attainment: list[SurfaceFacts]
-    """What any, half and all of its studies attain; of two or three objectives alone."""
+    """What any, half and all of its studies attain; only for two or three objectives."""
     studies: list[ComparedStudy]
     """Its studies."""
 
 
 class ClaimFacts(Shape):
-    """Two groups by one indicator."""
+    """Statistical comparison of two groups by one indicator."""
 
     indicator: Indicator
     """The indicator."""
     first: str
-    """The one group."""
+    """The first group."""
     second: str
-    """The other."""
+    """The second group."""
     studies: list[int]
-    """How many studies each has."""
+    """How many studies each group has."""
     test: Literal["wilcoxon", "mann-whitney"]
-    """By ranks of pairs with the same seed, or of all."""
+    """The rank test: `wilcoxon` for pairs with the same seed, `mann-whitney` for all studies."""
     difference: float | None
-    """The first's median less the second's; null where one has none."""
+    """The first group's median minus the second's; null where one has none."""
     interval: list[float] | None
-    """Where the difference lies with 95 %; null where that cannot be told."""
+    """The 95 % confidence interval of the difference; null where it cannot be computed."""
     a12: float
-    """The chance that a study of the first does better than one of the second."""
+    """The probability that a study of the first group does better than one of the second."""
     p: float
-    """The test's p."""
+    """The p-value of the test."""
     p_holm: float
-    """The same, corrected for all claims of the comparison."""
+    """The p-value after Holm's correction over all claims of the comparison."""
     least_p: float
-    """The smallest p that so many studies can come to."""
+    """The smallest p-value that is possible with these numbers of studies."""
     claimed: bool
     """Whether a difference is claimed."""
     better: str | None
@@ -126,22 +126,22 @@ class ComparisonFacts(Shape):
     """Groups of studies of one question, at one budget."""
 
     objectives: list[ObjectiveFacts]
-    """What all of them ask."""
+    """The objectives of all studies."""
     reference_point: list[float]
-    """From where hypervolumes are counted, in the objectives' order, units and signs."""
+    """The reference point of the hypervolume, in the objectives' order, units and signs."""
     reference_from: str
-    """Where that comes from: the studies, or the joint nadir."""
+    """The origin of the reference point: the studies, or the joint nadir."""
     joint_front: int
     """How many designs are on the front of all studies together."""
     over: Currency
-    """What is spent."""
+    """The currency of the budget."""
     at: float
-    """After how much of it the groups are compared."""
+    """The budget at which the groups are compared."""
     groups: list[ComparedGroup]
     """The groups, in the order in which they were named."""
     claims: list[ClaimFacts]
-    """Every pair of groups by every indicator."""
+    """One entry for each pair of groups and each indicator."""
     verdicts: list[str]
-    """What is claimed, in words."""
+    """The conclusions as sentences."""
     grids: dict[Currency, list[float]]
-    """The budgets along which curves are told, by currency."""
+    """The budgets at which the curves are given, by currency."""

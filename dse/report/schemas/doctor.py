@@ -1,4 +1,4 @@
-"""``dse doctor``: what was looked at, and how to mend it."""
+"""JSON schema of ``dse doctor``: the checked parts of an installation and how to fix them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dse.report.schemas.base import Shape
 
 
 class FindingFacts(Shape):
-    """One part of an installation."""
+    """Finding on one part of an installation."""
 
     part: str
-    """What was looked at."""
+    """The part that was checked."""
     verdict: Literal["fine", "absent", "broken"]
-    """`absent`: some studies need it, all others run without; `broken`: mend it."""
+    """`absent`: some studies need it, all others run without it; `broken`: it must be fixed."""
     told: str
     """What was found."""
     mend: str
-    """How to mend it; empty where it is fine."""
+    """How to fix it; empty where it is fine."""
     study: str
-    """The study of which rows are damaged; empty for all else."""
+    """The study with damaged rows; empty for other findings."""

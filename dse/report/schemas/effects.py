@@ -1,4 +1,4 @@
-"""``dse effects``: what each parameter does to a metric."""
+"""JSON schema of ``dse effects``: main effects and interactions of the parameters."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dse.report.schemas.base import Plain, Shape
 
 
 class LevelFacts(Shape):
-    """One value of a parameter, or a group of values that lie together."""
+    """Level of a parameter: one value, or a group of adjacent values."""
 
     value: Plain | None
-    """The value, or the least of the group; null where the parameter is absent."""
+    """The value, or the smallest of the group; null where the parameter is inactive."""
     to: Plain | None
-    """The greatest of the group; the value itself where it is one."""
+    """The largest of the group; equal to `value` for a single value."""
     mean: float | None
-    """The metric's mean over the trials that have it, adjusted for what the others have."""
+    """The metric's mean over the trials at this level, adjusted for the other parameters."""
     trials: int
-    """How many trials have it."""
+    """How many trials have this level."""
 
 
 class EffectFacts(Shape):
@@ -24,39 +24,39 @@ class EffectFacts(Shape):
     parameter: str
     """The parameter."""
     share: float | None
-    """The part of the variance that goes with it and nothing else; null where none can tell."""
+    """The share of the variance that it alone explains; null where that is unknown."""
     span: float | None
-    """From the lowest to the highest level's mean, in the metric's unit."""
+    """The difference of the highest and the lowest level mean, in the metric's unit."""
     levels: list[LevelFacts]
-    """Its values."""
+    """Its levels."""
 
 
 class InteractionFacts(Shape):
     """Joint effect of two parameters beyond the effect of each."""
 
     parameters: list[str]
-    """The two."""
+    """The two parameters."""
     share: float | None
-    """The part of the variance that goes with them and nothing else; null where none can tell."""
+    """The share of the variance that they alone explain; null where that is unknown."""
 
 
 class MetricEffects(Shape):
-    """One metric."""
+    """Effects of the parameters on one metric."""
 
     metric: str
     """The metric, or the objective."""
     unit: str
     """Its unit; empty where it has none."""
     trials: int
-    """Over how many trials."""
+    """How many trials the effects are estimated from."""
     of: int
     """How many trials have the metric; more than `trials` where a sample was drawn."""
     seed: int | None
-    """The seed by which the sample was drawn; null where all trials count."""
+    """The seed of the sample; null where all trials are used."""
     left_out: list[str]
-    """Parameters of so many values that nothing is told of them."""
+    """Parameters without effects because they have too many values."""
     unpaired: list[str]
-    """Parameters of so many values that they are in no interaction."""
+    """Parameters without interactions because they have too many values."""
     mean: float | None
     """Its mean, in its unit."""
     standard_deviation: float | None
@@ -64,9 +64,9 @@ class MetricEffects(Shape):
     additive_share: float | None
     """The share of the variance that all main effects explain together."""
     main: list[EffectFacts]
-    """Each parameter, the largest effect first."""
+    """The effect of each parameter, the largest first."""
     interactions: list[InteractionFacts]
-    """Pairs of parameters, the largest effect first."""
+    """The interactions of pairs of parameters, the largest first."""
 
 
 class EffectsFacts(Shape):
@@ -77,4 +77,4 @@ class EffectsFacts(Shape):
     parameters: dict[str, str]
     """The unit of each parameter, empty where it has none."""
     effects: list[MetricEffects]
-    """The metrics that were asked for."""
+    """The effects on each requested metric."""

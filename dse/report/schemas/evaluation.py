@@ -1,4 +1,4 @@
-"""``dse evaluate``: what one design costs and yields."""
+"""JSON schema of ``dse evaluate``: the outcome of one design."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from dse.report.schemas.base import Design, Shape, State
 
 
 class MetricFacts(Shape):
-    """One metric of a design."""
+    """Metric of a design."""
 
     value: float | None
-    """Its value; for a metric of words the place of the word, from 0."""
+    """Its value; for a metric with labels, the index of the label, from 0."""
     unit: str
     """The unit of the value; empty where it has none."""
     spread: float | None
     """Its standard error in the same unit; null where none is known."""
     word: str | None
-    """The word that the value stands for; null for a number."""
+    """The label of the value; null for a numeric metric."""
 
 
 class Evaluated(Shape):
-    """One design, evaluated without a study."""
+    """Outcome of a design that was evaluated without a study."""
 
     design: Design
     """Its value for each parameter that is active."""
@@ -28,7 +28,7 @@ class Evaluated(Shape):
     reason: str | None
     """Why it has no metrics; null where nothing is wrong."""
     metrics: dict[str, MetricFacts]
-    """What it came to."""
+    """Its metrics by name."""
     broken_limits: list[str]
     """The limits of the study that it breaks."""
     cost_s: float | None

@@ -1,4 +1,4 @@
-"""``dse front``: the designs that no other beats."""
+"""JSON schema of ``dse front``: the non-dominated designs of a study."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dse.report.schemas.trials import ObjectiveFacts
 
 
 class FrontRow(Shape):
-    """A design of the front, or one that misses the limits by least."""
+    """A design of the front, or one of the nearest misses."""
 
     trial: int
     """The number of its trial."""
     design: Design
     """Its value for each parameter that is active."""
     metrics: dict[str, float | None]
-    """Each metric, in the unit that `metrics` at the top tells; null where it is undefined."""
+    """Each metric, in the unit given by the top-level `metrics`; null where it is undefined."""
     spread: dict[str, float | None]
     """The standard error of each metric that has one, in the metric's unit."""
     objectives: list[float | None]
@@ -30,20 +30,20 @@ class FrontRow(Shape):
 
 
 class RungFacts(Shape):
-    """Reliability of a lower rung of a ladder, a cheap way to a metric."""
+    """Reliability of a lower rung of a fidelity ladder."""
 
     metric: str
-    """The metric at the top."""
+    """The metric at the top of the ladder."""
     rung: str
-    """The metric that stands in for it."""
+    """The cheaper metric that approximates it."""
     designs: int
     """How many designs have both."""
     kendall_tau: float | None
     """Kendall's rank correlation of the two; null where too few designs have both."""
     error: float | None
-    """The root mean square error of the rung as it is, in the metric's unit."""
+    """The root mean square error of the uncalibrated rung, in the metric's unit."""
     held_out_error: float | None
-    """The same after calibration, on designs that the calibration had not seen."""
+    """The same error after calibration, on held-out designs."""
     calibration: str
     """How the rung is calibrated."""
 
@@ -69,8 +69,8 @@ class Front(CoverageFacts):
     study: str
     """The study's name."""
     reference_point: list[float | None] | None
-    """From where the hypervolume is counted, in the objectives' order, units and signs; null where
-    none is stated and the trials yield none."""
+    """The reference point of the hypervolume, in the objectives' order, units and signs; null where
+    none is stated and none can be derived from the trials."""
     hypervolume: float | None
     """The volume that the front dominates, in the product of the objectives' units; null without a
     reference point."""
@@ -79,23 +79,23 @@ class Front(CoverageFacts):
     feasible: bool
     """Whether any design keeps all limits; where none does, `front` holds the nearest misses."""
     objectives: list[ObjectiveFacts]
-    """What is asked; rows have their values in this order."""
+    """The objectives; rows have their values in this order."""
     limits: list[str]
-    """What designs have to keep, as the study file has it."""
+    """The limits that designs have to keep, as written in the study file."""
     metrics: dict[str, str]
     """The unit of each metric, empty where it has none."""
     words: dict[str, list[str]]
-    """What the values 0, 1, 2 ... of a metric of words stand for; all others have no key."""
+    """The labels of the values 0, 1, 2 ... of a metric; metrics without labels have no key."""
     parameters: dict[str, str]
     """The unit of each parameter, empty where it has none."""
     knee: int | None
-    """The trial beyond which one objective costs much of another; null without a front."""
+    """The trial at the knee, beyond which one objective costs much of another; null without."""
     front: list[FrontRow]
     """The designs."""
     scenarios: NotRequired[ContrastFacts]
-    """What each scenario alone would choose; there where the study has scenarios."""
+    """What each scenario alone would choose; present if the study has scenarios."""
     membership: NotRequired[dict[str, float]]
-    """The probability that each trial is on the front, by its number; there where metrics have
-    a spread."""
+    """The probability that each trial is on the front, by its number; present if metrics have a
+    standard error."""
     fidelities: NotRequired[list[RungFacts]]
-    """How far the lower rungs can be trusted; there where the study has ladders."""
+    """The reliability of the lower rungs; present if the study has fidelity ladders."""

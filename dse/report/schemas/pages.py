@@ -1,4 +1,4 @@
-"""``dse report`` and ``dse init``: files that were written."""
+"""JSON schemas of ``dse report`` and ``dse init``: the files that were written."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dse.report.schemas.base import Shape
 
 
 class WrittenReport(Shape):
-    """A page that was written."""
+    """Report page that was written."""
 
     file: str
     """The file."""
     studies: list[str]
-    """What it is about, as it was named."""
+    """The studies that it covers, as they were named in the command."""
     size_bytes: int
-    """How large it is, in bytes."""
+    """Its size in bytes."""
 
 
 class BegunFolder(Shape):
-    """A first study that was written."""
+    """Folder with a first study that was written."""
 
     study: str
     """Its name."""

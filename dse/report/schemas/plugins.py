@@ -1,4 +1,4 @@
-"""``dse plugins``: what there is, its options, what it reads and provides."""
+"""JSON schemas of ``dse plugins``: the plug-ins with their options, inputs and metrics."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ Kind = Literal[
 
 
 class PluginRow(Shape):
-    """A plug-in."""
+    """Name, kind and origin of a plug-in."""
 
     kind: Kind
-    """What it is one of."""
+    """Its kind."""
     name: str
-    """What study files call it."""
+    """Its name in study files."""
     distribution: str
-    """The package that it comes from."""
+    """The package that provides it."""
 
 
 class OptionFacts(Shape):
-    """An option of a plug-in."""
+    """Option of a plug-in."""
 
     name: str
-    """What study files call it."""
+    """Its name in study files."""
     type: str
-    """What it takes, as Python says it."""
+    """Its type in Python notation."""
     required: bool
     """Whether it must be given."""
     default: str | None
-    """What is taken without it, as Python says it; null where it must be given or is made anew."""
+    """The default in Python notation; null if it is required or is created for each use."""
 
 
 class ReadFacts(Shape):
-    """Something that an evaluator reads of a design."""
+    """Input that an evaluator reads from a design."""
 
     name: str
     """The parameter, or the metric of another evaluator."""
     unit: str
-    """In which unit it is read; empty where it has none."""
+    """The unit in which it is read; empty where it has none."""
     required: bool
-    """Whether a space must have it."""
+    """Whether a space must provide it."""
 
 
 class ProvidedFacts(Shape):
-    """A metric that an evaluator provides."""
+    """Metric that an evaluator provides."""
 
     name: str
-    """Its name, behind that of the evaluator in the study: `chip.energy`."""
+    """Its name after the evaluator's name in the study: `energy` in `chip.energy`."""
     unit: str
     """Its unit; empty where it has none."""
     words: list[str]
-    """What its values 0, 1, 2 ... stand for, where it is a metric of words; else nothing."""
+    """The labels of its values 0, 1, 2 ...; empty for a numeric metric."""
 
 
 class PluginFacts(Shape):
-    """All about a plug-in."""
+    """Full description of a plug-in."""
 
     kind: Kind
-    """What it is one of."""
+    """Its kind."""
     name: str
-    """What study files call it."""
+    """Its name in study files."""
     about: str
-    """What it is, in one sentence."""
+    """A description in one sentence."""
     details: str
-    """What else is to be said; may be empty."""
+    """Further description; may be empty."""
     options: list[OptionFacts]
-    """What it takes."""
+    """Its options."""
     reads: list[ReadFacts] | None
-    """What it reads; null where its options decide, and for what is no evaluator."""
+    """Its inputs; null where they depend on its options, and for kinds other than evaluators."""
     provides: list[ProvidedFacts] | None
-    """What it provides; null likewise."""
+    """Its metrics; null likewise."""

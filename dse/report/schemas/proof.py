@@ -1,4 +1,4 @@
-"""``dse verify``: whether a record follows from itself."""
+"""JSON schema of ``dse verify``: whether a replay reproduces the recorded trials."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from dse.report.schemas.base import Design, Shape
 
 
 class MismatchFacts(Shape):
-    """The first trial that does not follow from the record."""
+    """First trial that the replay does not reproduce."""
 
     trial: int
     """Its number."""
     reason: str
-    """What is wrong."""
+    """The reason why it is not reproduced."""
     expected: Design | None
     """The design that the optimizer asks for; null where it asks for none."""
     found: Design | None
     """The design that the record has; null where it has none."""
     versions: dict[str, tuple[str, str]]
-    """What has another version than when the study ran: then, and now."""
+    """The components whose version differs: the version when the study ran, and the present one."""
 
 
 class SampleFacts(Shape):
-    """Asks and trials that a sample left out."""
+    """Asks and trials that a sampled replay leaves out."""
 
     seed: int
-    """With which the asks were drawn."""
+    """The seed with which the asks were drawn."""
     skipped_asks: int
     """How many asks were not replayed."""
     skipped_trials: int
-    """How many trials they gave."""
+    """How many trials these asks produced."""
     miss_probability: float
-    """How likely a single changed ask, any of all, is not among those that were replayed."""
+    """The probability that a single changed ask is not among those that were replayed."""
 
 
 class ProofFacts(Shape):
@@ -45,12 +45,12 @@ class ProofFacts(Shape):
     trials: int
     """How many trials were proved."""
     carried: int
-    """How many came from another study, and are no subject of a proof."""
+    """How many came from another study and are not replayed."""
     unknown: int
     """How many have no ask in the record: added by hand, or by another program."""
     salvaged: int
-    """How many were asked knowing rows that are lost: the study was salvaged."""
+    """How many asks depended on rows that are now lost, because the study was salvaged."""
     sample: SampleFacts | None
-    """What was left out of a sample; null where all asks were replayed."""
+    """What the sample left out; null where all asks were replayed."""
     mismatch: MismatchFacts | None
-    """The first trial that does not follow; null where all do."""
+    """The first trial that is not reproduced; null where all are."""

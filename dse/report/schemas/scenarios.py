@@ -1,4 +1,4 @@
-"""Changes of the winner between scenarios: a part of ``dse front``."""
+"""JSON schema of the winners under each scenario, a part of ``dse front``."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from dse.report.schemas.base import Goal, Shape
 
 
 class StandingFacts(Shape):
-    """An objective under one scenario."""
+    """Winner of an objective under one scenario."""
 
     scenario: str
     """The scenario's name."""
     winner: int
     """The trial that is best there."""
     value: float | None
-    """The objective of the winner there, in the objective's unit."""
+    """The winner's value of the objective there, in the objective's unit."""
     chosen_value: float | None
-    """The objective of the study's own winner there; null where it is no answer there."""
+    """The value there of the winner over all scenarios; null where it is not eligible there."""
     behind: float | None
-    """How much worse that one is, as a share of the winner's value; null where that is zero."""
+    """How much worse `chosen_value` is, as a share of `value`; null where `value` is zero."""
 
 
 class ContestFacts(Shape):
-    """An objective that differs between scenarios."""
+    """Objective that differs between scenarios."""
 
     expression: str
     """The expression over metrics, as the study file has it."""
     goal: Goal
-    """Which way is better."""
+    """The direction of the optimization."""
     unit: str
     """The unit of its values; empty where it has none."""
     trial: int | None
-    """The trial that wins it over all scenarios; null where none is an answer."""
+    """The winner over all scenarios; null where no trial is eligible."""
     changes: bool
     """Whether different trials win it under different scenarios."""
     scenarios: list[StandingFacts]
-    """Who wins it under each scenario."""
+    """The winner under each scenario."""
 
 
 class ContrastFacts(Shape):
-    """Choices of each scenario alone."""
+    """Winners and fronts of each scenario alone."""
 
     weights: dict[str, float]
     """The weight of each scenario; they sum to 1."""

@@ -1,4 +1,4 @@
-"""``dse space``: what a space is, how large, what is legal in it, and what leads to another."""
+"""JSON schemas of ``dse space``: size, rules, explanations, neighbours and differences."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dse.report.schemas.base import Design, Shape
 
 
 class EstimateFacts(Shape):
-    """The size of a legal set, estimated from uniform draws out of a larger one."""
+    """Size of a set of legal designs, estimated from uniform draws out of a larger set."""
 
     designs: int
-    """How many legal designs there are about."""
+    """The estimated number of legal designs."""
     low: int
-    """Where the interval begins."""
+    """The lower end of the confidence interval."""
     high: int
-    """Where the interval ends."""
+    """The upper end of the confidence interval."""
     confidence: float
-    """How often such an interval holds the true number: 0.95."""
+    """The confidence level of the interval: 0.95."""
     at_most: int
-    """How many the larger set has: a bound for certain."""
+    """The size of the larger set: a certain upper bound."""
     draws: int
     """How many were drawn from the larger set."""
     legal: int
@@ -34,58 +34,58 @@ class Counted(Shape):
     designs: int | None
     """How many, a whole number of any length; null where that cannot be counted."""
     exact: bool
-    """True where they were counted; the estimate is then null."""
+    """Whether they were counted; the estimate is then null."""
     estimate: EstimateFacts | None
-    """What draws tell where they were not; null with real parameters."""
+    """An estimate from random draws if they were not counted; null with real parameters."""
     reason: str | None
     """Why it cannot be counted; null where it was."""
 
 
 class ShareFacts(Shape):
-    """A share of designs."""
+    """Share of designs."""
 
     share: float
-    """From 0 to 1."""
+    """The share, from 0 to 1."""
     draws: int | None
-    """From how many draws it is estimated; null where it is exact."""
+    """How many draws it is estimated from; null where it is exact."""
 
 
 class ParameterFacts(Shape):
-    """A parameter; of a list each member is one."""
+    """Description of a parameter; each member of a list is a parameter of its own."""
 
     parameter: str
     """Its name."""
     domain: str
-    """What it can be, in words."""
+    """Its domain as text."""
     unit: str
     """Its unit; empty where it has none."""
     when: str
-    """The condition under which it is there; empty where it always is."""
+    """The condition under which it is active; empty where it always is."""
     active: ShareFacts
-    """The share of designs in which it is there."""
+    """The share of designs in which it is active."""
     where: str | None
     """The file and the line that state it."""
 
 
 class RuleFacts(Shape):
-    """A rule, and what it removes."""
+    """Rule of a space, with the share of designs that it removes."""
 
     rule: str
-    """The rule as the file has it."""
+    """The rule as written in the file."""
     where: str | None
     """The file and the line that state it."""
     parameters: list[str]
-    """What it reads."""
+    """The parameters that it reads."""
     forbids: ShareFacts
     """The share of the designs without any rule that it forbids."""
     alone: ShareFacts
-    """The share of these that it forbids and no other rule does."""
+    """The share of these designs that only this rule forbids."""
     removes: int | None
     """How many designs that is; null where it cannot be counted."""
 
 
 class GroupFacts(Shape):
-    """Parameters that rules tie together."""
+    """Group of parameters that are coupled by rules."""
 
     parameters: list[str]
     """The parameters."""
@@ -96,22 +96,22 @@ class GroupFacts(Shape):
 
 
 class Described(Shape):
-    """A space in one look."""
+    """Summary of a space."""
 
     file: str
     """The space file as it was named."""
     name: str
-    """What the file calls it."""
+    """Its name in the file."""
     description: str
-    """What the file says of it; may be empty."""
+    """Its description in the file; may be empty."""
     designs: int | None
     """How many legal designs there are; null where that cannot be counted."""
     estimate: EstimateFacts | None
-    """What draws tell where they were not counted; null with real parameters."""
+    """An estimate from draws if they were not counted; null with real parameters."""
     reason: str | None
     """Why it cannot be counted; null where it was."""
     combinations: int | None
-    """The product of the sizes of all domains; null where one has no end."""
+    """The product of the sizes of all domains; null where a domain is infinite."""
     without_rules: int | None
     """How many designs there would be without rules; null where that cannot be counted."""
     share: ShareFacts
@@ -121,20 +121,20 @@ class Described(Shape):
     rules: list[RuleFacts]
     """The rules."""
     groups: list[GroupFacts]
-    """Which parameters rules tie together."""
+    """The groups of parameters that are coupled by rules."""
 
 
 class AgainstFacts(Shape):
-    """A rule or value that stands against a design."""
+    """Rule or value that conflicts with a design."""
 
     kind: Literal["constraint", "condition", "setting"]
     """A rule, a parameter's condition, or a value that was set."""
     rule: str
-    """What it says."""
+    """Its text."""
     where: str | None
     """The file and the line that state it; null for a value that was set."""
     parameters: list[str]
-    """What it reads."""
+    """The parameters that it reads."""
 
 
 class Explained(Shape):
@@ -143,7 +143,7 @@ class Explained(Shape):
     set: Design
     """The values that were set."""
     whole: bool
-    """Whether these are a whole design."""
+    """Whether these values are a complete design."""
     legal: bool | None
     """Whether any legal design has them; null where that is not known."""
     designs: int | None
@@ -153,44 +153,44 @@ class Explained(Shape):
     example: Design | None
     """A legal design that has them; null where none was found."""
     against: list[AgainstFacts]
-    """What contradicts them."""
+    """The rules and values that conflict with them."""
 
 
 class Neighbours(Shape):
-    """The designs one small move away from another."""
+    """Neighbours of a design, each one small move away."""
 
     design: Design
     """The design."""
     neighbours: list[Design]
-    """The legal designs beside it."""
+    """Its legal neighbours."""
 
 
 class Fingerprints(Shape):
-    """Fingerprints that distinguish two spaces, however their files are laid out."""
+    """Fingerprints of two spaces, independent of the layout of their files."""
 
     old: str
-    """Of the one."""
+    """The fingerprint of the first space."""
     new: str
-    """Of the other."""
+    """The fingerprint of the second space."""
 
 
 class Differing(Shape):
-    """Differences that lead from one space to another."""
+    """Differences between two spaces."""
 
     same: bool
-    """Whether they are one space."""
+    """Whether they are the same space."""
     fingerprints: Fingerprints
-    """Equal where the spaces are."""
+    """Their fingerprints, which are equal if the spaces are."""
     differences: list[str]
-    """Each difference, in words."""
+    """The differences, each as a text."""
 
 
 class Translated(Shape):
-    """A space in the words of a file, of this program or of another."""
+    """Space translated into a file format of this or another program."""
 
     text: str
-    """The whole file."""
+    """The complete file."""
     file: str | None
-    """Where it was written; null where it was not."""
+    """The file that was written; null where none was."""
     notes: list[str]
-    """What these words cannot say."""
+    """What the format cannot express."""

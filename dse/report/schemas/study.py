@@ -1,4 +1,4 @@
-"""``dse status``, ``dse run`` and ``dse studies``: a study as a whole."""
+"""JSON schemas of ``dse status``, ``dse run`` and ``dse studies``: the state of studies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dse.report.schemas.trials import ObjectiveFacts
 
 
 class EventFacts(Shape):
-    """Something that a study remembers beside its trials."""
+    """Recorded event of a study, other than a trial."""
 
     kind: str
-    """What it is about, in a word."""
+    """The kind of the event."""
     text: str
     """What happened."""
     told: int
@@ -19,18 +19,18 @@ class EventFacts(Shape):
 
 
 class DriverFacts(Shape):
-    """A process that works or worked on a study."""
+    """Driver: a process that runs or ran a study."""
 
     id: int
     """Its number in the study."""
     pid: int
-    """Its process on its machine."""
+    """Its process id on its machine."""
     host: str
     """Its machine."""
     left: bool
-    """Whether it has ended, as far as can be known from here."""
+    """Whether it has ended, as far as this machine can determine."""
     provenance: dict[str, str]
-    """With what it ran: versions of packages, processor, the state of the study's folder."""
+    """Its environment: versions of packages, processor, the state of the study's folder."""
 
 
 class Status(CoverageFacts):
@@ -39,18 +39,18 @@ class Status(CoverageFacts):
     study: str
     """The study's name."""
     question: str
-    """What the study asks, in its author's words."""
+    """The study's question as its author wrote it."""
     trials: dict[State, int]
-    """How many trials are in each state; a state that none is in has no key."""
+    """How many trials are in each state; a state without trials has no key."""
     measurements: int
     """How many trials were measured."""
     seconds: float | None
-    """What all evaluations took together, in seconds."""
+    """The total time of all evaluations in seconds."""
     busy: float | None
-    """The share of the time at work in which its workers evaluated, from 0 to 1; null where nothing
-    is measured or no trial tells when it ran."""
+    """The share of the working time in which its workers evaluated, from 0 to 1; null where nothing
+    is measured or no trial has recorded times."""
     per_hour: float | None
-    """Finished trials for each hour at work, that is without pauses; null as `busy`."""
+    """Finished trials per hour of working time, without pauses; null as `busy`."""
     front: int
     """How many designs are on the front."""
     hypervolume: float | None
@@ -58,15 +58,15 @@ class Status(CoverageFacts):
     hypervolume_estimated: bool
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     failures: dict[FaultKind, int]
-    """How many trials have no metrics, by why."""
+    """How many trials have no metrics, by reason."""
     trusted: bool
-    """Whether it may be run: an imported study waits for `dse studies trust`."""
+    """Whether it may be run; an imported study needs `dse studies trust` first."""
     warnings: list[str]
-    """What a new study would be refused for, such as a parameter that nothing reads."""
+    """Problems for which a new study would be refused, such as a parameter that nothing reads."""
     events: list[EventFacts]
-    """What happened, in its order."""
+    """The events in order."""
     drivers: list[DriverFacts]
-    """Who works or worked on it."""
+    """The drivers that run or ran it."""
 
 
 class Ended(CoverageFacts):
@@ -77,15 +77,15 @@ class Ended(CoverageFacts):
     reason: str
     """Why it ended."""
     trials: dict[State, int]
-    """How many trials are in each state; a state that none is in has no key."""
+    """How many trials are in each state; a state without trials has no key."""
     measurements: int
-    """How many trials were measured, those of earlier runs too."""
+    """How many trials were measured, including those of earlier runs."""
     seconds: float | None
-    """What all evaluations took together, in seconds."""
+    """The total time of all evaluations in seconds."""
     failures: dict[FaultKind, int]
-    """How many trials have no metrics, by why."""
+    """How many trials have no metrics, by reason."""
     reference_point: list[float | None] | None
-    """From where the hypervolume is counted, in the objectives' order, units and signs."""
+    """The reference point of the hypervolume, in the objectives' order, units and signs."""
     hypervolume: float | None
     """The volume that the front dominates; null without a reference point."""
     hypervolume_estimated: bool
@@ -93,24 +93,24 @@ class Ended(CoverageFacts):
     feasible: bool
     """Whether any design keeps all limits; where none does, `front` holds the nearest misses."""
     objectives: list[ObjectiveFacts]
-    """What is asked; rows have their values in this order."""
+    """The objectives; rows have their values in this order."""
     front: list[FrontRow]
-    """The designs that no other beats."""
+    """The non-dominated designs."""
 
 
 class StudyRow(Shape):
-    """A study of a storage."""
+    """Row of a study in the list of a storage."""
 
     study: str
     """Its name."""
     trials: int | None
     """How many trials it has; null where that cannot be read."""
     finished: int | None
-    """How many of them have ended, whatever they came to; null where that cannot be read."""
+    """How many of them have ended, in any state; null where that cannot be read."""
     question: str
-    """What it asks, in its author's words."""
+    """Its question as its author wrote it."""
     problem: str
-    """What is damaged; empty where no damage is known. The rows of a storage that holds more than
+    """The damage; empty where none is known. The rows of a storage that holds more than
     10,000 are counted and not checked: `dse doctor` checks them."""
 
 
@@ -122,13 +122,13 @@ class Trusted(Shape):
     trusted: bool
     """Whether it was begun here, or was imported and the user has trusted it."""
     starts: list[str]
-    """The programs, functions, plug-ins of others and clusters that running it would use."""
+    """The programs, functions, third-party plug-ins and clusters that running it would use."""
     problem: str
-    """Why these cannot be told; empty where they can."""
+    """Why these cannot be determined; empty where they can."""
 
 
 class Forgotten(Shape):
-    """A study that was deleted."""
+    """Study that was deleted."""
 
     study: str
     """Its name."""
@@ -137,11 +137,11 @@ class Forgotten(Shape):
 
 
 class CarriedOver(Shape):
-    """A study that was begun with the trials of another space."""
+    """Study that was begun with the trials of another space."""
 
     study: str
     """The new study's name."""
     inside: int
     """How many trials are legal in the new space and count as its own."""
     outside: int
-    """How many are not, and are learnt from alone."""
+    """How many are not legal, and are used for learning only."""

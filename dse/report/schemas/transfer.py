@@ -1,4 +1,4 @@
-"""``dse studies export``, ``import`` and ``merge``: studies as files, elsewhere, and together."""
+"""JSON schemas of ``dse studies export``, ``import`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -6,64 +6,64 @@ from dse.report.schemas.base import Shape
 
 
 class LeftOut(Shape):
-    """Rows of a damaged study that are not in its file."""
+    """Rows of a damaged study that were left out of its file."""
 
     part: str
     """What they held: `trials`, `asks`, `events`, ..., or `study` for the study's own row."""
     rows: list[list[int]]
-    """Their numbers, as the first and the last of each run of them."""
+    """Their numbers, as the first and the last of each contiguous range."""
     reason: str
-    """What is wrong with them."""
+    """The reason why they were left out."""
 
 
 class Exported(Shape):
-    """A study that was written."""
+    """Study that was exported."""
 
     study: str
-    """What it is called there."""
+    """Its name in the target."""
     trials: int
     """How many trials it has."""
     to: str
     """The file, or the URL of Optuna's storage."""
     sha256: str | None
-    """The check sum of a file that can be imported again; null for all else."""
+    """The SHA-256 checksum of a file that can be imported again; null otherwise."""
     notes: list[str]
-    """What the other program has no words for."""
+    """What the target format cannot express."""
     left_out: list[LeftOut]
-    """What `--salvage` found damaged."""
+    """The damaged rows that `--salvage` left out."""
 
 
 class Imported(Shape):
-    """A study that was read, or begun with trials that were found elsewhere."""
+    """Study that was imported, or begun with trials from elsewhere."""
 
     study: str
     """The new study's name."""
     trials: int
     """How many trials it has now."""
     finished: int
-    """How many of them have ended, whatever they came to."""
+    """How many of them have ended, in any state."""
     inside: int
     """How many are designs of its space."""
     outside: int
-    """How many are not, and are learnt from alone."""
+    """How many are not, and are used for learning only."""
     left_out: dict[str, int]
-    """How many could not be taken, by why."""
+    """How many could not be imported, by reason."""
     trusted: bool
     """Whether it may be run at once."""
     starts: list[str]
-    """The programs, functions, plug-ins of others and clusters that running it would use."""
+    """The programs, functions, third-party plug-ins and clusters that running it would use."""
     problem: str
-    """Why these cannot be told; empty where they can."""
+    """Why these cannot be determined; empty where they can."""
 
 
 class Joined(Shape):
-    """A study that was begun with the finished trials of several."""
+    """Study that was begun with the finished trials of several studies."""
 
     study: str
     """The new study's name."""
     trials: int
     """How many trials it has."""
     shared: int
-    """How many designs more than one study had."""
+    """How many designs occur in more than one study."""
     unlike: int
-    """Of how many of these the studies have unlike metrics."""
+    """How many of these have different metrics in different studies."""

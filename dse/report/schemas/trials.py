@@ -1,4 +1,4 @@
-"""``dse trials``: every trial with all that it came to."""
+"""JSON schema of ``dse trials``: every trial with its outcome."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from dse.report.schemas.base import Design, FaultKind, Goal, Shape, State
 
 
 class ObjectiveFacts(Shape):
-    """An objective of a study."""
+    """Objective of a study."""
 
     name: str
-    """What people are shown: its label, or the expression."""
+    """Its display name: the label, or the expression."""
     expression: str
     """The expression over metrics, as the study file has it."""
     goal: Goal
-    """Which way is better."""
+    """The direction of the optimization."""
     unit: str
     """The unit of its values; empty where it has none."""
 
 
 class FaultFacts(Shape):
-    """Reason for the missing metrics of a trial."""
+    """Reason why a trial has no metrics."""
 
     kind: FaultKind
-    """`infeasible`: the design cannot exist; all else: it could not be measured."""
+    """`infeasible`: the design cannot exist; any other kind: it could not be measured."""
     reason: str
-    """The same in words."""
+    """The reason as text."""
 
 
 class TrialRow(Shape):
-    """One trial."""
+    """Complete data of a trial."""
 
     trial: int
     """Its number, from 0, in the order in which the designs were asked for."""
     state: State
-    """How far it is; `done` alone has all metrics, `outside` is no design of the present space."""
+    """Its state; only `done` has all metrics, `outside` is no design of the present space."""
     design: Design
     """Its value for each parameter that is active."""
     metrics: dict[str, float | None]
-    """Each metric that is known, in the unit that `metrics` at the top tells; of a trial that is
-    done null where it is undefined."""
+    """Each known metric, in the unit given by the top-level `metrics`; null where it is undefined
+    in a trial that is done."""
     spread: dict[str, float | None]
     """The standard error of each metric that has one, in the metric's unit."""
     objectives: list[float | None]
@@ -53,15 +53,15 @@ class TrialRow(Shape):
     cost_s: float | None
     """Seconds that its evaluation took."""
     measured: int
-    """How many measured evaluators ran for it; what was known already counts for nothing."""
+    """How many measuring evaluators ran for it; reused measurements do not count."""
     told: int
-    """How many finished trials the optimizer knew when it asked for it."""
+    """How many finished trials the optimizer had seen when it asked for it."""
     attempts: int
-    """How often it was given up and issued again."""
+    """How often it was abandoned and issued again."""
     asked_at: float | None
     """When it was asked, in seconds since 1970 (UTC); null where that is not known."""
     begun_at: float | None
-    """When its last attempt was begun, as `asked_at`."""
+    """When its last attempt began, as `asked_at`."""
     finished_at: float | None
     """When its evaluation ended, as `asked_at`."""
 
@@ -72,13 +72,13 @@ class Trials(Shape):
     study: str
     """The study's name."""
     objectives: list[ObjectiveFacts]
-    """What is asked; rows have their values in this order."""
+    """The objectives; rows have their values in this order."""
     limits: list[str]
-    """What designs have to keep, as the study file has it."""
+    """The limits that designs have to keep, as written in the study file."""
     metrics: dict[str, str]
     """The unit of each metric, empty where it has none."""
     words: dict[str, list[str]]
-    """What the values 0, 1, 2 ... of a metric of words stand for; all others have no key."""
+    """The labels of the values 0, 1, 2 ... of a metric; metrics without labels have no key."""
     parameters: dict[str, str]
     """The unit of each parameter, empty where it has none."""
     trials: list[TrialRow]

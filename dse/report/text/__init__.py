@@ -1,1 +1,1 @@
-"""Studies and comparisons as text for the terminal."""
+"""Terminal output of studies and comparisons."""

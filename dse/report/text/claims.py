@@ -1,4 +1,4 @@
-"""Claims in words and as HTML: what came out by kind, findings apart, assumptions turned."""
+"""Verdicts on claims as text and HTML: counts by kind, findings, and varied assumptions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dse.report.schemas.reproduction import (
 from dse.units.units import converted, shown
 
 _EXACT_END = 2**53
-"""Whole numbers below are shown to their last digit."""
+"""Whole numbers below this value are shown with all their digits."""
 
 FINDING, IDENTITY = "finding", "identity"
 
 
 def count_claims(claims: Iterable[JudgedClaim]) -> CountedClaims:
-    """Return how many claims came out, by kind."""
+    """Return the number of claims of each outcome."""
     return count_kinds(one["counts_as"] for one in claims)
 
 
 def count_kinds(kinds: Iterable[CountsAs]) -> CountedClaims:
-    """Return how many there are of each kind."""
+    """Return the number of occurrences of each outcome."""
     counts = Counter(kinds)
     return {
         "exact": counts["exact"],
@@ -43,7 +43,7 @@ def count_kinds(kinds: Iterable[CountsAs]) -> CountedClaims:
 
 
 def summary_line(counts: CountedClaims) -> str:
-    """Return the counts in one line; findings and identities reproduce nothing."""
+    """Return the counts in one line; findings and identities do not count as reproduced."""
     kinds = {
         "exact": counts["exact"],
         "held out": counts["held_out"],
@@ -62,7 +62,7 @@ def summary_line(counts: CountedClaims) -> str:
 
 
 def ours_text(one: JudgedClaim) -> str:
-    """Return the study's number in the unit that print uses; a dash where there is none."""
+    """Return the study's result in the unit of the publication; a dash without a result."""
     return _number_text(one["ours"], one)
 
 
@@ -75,7 +75,7 @@ def print_text(one: JudgedClaim) -> str:
 
 
 def verdict_text(one: JudgedClaim) -> str:
-    """Return the verdict in a sentence where one word does not do."""
+    """Return the verdict, as a sentence if the label alone is not enough."""
     if one["verdict"] == "size differs":
         return f"direction holds, size differs (ours {ours_text(one)}, print {print_text(one)})"
     if one["verdict"] == "now holds":
@@ -84,7 +84,7 @@ def verdict_text(one: JudgedClaim) -> str:
 
 
 def turned_text(one: JudgedClaim) -> str:
-    """Return over how many ends of the assumptions the claim counts as it does as stated."""
+    """Return at how many ends of the assumptions' intervals the claim keeps its outcome."""
     turned = one["turned"]
     if not turned:
         return ""
@@ -100,7 +100,7 @@ def turned_text(one: JudgedClaim) -> str:
 
 
 def claims_html(study: JudgedStudy) -> str:
-    """Return the claims of a study as HTML: those of print, findings, identities, assumptions."""
+    """Return the claims of a study as HTML: published ones, findings, identities, assumptions."""
     claims = study["claims"]
     parts = [
         ("", [one for one in claims if one["proof"] not in (FINDING, IDENTITY)]),
@@ -148,8 +148,8 @@ def _build_assumption_table(assumes: Sequence[AssumedValue]) -> str:
         ]
         for one in assumes
     ]
-    heads = ["assumption", "value", "interval", "stands at", "source"]
-    return "<h3>What print does not give</h3>" + _html_table(heads, rows)
+    heads = ["assumption", "value", "interval", "stated at", "source"]
+    return "<h3>Assumptions where the publication gives no value</h3>" + _html_table(heads, rows)
 
 
 def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

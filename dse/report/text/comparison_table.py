@@ -1,4 +1,4 @@
-"""A comparison on the terminal: a line for each group, then what can be claimed."""
+"""Terminal output of a comparison: a row for each group, then the claims."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def comparison_table(comparison: ComparisonResult, *, console: Console | None = 
 
 
 def rows_of(comparison: ComparisonResult) -> list[list[str]]:
-    """The headings, then the cells of each group, as text."""
+    """Return the headings, then the cells of each group, as text."""
     several = any(len(group.results) > 1 for group in comparison.groups)
     over = comparison.over
     headings = [
@@ -67,16 +67,18 @@ def legend(comparison: ComparisonResult) -> str:
     """Return the notes on how to read the table's cells."""
     lines = [
         f"'to 90%': {comparison.over} until that share of the best final hypervolume;",
-        "IGD+, epsilon and R2 tell the distance from the joint front in shares of its range:"
+        "IGD+, epsilon and R2 are distances from the joint front in shares of its range:"
         " less is better",
     ]
     largest = max(result.front for group in comparison.groups for result in group.results)
     if largest > most_exact(len(comparison.objectives)):
         lines.append(
-            "hypervolumes of so many designs and objectives are estimates, within some 0.1 %"
+            "hypervolumes of this many designs and objectives are estimates, within about 0.1 %"
         )
     if any(len(group.results) > 1 for group in comparison.groups):
-        lines.append("of groups, medians with [quartiles]; (7/10): so many ever came there")
+        lines.append(
+            "groups have medians with [quartiles]; (7/10): 7 of 10 studies reached the share"
+        )
     return "\n".join(lines)
 
 

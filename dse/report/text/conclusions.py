@@ -1,4 +1,4 @@
-"""Claims of a comparison, in plain language."""
+"""Statistical claims of a comparison as sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INDICATOR_WORDS: dict[Indicator, str] = {
 
 
 def amount_text(amount: float, currency: Currency) -> str:
-    """So much of a currency, without its name: ``50``, ``4 min 10 s``, ``12 $``."""
+    """Return an amount without the currency's name: ``50``, ``4 min 10 s``, ``12 $``."""
     match currency:
         case "seconds":
             return seconds_text(amount)
@@ -32,7 +32,7 @@ def amount_text(amount: float, currency: Currency) -> str:
 
 
 def budget_text(amount: float, currency: Currency) -> str:
-    """So much of a currency: ``50 measurements``, ``4 min 10 s of evaluation``, ``12 $``."""
+    """Return an amount: ``50 measurements``, ``4 min 10 s of evaluation``, ``12 $``."""
     words = amount_text(amount, currency)
     match currency:
         case "seconds":
@@ -44,7 +44,7 @@ def budget_text(amount: float, currency: Currency) -> str:
 
 
 def budget_sentence(comparison: ComparisonResult) -> str:
-    """At which budget the groups are compared, and why there."""
+    """Return the budget at which the groups are compared, and why, as text."""
     at = budget_text(comparison.at, comparison.over)
     totals = [r.totals[comparison.over] for group in comparison.groups for r in group.results]
     if comparison.at_given:
@@ -58,7 +58,7 @@ def budget_sentence(comparison: ComparisonResult) -> str:
 
 
 def verdicts(comparison: ComparisonResult) -> list[str]:
-    """A sentence for each claim that is made, and one for all that are not, pair by pair."""
+    """Return for each pair of groups a sentence per claim made, and one for all others."""
     at = budget_text(comparison.at, comparison.over)
     sentences = []
     pairs = dict.fromkeys((claim.first, claim.second) for claim in comparison.claims)
@@ -123,7 +123,7 @@ def _lost(claim: Conclusion, family: int) -> str:
     enough = next(n for n in count(2) if least_p(n, n, paired=claim.paired) * family <= LEVEL)
     return (
         f"with {_seeds(claim.runs)} the smallest p possible is {_chance(claim.least)}{after}: "
-        f"nothing could be claimed, whatever was found; {enough} seeds each could tell"
+        f"no result could support a claim; {enough} seeds each would be enough"
     )
 
 

@@ -1,4 +1,4 @@
-"""A console that shows what a terminal would obey: no text of a study moves the cursor."""
+"""Terminal console that displays control characters of study texts instead of obeying them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from dse.system.terminal_text import visible
 
 
 class SafeConsole(Console):
-    """A console whose every text is marked where it is not visible; its own controls are left.
+    """Console that marks invisible characters in every text, but keeps its own control codes.
 
-    Texts are marked before they are laid out, so that tables fit; what comes by another way is
-    marked when it is drawn.
+    Texts are marked before layout, so that tables fit; other output is marked when it is rendered.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -33,7 +32,7 @@ class SafeConsole(Console):
 
 
 def _visible_text(text: Text) -> Text:
-    """Return the text, marked; a marked one keeps its own style but not those of its parts."""
+    """Return the text with invisible characters marked; a marked text loses its inner styles."""
     plain = visible(text.plain)
     if plain == text.plain:
         return text

@@ -1,4 +1,4 @@
-"""A space's parameters and designs in words: a list of parameters reads as one."""
+"""Text of a space's parameters and designs, in which a list of parameters is one entry."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dse.core.values import Value
 from dse.report import words
 
 _LONG_DOMAIN = 8
-"""Of more values than these, only the first and the last are told."""
+"""Maximum number of values that are listed in full; of more, the first three and the last."""
 
 _CELL = 10**12
 _MANY_DIGITS = 10**45
 
 _LEAST_SERIES = 5
-"""Fewer values than these are all told."""
+"""Minimum number of values that are abbreviated as a series; fewer are listed in full."""
 
 
 def value_text(value: Value, unit: str = "") -> str:
-    """A value for people; each is put into words once."""
+    """Return a value as text; the result is cached."""
     return _value_text(type(value).__name__, value, unit)
 
 
@@ -39,14 +39,14 @@ def _value_text(_: str, value: Value, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A parameter as the file has it: one, or a list with a key for each member."""
+    """Parameter as the space file states it: a single one, or a list with several members."""
 
     name: str
     members: tuple[Parameter, ...]
     form: Structured | None = None
 
     def text(self, design: Mapping[str, Value]) -> str:
-        """The value in a design; empty where it is inactive."""
+        """Return the value in a design as text; empty if it is inactive."""
         held = [m for m in self.members if m.name in design]
         if self.form is None:
             return value_text(design[held[0].name], held[0].unit) if held else ""
@@ -59,7 +59,7 @@ class Entry:
 
     @property
     def is_number(self) -> bool:
-        """True if its values are set to the right in a table."""
+        """Whether its values are numbers, which tables align to the right."""
         return self.form is None and not isinstance(self.members[0], Choice)
 
     @property
@@ -86,7 +86,7 @@ class Entry:
 
 
 def entries(space: Space) -> tuple[Entry, ...]:
-    """The parameters in the order of the space, each list once."""
+    """Return the parameters in the order of the space, with each list as one entry."""
     lists: dict[str, Entry] = {}
     for name, one in space.lists.items():
         members = tuple(space.by_name[node.name] for node in one.listing.nodes)
@@ -98,13 +98,13 @@ def entries(space: Space) -> tuple[Entry, ...]:
 
 
 def design_text(known: Sequence[Entry], design: Mapping[str, Value]) -> str:
-    """``name=value`` of all that is active."""
+    """Return ``name=value`` pairs of the active entries."""
     words = ((entry.name, entry.text(design)) for entry in known)
     return "  ".join(f"{name}={word}" for name, word in words if word)
 
 
 def domain_text(parameter: Parameter) -> str:
-    """The legal values, in units for people; of many only the ends and the number."""
+    """Return the legal values with their units as text, abbreviated if there are many."""
     unit = parameter.unit
     match parameter:
         case Real():
@@ -123,7 +123,7 @@ def domain_text(parameter: Parameter) -> str:
 
 
 def _series(parameter: Ordinal) -> str:
-    """A domain that doubles or goes in equal steps, by its ends; else nothing."""
+    """Return the ends and step of a domain that doubles or has equal steps; else empty."""
     values, unit = parameter.values, parameter.unit
     if len(values) < _LEAST_SERIES:
         return ""
@@ -139,12 +139,12 @@ def _series(parameter: Ordinal) -> str:
 
 
 def setting_text(parameter: Parameter, value: Value) -> str:
-    """``clock = 1.2 GHz``."""
+    """Return a setting as text: ``clock = 1.2 GHz``."""
     return f"{parameter.name} = {value_text(value, parameter.unit)}"
 
 
 def rule_text(space: Space, rule: Rule, setting: str = "--set") -> str:
-    """The rule after the place that states it: ``space.yaml:9: tp * pp == gpus``."""
+    """Return a rule with its source position: ``space.yaml:9: tp * pp == gpus``."""
     if rule.kind == "setting" and rule.value is not None:
         return f"{setting}: {setting_text(space.by_name[rule.parameter], rule.value)}"
     return f"{rule.where}: {rule.text}" if rule.where else rule.text
@@ -156,12 +156,12 @@ def format_count(number: int, noun: str) -> str:
 
 
 def big(number: int) -> str:
-    """A count with all its digits, unless there are more than anyone reads."""
+    """Return a count with all its digits, or in scientific notation from 10^45."""
     return f"{number:,}" if number < _MANY_DIGITS else short(number)
 
 
 def short(number: int) -> str:
-    """A count in the width of a cell: ``12,345``, ``4.24e24``."""
+    """Return a count that fits a table cell: ``12,345``, ``4.24e24``."""
     if number < _CELL:
         return f"{number:,}"
     power = math.floor(math.log10(number))
@@ -169,7 +169,7 @@ def short(number: int) -> str:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """Return an estimate of a count, its interval and its bound."""
+    """Return an estimate of a count with its interval and upper bound, as text."""
     bound = f"at most {short(estimate.at_most)} for certain"
     legal = f"{estimate.hits:,} of {estimate.draws:,} draws were legal"
     if not estimate.hits:

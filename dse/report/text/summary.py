@@ -1,4 +1,4 @@
-"""A study's result in sentences."""
+"""Sentences that summarize the result of a study."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.words import broken_text, design_text, join_list, number_text, p
 
 
 def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
-    """The best design for each objective and the knee between them, each with its heading."""
+    """Return the best design for each objective, and the knee, each with a heading."""
     if not answer.trials:
         return [("No answer yet", "no design has a number for each objective.")]
     if not answer.feasible:
@@ -37,7 +37,7 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
 
 
 def design_words(answer: Answer, trial: Trial) -> str:
-    """The parameters of a trial, those left out that all have in common."""
+    """Return the parameters of a trial as text, without those that all designs share."""
     names = dict.fromkeys([*answer.told, *(answer.varying or trial.design)])
     return design_text(trial.design, names, parameter_units(answer.problem), MOST_PARAMETERS)
 

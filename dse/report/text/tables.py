@@ -1,4 +1,4 @@
-"""Fronts, trials and studies on the terminal."""
+"""Terminal tables of fronts, trials and studies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dse.report.words import (
 )
 
 MAX_ROWS = 500
-"""Of more trials than these, only the latest are printed."""
+"""Maximum number of trials that are printed; of more, the latest."""
 
 
 def front_table(
@@ -152,7 +152,7 @@ def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: P
     if not answer.trials:
         tried = int(Trials.of(trials).over.sum())
         words = f"none of {tried} evaluated designs has a number for each objective"
-        return f"{words}: dse trials tells why" if tried else "no design has been evaluated yet"
+        return f"{words}: dse trials shows why" if tried else "no design has been evaluated yet"
     if not answer.feasible:
         return "NO DESIGN KEEPS EVERY LIMIT; these miss by least"
     many = f"{len(answer.trials)} design{'s' if len(answer.trials) != 1 else ''}"

@@ -1,4 +1,4 @@
-"""Rows of text fitted to a terminal: one table if it is wide enough, else several, or records."""
+"""Tables fitted to the terminal width: one table, several tables, or a record per row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dse.system.terminal_text import visible
 
 _LONG_HEADING = 12
 _GAP = 3
-"""What stands between two columns, and in all on both sides of a table."""
+"""Number of characters between two columns."""
 
 _LONG_WORD = 32
 _HANG = 4
@@ -29,7 +29,7 @@ _UNBOUNDED = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One column of a table; ``cells`` are without markup, and what is not visible is marked."""
+    """Column of a table; ``cells`` are plain text in which invisible characters are marked."""
 
     heading: str
     cells: Sequence[str]
@@ -41,16 +41,16 @@ class Lane:
 
 
 def results_console() -> Console:
-    """The output stream: as wide as the terminal, and for a file or a program without an end."""
+    """Return the console for results: as wide as the terminal, unbounded for files and pipes."""
     console = SafeConsole()
     wide = console.is_terminal or "COLUMNS" in os.environ
     return console if wide else SafeConsole(width=_UNBOUNDED)
 
 
 def table_of(lanes: Iterable[Lane], room: int = _UNBOUNDED) -> Table:
-    """The lanes as a table in so much room; a cell that is too long goes on in the next line.
+    """Return the lanes as a table of at most ``room`` characters; long cells are wrapped.
 
-    Words are broken only where there is not even room for the longest.
+    A string without spaces is broken only if even the longest does not fit.
     """
     held = list(lanes)
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
@@ -67,7 +67,7 @@ def table_of(lanes: Iterable[Lane], room: int = _UNBOUNDED) -> Table:
 
 
 def print_lines(lines: Iterable[str], console: Console | None = None) -> None:
-    """Print lines; one that is too long goes on in the next, further in, between two words."""
+    """Print lines; a long line is wrapped at spaces, and its continuation is indented."""
     console = console or results_console()
     for line in map(visible, lines):
         own = len(line) - len(line.lstrip())
@@ -80,9 +80,9 @@ def print_lines(lines: Iterable[str], console: Console | None = None) -> None:
 
 
 def print_lanes(console: Console, lanes: Sequence[Lane]) -> None:
-    """Print one table; where words would be broken, a record for each row in its place.
+    """Print one table, or a record for each row if the table would have to break words.
 
-    The first lane names the rows.
+    The first lane holds the names of the rows.
     """
     if _total(map(_least, lanes)) <= console.width:
         console.print(table_of(lanes, console.width))
@@ -108,8 +108,8 @@ def print_fitting_tables(
 ) -> None:
     """Print ``results``, ``more`` columns and ``settings`` by their ``key``.
 
-    Where one table of all is wider than the terminal, the settings follow in a table of their
-    own, as ``name=value`` pairs; where even results with more do not fit, more is left out.
+    If one table of all is wider than the terminal, the settings follow in a table of their own, as
+    ``name=value`` pairs; if even results and more do not fit, more is left out.
     """
     if fits(console, [key, *results, *more, *settings]):
         console.print(table_of([key, *results, *more, *settings]))
@@ -135,7 +135,7 @@ def print_split(console: Console, key: Lane, lanes: Sequence[Lane]) -> None:
 
 
 def fits(console: Console, lanes: Sequence[Lane]) -> bool:
-    """True if one table of the lanes is no wider than the terminal, with no cell cut in two."""
+    """Return whether one table of the lanes fits the terminal without wrapping a cell."""
     return _total(map(_most, lanes)) <= console.width
 
 
@@ -162,12 +162,12 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def _most(lane: Lane) -> int:
-    """The longest line of its cells and its heading."""
+    """Return the width of the longest line of the cells and the heading."""
     return max(cell_len(line) for text in _texts(lane) for line in text.split("\n"))
 
 
 def _least(lane: Lane) -> int:
-    """The longest word, but for paths and the like, which may be broken."""
+    """Return the width of the longest word, limited because long paths may be broken."""
     longest = max((cell_len(word) for text in _texts(lane) for word in text.split()), default=1)
     return min(longest, _LONG_WORD)
 
@@ -188,7 +188,7 @@ def _left_out(more: Sequence[Lane]) -> str:
 
 
 def _heading(words: str) -> str:
-    """A long dotted name over several lines."""
+    """Break a long dotted name into several lines."""
     lines = words.split("\n")
     return "\n".join(x.replace(".", ".\n") if len(x) > _LONG_HEADING else x for x in lines)
 

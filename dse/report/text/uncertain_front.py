@@ -1,4 +1,4 @@
-"""Report on the designs that may or may not be on the Pareto front."""
+"""Report on the designs whose membership in the Pareto front is uncertain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ _TOLD = 12
 
 
 def doubt_words(chances: Mapping[int, float]) -> str:
-    """The trials of which the errors of their metrics leave it open; empty without errors."""
+    """Return the trials whose front membership is in doubt due to metric errors, as text.
+
+    The text is empty if no metric has a standard error.
+    """
     if not chances:
         return ""
     found = in_doubt(chances)

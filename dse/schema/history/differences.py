@@ -1,4 +1,4 @@
-"""In what two studies differ, in words."""
+"""Readable differences between the identities of two studies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _TOLD_CHANGES = 3
 
 
 def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The parts in which two identities differ, in words; empty if they are equal.
+    """Describe the parts in which two identities differ; empty if they are equal.
 
-    The space comes first, in sentences; how its files are laid out makes no difference. Of each
-    other part its first difference is told.
+    Differences of the space come first; the layout of its files is ignored. For each other part,
+    only the first difference is described.
     """
     changes = space_difference(stored["space"], now["space"], spell_number)
     told: list[str] = []
@@ -25,8 +25,8 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         stored, now = _beside_space(stored), _beside_space(now)
     edited = _edited_functions(stored, now)
     told += [
-        f"the function of the evaluator {name!r} was edited; where its numbers are as before, say "
-        f"so: @evaluator(..., version={version!r})"
+        f"the function of the evaluator {name!r} was edited; if its results are unchanged, "
+        f"declare: @evaluator(..., version={version!r})"
         for name, version in edited.items()
     ]
     if edited:
@@ -40,9 +40,9 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """The evaluators whose function is given by a Python program and was edited, and its version.
+    """Return the stored version of each evaluator whose Python function was edited since.
 
-    Where a function of another name took its place, that is another evaluator.
+    A function of another name is another evaluator, and is not returned.
     """
     before, after = (one.get("evaluators", {}) for one in (stored, now))
     found: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict
 
 
 def _without_versions(identity: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """An identity without the versions of these evaluators' functions."""
+    """Return an identity without the versions of these evaluators' functions."""
     evaluators = {
         name: {
             **{key: value for key, value in one.items() if key not in ("options", "version")},
@@ -70,7 +70,7 @@ def _without_versions(identity: Mapping[str, Any], names: Collection[str]) -> di
 
 
 def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """An identity without what follows from its space: names that are read, and their order."""
+    """Return an identity without parts derived from the space: input names, parameter order."""
     evaluators = {
         name: {key: value for key, value in one.items() if key != "reads"}
         for name, one in identity.get("evaluators", {}).items()
@@ -80,7 +80,7 @@ def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _between(path: str, before: Any, after: Any) -> str:
-    """The first difference at the path or below it, where only one value is another."""
+    """Describe the first difference at the path, or below it in nested mappings and lists."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = before.keys() | after.keys()
         key = min((k for k in keys if before.get(k) != after.get(k)), key=str)

@@ -1,4 +1,4 @@
-"""Data that a study inherits from earlier ones, as kept in its record from the start."""
+"""Data that a study inherits from earlier ones, stored in its record when it starts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from dse.core.trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Metrics that measured evaluators reported for all designs that have these values."""
+    """Metrics that a measured evaluator reported for designs with these parameter values."""
 
     values: Design
     metrics: Mapping[str, float]
     spread: Mapping[str, float]
 
     def trial(self) -> Trial:
-        """The reading as a trial, so that it is learnt like one."""
+        """Return the observation as a trial, for use in the same training data."""
         return Trial(number=-1, design=self.values, metrics=self.metrics, spread=self.spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inherited:
-    """Readings that are known, designs that cost nothing thereby, and guesses.
+    """Inherited observations, designs that need no new measurement, and prior data.
 
-    ``studies`` tells from which studies, and how many finished trials each of them had: what they
-    find later makes no difference here.
+    ``studies`` maps each earlier study to its number of finished trials at the time of transfer;
+    its later trials are not inherited.
     """
 
     studies: Mapping[str, int]
@@ -55,7 +55,7 @@ class Inherited:
         )
 
     def plain(self) -> dict[str, Any]:
-        """The inverse of :meth:`of`, in words that JSON has."""
+        """Return the data as JSON values, the inverse of :meth:`of`."""
         return {
             "studies": dict(self.studies),
             "readings": [[dict(r.values), r.metrics, r.spread] for r in self.readings],
@@ -71,7 +71,7 @@ class Inherited:
         }
 
     def joined(self, other: Inherited) -> Inherited:
-        """Return the union of this and another one; equal designs are kept once."""
+        """Return the union of two sets of inherited data; equal designs are kept once."""
         return Inherited(
             studies={**self.studies, **other.studies},
             readings=self.readings + other.readings,

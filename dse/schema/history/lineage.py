@@ -1,4 +1,4 @@
-"""Evaluators of an earlier study matched with those of a new one, and their numbers there."""
+"""Matching of a new study's evaluators, metrics and parameters with those of an earlier study."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME = ("use", "options", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyLineage:
-    """A study as far as another one has to know it; ``evaluators`` is that part of its identity."""
+    """Parts of a study for matching with another; ``evaluators`` is that part of its identity."""
 
     problem: Problem
     pipeline: Pipeline
@@ -32,7 +32,7 @@ class StudyLineage:
 
     @staticmethod
     def of(plan: Plan, identity: Mapping[str, Any]) -> StudyLineage:
-        """The study of a plan, with the identity that it was begun with."""
+        """Return the parts of a plan, with the identity that the study was started with."""
         return StudyLineage(
             problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
         )
@@ -40,16 +40,16 @@ class StudyLineage:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """An evaluator of both studies: what its metrics and its parameters are called in the other.
+    """Evaluator that both studies have: its metrics and parameters under both studies' names.
 
-    Each maps the new study's word to the earlier one's.
+    Each mapping is from the new study's name to the earlier study's name.
     """
 
     metrics: Mapping[str, str]
     parameters: Mapping[str, str]
 
     def told(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """An earlier trial's numbers under the new study's names."""
+        """Return an earlier trial's metrics under the new study's names."""
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 
     def read(self, trial: Trial, space: Space) -> Design:
@@ -64,19 +64,19 @@ class Same:
 
 
 class Lineage:
-    """Finds the evaluators of a new study in an earlier one."""
+    """Matching of the evaluators of a new study with those of an earlier one."""
 
     def __init__(self, new: StudyLineage, old: StudyLineage) -> None:
         self._new, self._old = new, old
         self._found: dict[str, Same] = {}
-        for bound in new.pipeline.bound:  # those that it reads come first
+        for bound in new.pipeline.bound:  # in topological order
             same = self._same(bound)
             if same is not None:
                 self._found[bound.label] = same
 
     @property
     def found(self) -> Mapping[str, Same]:
-        """By the new study's label: evaluators with one plug-in, options, version and readings."""
+        """Matches by the new study's label: equal plug-in, options, version and inputs."""
         return self._found
 
     def _same(self, bound: Bound) -> Same | None:
@@ -94,7 +94,7 @@ class Lineage:
         return None
 
     def _parameters(self, new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str] | None:
-        """The parameters behind the readings; ``None`` where a reading is not the same one."""
+        """Return the parameters behind the inputs; ``None`` if an input has another source."""
         found: dict[str, str] = {}
         for own, name in new.items():
             if (name in self._new.problem.sources) != (old[own] in self._old.problem.sources):
@@ -110,7 +110,7 @@ class Lineage:
 
 
 def normalize_value(value: Value, name: str, space: Space) -> Value:
-    """Return the value as the space writes it: 16 and 16.0 are one."""
+    """Return the value in the space's own type: 16.0 becomes 16 for an integer parameter."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -122,7 +122,10 @@ def normalize_value(value: Value, name: str, space: Space) -> Value:
 
 
 def corresponding(name: str, metric: Metric, others: Mapping[str, Metric]) -> str | None:
-    """The metric of an earlier study that has this one's name, or at least its last word."""
+    """Return the earlier metric of the same name, else the only one with the same last part.
+
+    Metrics with a unit of another dimension are ignored; ``None`` if no metric matches.
+    """
     fits = [o for o, found in others.items() if units.same_dimension(found.unit, metric.unit)]
     if name in fits:
         return name
@@ -131,7 +134,7 @@ def corresponding(name: str, metric: Metric, others: Mapping[str, Metric]) -> st
 
 
 def legal_design(values: Mapping[str, Value], space: Space) -> Design | None:
-    """The design of the space with these values, if it has one."""
+    """Return the design with these values; ``None`` if it is not feasible in the space."""
     try:
         space.check(values)
     except DesignError:
@@ -140,7 +143,7 @@ def legal_design(values: Mapping[str, Value], space: Space) -> Design | None:
 
 
 def measured_evaluators(pipeline: Pipeline) -> Sequence[Bound]:
-    """Those whose readings cost a measurement."""
+    """Return the evaluators that measure, not model, their metrics."""
     return [bound for bound in pipeline.bound if bound.evaluator.kind == "measured"]
 
 

@@ -1,4 +1,4 @@
-"""Specification that a study was started with, as kept in its record."""
+"""Specification in a study's record: the files, seed and versions that it was started with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def begun_with(plan: Plan) -> dict[str, Any]:
 
 @contextmanager
 def reading_record(study: str) -> Iterator[None]:
-    """Raise StudyError where what is kept of a study is nothing that :func:`begun_with` gives."""
+    """Convert errors in the block to StudyError: the record is not one of :func:`begun_with`."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -41,13 +41,13 @@ def reading_record(study: str) -> Iterator[None]:
 
 
 def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> Plan:
-    """The plan of a stored study, from the texts that it was begun with.
+    """Build the plan of a stored study from the texts that it was started with.
 
-    ``objects`` is what a Python program gives in place of texts; a study can be read without.
+    ``objects`` are objects that a Python program gives in place of texts; reading needs none.
     """
     return plan_of(
         Path(spec["path"]),
-        kept=storageless(spec)["texts"],  # one of an older version names its storage
+        kept=storageless(spec)["texts"],  # records of older versions contain the storage
         seed=spec["identity"]["seed"],
         optimizer=PluginSpec(**spec["identity"]["optimizer"]),
         objects=objects,
@@ -57,7 +57,7 @@ def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None)
 def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the identity that a stored study was started with.
 
-    An older record, which described its space differently, is converted.
+    The space in records of older versions has another format, and is converted.
     """
     identity: Mapping[str, Any] = spec["identity"]
     if "rules" in identity["space"]:
@@ -67,7 +67,7 @@ def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON would give it back, so that stored and new identities compare equal."""
+    """Return the value as after a JSON round trip, so that stored and new identities compare."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Transfer from an earlier study: data where both studies agree, a prior guess elsewhere."""
+"""Transfer from an earlier study: observations of equal evaluators, prior data of others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dse.schema.history.lineage import (
 from dse.units import units
 
 MOST = 1_000
-"""At most so many trials of a study make a guess; of more, evenly spaced ones."""
+"""Maximum number of trials in the prior data of a study; of more, evenly spaced ones are taken."""
 
 
 def inherit_from(
@@ -32,10 +32,16 @@ def inherit_from(
 ) -> Inherited:
     """Return the data that a new study inherits from the earlier study ``name``.
 
-    A reading of an evaluator with the same plug-in, options and version is known. A trial that
-    cost a measurement there, or is on the front, costs nothing here if its design is legal and all
-    that would be measured is known: the study begins with it. What else tells of a measured metric
-    is a guess.
+    An observation by an evaluator with the same plug-in, options and version is valid in the new
+    study too. If all measured metrics of a trial are known so, its design is feasible, and the
+    trial was measured or is on the Pareto front, the new study starts with it, at no cost. Other
+    values of measured metrics become prior data.
+
+    Args:
+        name: the earlier study's name.
+        new: the new study.
+        old: the earlier study.
+        finished: the finished trials of the earlier study.
     """
     lineage = Lineage(new, old)
     measured = [bound.label for bound in measured_evaluators(new.pipeline)]
@@ -57,7 +63,7 @@ def inherit_from(
 def _readings(
     new: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
-    """Return the distinct measured values of the earlier trials, the first report of each."""
+    """Return the distinct observations of the earlier trials; of equal inputs, the first one."""
     found: dict[tuple[str, str], Reading] = {}
     for label, one in same.items():
         for trial in finished:
@@ -72,7 +78,7 @@ def _readings(
 def _designs(
     new: StudyLineage, old: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> dict[int, Design]:
-    """By the earlier trial's number: legal designs of which all that is measured is known."""
+    """Return feasible designs with all measured metrics known, by the earlier trial's number."""
     front = {trial.number for trial in ParetoSet.of(old.problem, finished).trials}
     found: dict[int, Design] = {}
     for trial in finished:
@@ -85,7 +91,7 @@ def _designs(
 
 
 def _values(new: StudyLineage, same: Mapping[str, Same], trial: Trial) -> dict[str, Value]:
-    """The trial's design under the new space's names."""
+    """Return the trial's parameter values under the new space's names."""
     names = {name: name for name in new.problem.space.by_name}
     for one in same.values():
         names |= one.parameters
@@ -102,7 +108,7 @@ def _prior(
     finished: Sequence[Trial],
     known: Callable[[str, Trial], bool],
 ) -> Prior | None:
-    """Return the prior that trials give for the new study's measured metrics.
+    """Return the prior data of trials for the new study's measured metrics, or ``None``.
 
     Metrics that are already ``known`` for a trial in the new study are left out.
     """

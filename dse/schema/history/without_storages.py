@@ -1,4 +1,4 @@
-"""Texts of a study without the storages they name: a record keeps the question, not the place."""
+"""Removal of storage URLs and passwords from the texts of a study, for its record."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _KEY = "storage"
 
 
 def storageless(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a study was begun with, without storages and passwords of URLs in its texts.
+    """Return a study's specification without storages and passwords of URLs in its texts.
 
     Args:
-        spec: a stored or new study's record; of an older one, too.
+        spec: the specification of a new or stored study, of any version.
     """
     texts = spec.get("texts")
     if not isinstance(texts, Mapping):
@@ -31,9 +31,9 @@ def storageless(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_storages(text: str) -> str:
-    """Return a YAML text in which ``storage:`` is null, there and in ``prior:``, line by line.
+    """Return a YAML text with ``storage:`` set to null, at the top level and in ``prior:``.
 
-    Passwords of URLs in comments are hidden too; lines keep their numbers.
+    Passwords of URLs in comments are masked too. Line numbers do not change.
     """
     if _KEY in text or "\\" in text:
         for start, end in reversed(list(_spans(text))):
@@ -62,7 +62,7 @@ def _values(node: yaml.Node | None, name: str) -> list[yaml.Node]:
 
 
 def _with_masked_comments(text: str) -> str:
-    """Return the text with each line masked whose values stay what they are."""
+    """Return the text with passwords masked in each line where the YAML values stay the same."""
     if mask(text) == text:
         return text
     lines = text.split("\n")
@@ -76,7 +76,7 @@ def _with_masked_comments(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two texts have the same meaning in YAML."""
+    """Return whether two texts are valid YAML with the same structure and values."""
     try:
         kept = [repr(list(_scalars(yaml.compose(text, Loader=_LOADER)))) for text in (one, other)]
     except yaml.YAMLError:

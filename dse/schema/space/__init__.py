@@ -1,1 +1,1 @@
-"""From the space file to a space."""
+"""Construction of a search space from space files, and serialization back to YAML."""

@@ -1,4 +1,4 @@
-"""Contents of a space's files read so far, under the names of the complete space."""
+"""Builder that collects the contents of a space's files under their full names."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dse.schema.space.rules.exactness import check_exact_domain
 from dse.schema.yaml.errors import MOST_TOLD, ErrorCollector
 
 MAX_PARAMETERS = 20_000
-"""A space with more was not meant: includes within includes double with every level."""
+"""Maximum number of parameters; guards against nested includes that double with every level."""
 
 MAX_VALUES = 10_000_000
-"""All domains together."""
+"""Maximum total number of values of all domains."""
 
 
 @dataclass(slots=True)
 class SpaceBuilder:
-    """Parameters, rules, lists and data by their full names.
+    """Parameters, rules, compound parameters and data of a space by their full names.
 
-    ``declared`` tells where each name is declared, ``places`` where each rule stands, and
-    ``activated`` where a parameter's condition does. ``lost`` are names whose declaration could
-    not be read, and ``clouded`` the prefixes under which some may be: what mentions them is not
-    told again. ``dropped`` tells where a name of an extended file was dropped. ``before`` is what
-    a parameter was before it was settled or replaced: rules and tables may still mention the
-    values that it had then. ``repeats`` tells of a table whose first column is no key why not.
+    ``declared``, ``places``, ``activated`` and ``dropped`` hold locations: of each declaration, of
+    each rule, of each parameter's condition, and of each ``drop:`` of an extended file's name.
+    ``lost`` are names whose declaration has an error, and ``clouded`` prefixes under which names
+    may be missing; errors in rules that use them are not reported. ``before`` holds each
+    parameter's earlier definitions, before ``fix``, ``narrow`` or replacement; rules and tables
+    may still use their values. ``repeats`` explains why a table's first column is not a key.
     """
 
     mistakes: ErrorCollector = field(default_factory=ErrorCollector)
@@ -51,12 +51,12 @@ class SpaceBuilder:
     values: int = 0
 
     def declare(self, name: str, where: str, hint: str = "") -> bool:
-        """Reserve the name and return true; on a clash, record a mistake and return false.
+        """Reserve the name and return true; on a clash, record an error and return false.
 
         Args:
             name: the full name.
-            where: the place that declares it.
-            hint: what else there is to say of this place.
+            where: the location of the declaration.
+            hint: a further hint on this location.
         """
         if name in self.declared:
             problem = f"{name!r} is declared twice"
@@ -68,10 +68,10 @@ class SpaceBuilder:
         return True
 
     def add(self, parameter: Parameter) -> None:
-        """A parameter of a name that was declared.
+        """Add a parameter whose name has been declared.
 
         Raises:
-            SpecError: there are too many.
+            SpecError: its integers are not exact, or the space has too many parameters or values.
         """
         check_exact_domain(parameter)
         self.values += 1 if isinstance(parameter, Real) else int(size(parameter))
@@ -82,27 +82,27 @@ class SpaceBuilder:
         self.parameters[parameter.name] = parameter
 
     def add_list(self, one: Structured) -> None:
-        """A list of a name that was declared; its members are added one by one."""
+        """Add a compound parameter whose name has been declared, without its members."""
         self.lists[one.name] = one
         self.listings[one.name] = one.listing
 
     def activate(self, name: str, rule: Expression, where: str) -> None:
-        """The condition of a parameter."""
+        """Set the condition under which a parameter is active."""
         self.conditions[name] = rule
         self.activated[name] = where
         self.places.setdefault(rule.text, where)
 
     def constrain(self, rules: Iterable[Expression], where: str) -> None:
-        """Rules that hold in the whole space."""
+        """Add constraints to the space."""
         for rule in rules:
             self.constraints.append((rule, where))
             self.places.setdefault(rule.text, where)
 
     def expanded(self, rule: Expression) -> Expression:
-        """The rule over single parameters.
+        """Return the rule over single parameters, with list members and lookups resolved.
 
         Raises:
-            SpecError: lists or data are used wrongly.
+            SpecError: the rule misuses lists or data.
         """
         try:
             return expand_lists(rule, self.listings, self.data)
@@ -114,14 +114,11 @@ class SpaceBuilder:
             raise SpecError(error.problem, where=error.where, hint=hint) from error
 
     def repeated(self, text: str) -> str:
-        """Return the reason why a table used in the text is not indexed by its first column.
-
-        The result is empty where there is no such table.
-        """
+        """Return why a table used in the text is not indexed by its first column; else empty."""
         return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
 
     def hidden(self, name: str) -> bool:
-        """True if the name may be one that could not be read."""
+        """Return whether the name may be declared in a part that has an error."""
         words = name.split(".")
         heads = [".".join(words[:count]) for count in range(1, len(words) + 1)]
         if any(head.partition("[")[0] in self.lost for head in heads):
@@ -137,7 +134,7 @@ class SpaceBuilder:
     def unknown(self, name: str, rule: str) -> DseError:
         """Return the error for a name that nothing declares."""
         if len(self.mistakes.errors) >= MOST_TOLD:
-            hint = ""  # it will not be told, and names are compared at length
+            hint = ""  # the error will not be shown, and finding similar names is slow
         elif name in self.dropped:
             hint = f"it was dropped at {self.dropped[name]}: drop the rule too"
         else:
@@ -150,7 +147,7 @@ class SpaceBuilder:
 
 
 def _meant(name: str) -> str:
-    """Return what to write for a constant of Python."""
+    """Return a hint on what to write in place of a Python constant; empty for other names."""
     if name in ("True", "False"):
         return f"write {name.lower()}"
     return "write 'x is absent' or 'x is not absent'" if name in ("None", "null") else ""

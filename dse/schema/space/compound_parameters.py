@@ -1,4 +1,4 @@
-"""From a structured parameter's YAML to its members and rules: what each word of it means."""
+"""Parsing of compound parameters: ``each``, permutation, subset, partition and simplex."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dse.schema.yaml.errors import HiddenError
 from dse.schema.yaml.names import is_name
 
 MAX_STEPS = 10_000
+"""Maximum number of steps into which the shares of a simplex are divided."""
 
 
 def structured_of(
@@ -28,17 +29,17 @@ def structured_of(
     domain: Parameter | None,
     when: Expression | None,
 ) -> Structured:
-    """The structured parameter that the file describes.
+    """Build the compound parameter that the file declares.
 
     Args:
         name: its full name.
-        spec: the checked YAML.
-        scope: what the file's words mean.
-        domain: what each item of an ``each:`` list may be.
-        when: the condition of all its members.
+        spec: the validated YAML.
+        scope: resolver of the file's names.
+        domain: the domain of each item of an ``each:`` list; else ``None``.
+        when: the condition under which all its members are active.
 
     Raises:
-        SpecError: it has no items, too many, or a count that cannot be.
+        SpecError: it has no items or too many, or an impossible count or step.
     """
     if domain is not None:
         assert spec.each is not None
@@ -57,15 +58,13 @@ def structured_of(
     assert spec.simplex is not None
     items = _items(spec.simplex, scope)
     if len(items) < 2:
-        raise SpecError(
-            "one share alone is always the whole", hint="a simplex has two items or more"
-        )
+        raise SpecError("a simplex of one item is constant", hint="a simplex has two items or more")
     return Simplex(name=name, items=items, steps=_steps(spec, scope), when=when)
 
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """Count from ``least`` to ``most``, or the value of the parameter ``by``."""
+    """Count between ``least`` and ``most``, given by the parameter ``by`` if that is not empty."""
 
     least: int
     most: int
@@ -91,7 +90,7 @@ def _partition(name: str, length: int, count: _Count, when: Expression | None) -
     if count.least < 1 or count.most < count.least:
         raise SpecError("a partition has at least one part")
     if count.most > length:
-        raise SpecError(f"a chain of {length} has no {count.most} parts, for none may be empty")
+        raise SpecError(f"a chain of {length} cannot have {count.most} parts: no part may be empty")
     return Partition(
         name=name,
         length=length,
@@ -103,7 +102,7 @@ def _partition(name: str, length: int, count: _Count, when: Expression | None) -
 
 
 def _length(value: int | str, scope: Scope, what: str) -> int:
-    """Return the number of items: a number, or the length of a list or of a data table."""
+    """Return the number of items, given as a number or as the name of a list or data table."""
     keys = scope.keys(value) if isinstance(value, str) else None
     try:
         length = scope.count(value, what) if keys is None else len(keys)
@@ -120,7 +119,7 @@ def _length(value: int | str, scope: Scope, what: str) -> int:
 
 
 def _items(value: list[Scalar] | int | str, scope: Scope) -> tuple[Value, ...]:
-    """The items: as listed, the keys of a list or table, or the numbers below a count."""
+    """Return the items: those listed, the keys of a list or data table, or 0 to count - 1."""
     if isinstance(value, list):
         items: tuple[Value, ...] = tuple(value)
     else:
@@ -134,7 +133,7 @@ def _items(value: list[Scalar] | int | str, scope: Scope) -> tuple[Value, ...]:
     for item in items:
         text = str(item)
         if text in seen:
-            raise SpecError(f"the item {item!r} stands twice")
+            raise SpecError(f"the item {item!r} appears twice")
         if not text.strip() or isinstance(item, bool) or any(mark in text for mark in "[]'\""):
             raise SpecError(f"{item!r} cannot be an item", hint="items are numbers or plain words")
         seen.add(text)

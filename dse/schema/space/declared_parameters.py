@@ -1,4 +1,4 @@
-"""A parameter's domain, or a list of parameters, as a space file declares it."""
+"""Serialization of parameters and compound parameters in the notation of a space file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.values import Value
 from dse.schema.space.parameters.number_text import spell_number, spelled_all
 
 _GENERATED = 4
-"""From so many values on, a list that a generator makes is written as that."""
+"""Minimum number of values for which a list is written as a generator such as ``pow2``."""
 
 
 def domain_of(parameter: Parameter) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _ordinal(parameter: Ordinal) -> dict[str, Any]:
 
 
 def _doubles(values: Sequence[float]) -> bool:
-    """True for powers of two, each twice the one before."""
+    """Return whether the values are consecutive powers of two, ascending."""
     first = int(values[0])
     power = first > 0 and first & (first - 1) == 0
     return power and all(value == first << place for place, value in enumerate(values))
@@ -67,7 +67,10 @@ def _scale(scale: Scale) -> dict[str, str]:
 
 
 def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
-    """The list as a file declares it; ``members`` are its members as they are now."""
+    """Return the declaration of a compound parameter in the notation of a space file.
+
+    ``members`` are its members with their current domains, which may have been narrowed.
+    """
     match one:
         case Each():
             return {"each": one.length, **domain_of(shared_domain(one, members))}
@@ -88,7 +91,7 @@ def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def shared_domain(one: Each, members: Sequence[Parameter]) -> Parameter:
-    """The domain of all members: a narrower one, where all were narrowed alike."""
+    """Return the domain to write for all members: the narrowed one if all were narrowed alike."""
     domains = [{k: v for k, v in domain_of(member).items() if k != "name"} for member in members]
     return members[0] if all(domain == domains[0] for domain in domains) else one.domain
 

@@ -1,4 +1,4 @@
-"""One space file: its sections entry by entry, with those of the file that it extends."""
+"""Parser of one space file: its entries with their locations, merged with the file it extends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[_T]):
-    """Value that a file states, and its place in the file."""
+    """Value read from a file, with its source document and key path."""
 
     value: _T
     source: SourceDocument
@@ -27,26 +27,22 @@ class Stated(Generic[_T]):
 
     @property
     def where(self) -> str:
+        """Location of the value, as ``file:line``."""
         return self.source.place(self.path)
 
     def at(self, *inner: str | int) -> str:
-        """The place of a part of it."""
+        """Return the location of the part of the value under the given keys."""
         return self.source.place((*self.path, *inner))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """Contents of a space file, each entry with its place.
+    """Contents of a space file, each entry with its location.
 
-    ``lost`` are parameters that could not be read; where the fragment is ``partial``, complete
-    sections could not, so that a name it does not have may be one that it should have had.
-    ``dropped`` maps each name of an extended file that was dropped to the place where it was
-    dropped; ``replaced`` maps a parameter to its definitions before it was replaced.
-
-    ``lost`` are parameters that could not be read; where the fragment is ``partial``, whole
-    sections could not, so that a name it does not have may be one that it should have had.
-    ``dropped`` tells where a name of an extended file was dropped, ``replaced`` what a parameter
-    was before it was replaced.
+    ``lost`` are the parameters that could not be read. A ``partial`` fragment lacks complete
+    sections that could not be read, so an unknown name may have been declared in one of them.
+    ``dropped`` maps each name dropped from the extended file to the location of its ``drop:``
+    entry; ``replaced`` maps a parameter to the definitions that this file replaced.
     """
 
     path: Path
@@ -65,14 +61,15 @@ class Fragment:
 
 
 SECTIONS = ("arguments", "data", "include", "parameters")
+"""Sections of a space file whose keys declare names."""
 
 
 MAX_DEPTH = 20
-"""So many files may each extend the next."""
+"""Maximum length of a chain of files in which each extends the next."""
 
 
 class Fragments:
-    """Fragments of a space by path; each file is read, and its mistakes reported, once."""
+    """Cache of a space's fragments by path: each file is parsed, and its errors reported, once."""
 
     def __init__(self, files: Files, mistakes: ErrorCollector) -> None:
         self.files = files
@@ -80,11 +77,16 @@ class Fragments:
         self._known: dict[Path, Fragment | None] = {}
 
     def at(self, path: Path, named_at: str = "") -> Fragment | None:
-        """The fragment in the file; ``None``, and the mistake kept, where there is none."""
+        """Return the fragment in the file; if it cannot be read, record the error, return ``None``.
+
+        Args:
+            path: the space file.
+            named_at: the location that refers to the file, for error messages.
+        """
         return self._read(path, named_at, ())
 
     def of(self, source: SourceDocument) -> Fragment | None:
-        """Return the fragment that a source describes."""
+        """Return the fragment of a parsed source; ``None``, with errors recorded, if invalid."""
         return self._extend_base(source, ())
 
     def _read(
@@ -180,7 +182,7 @@ def _fragment(spec: SpaceSpec, source: SourceDocument, lost: frozenset[Path_]) -
 
 
 def _declares(key: str, source: SourceDocument) -> bool:
-    """True if a section that could not be read may have declared names."""
+    """Return whether a section that could not be read may have declared names."""
     return key in (*SECTIONS, "table", "extends") or isinstance(source.value[key], dict)
 
 
@@ -189,7 +191,7 @@ def _entries(values: list[Any], source: SourceDocument, key: str) -> tuple[State
 
 
 def _merge_fragments(base: Fragment, own: Fragment) -> Fragment:
-    """Return the base with the extending file's entries; those of one name are replaced."""
+    """Merge the extending file ``own`` into ``base``; its entries replace those of equal name."""
     sections: dict[str, Any] = {k: {**getattr(base, k), **getattr(own, k)} for k in SECTIONS}
     return replace(
         own,
@@ -209,7 +211,7 @@ def _merge_fragments(base: Fragment, own: Fragment) -> Fragment:
 
 
 def _without(fragment: Fragment, text: str) -> Fragment | None:
-    """Return the fragment without the given entry or rule; ``None`` if it has none."""
+    """Return the fragment without the given entry or rule; ``None`` if there is no such entry."""
     for key in SECTIONS:
         section = getattr(fragment, key)
         if text in section:

@@ -1,4 +1,4 @@
-"""Settlements of an include, ``fix`` and ``narrow``, for the parameters of its file."""
+"""Settlements: the ``fix`` and ``narrow`` entries of an include, applied to its parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from dse.schema.yaml.source import shown
 
 @dataclass(slots=True, kw_only=True)
 class Settlement:
-    """A value or a part of a domain that an including file gives; ``used`` once it was applied."""
+    """``fix`` value or ``narrow`` subdomain from an including file.
+
+    ``used`` is set once it has been applied; an unused one names an unknown parameter.
+    """
 
     value: Scalar | list[Scalar] | NarrowSpec
     where: str
@@ -28,17 +31,17 @@ class Settlement:
     used: bool = False
 
     def applied(self, parameter: Parameter) -> Parameter:
-        """The parameter with what is left of its domain.
+        """Return the parameter with its domain restricted to the value or subdomain.
 
         Raises:
-            SpecError: the value or the part is not inside the domain.
+            SpecError: the value or subdomain is not inside the domain, or does not suit it.
         """
         self.used = True
         if isinstance(self.value, NarrowSpec):
             dividend = extract_dividend(self.value.ordinal)
             if dividend is not None and self.scope.expanded(dividend).names:
                 raise SpecError(
-                    f"what {dividend!r} is depends on parameters, but a part of a domain is fixed",
+                    f"{dividend!r} depends on parameters, but a narrowed domain must be constant",
                     hint=f"add the rule '({dividend}) % ... == 0' to the constraints",
                 )
             return narrow_domain(parameter, self.value, self.scope)
@@ -53,13 +56,15 @@ Settled = dict[str, list[Settlement]]
 def settled_in(
     name: str, stated: Stated[IncludeSpec], scope: Scope, outer: Mapping[str, list[Settlement]]
 ) -> tuple[Settled, Settled]:
-    """Return what is settled about an included file's names: here, and here or further out.
+    """Return the settlements of an included file's names: those of this include, and all.
+
+    All includes the settlements by files further out.
 
     Args:
         name: the include's name.
         stated: the include.
-        scope: of the including file.
-        outer: what is settled about the including file's own names; ``chip.rows`` is of the
+        scope: the scope of the including file.
+        outer: settlements of the including file's names; ``chip.rows`` refers to ``rows`` of the
             include ``chip``.
     """
     spec, own = stated.value, Settled()
@@ -79,7 +84,7 @@ def settled_in(
 
 
 def rename_by_prefix(name: str, names: Mapping[str, str]) -> str:
-    """Return the name with itself, or its leading list or include name, replaced."""
+    """Return the name after renaming it, or its leading list or include name, by ``names``."""
     if name in names:
         return names[name]
     for old, new in names.items():
@@ -95,14 +100,14 @@ def check_settlements(
     declared: Sequence[str],
     whole: SpaceBuilder,
 ) -> None:
-    """Record a mistake for each settlement of a name that the file does not have.
+    """Record an error for each settlement of a name that the included file does not declare.
 
     Args:
-        settled: what the include settles.
+        settled: the settlements of the include.
         fragment: the included file.
-        full: the whole space's name of a name of the file.
+        full: maps a name in the file to its full name in the complete space.
         declared: the full names that the file declared.
-        whole: where the mistakes are kept.
+        whole: the space builder that collects the errors.
     """
     for name, ones in settled.items():
         for one in ones:
@@ -123,7 +128,7 @@ def check_renames(
     declared: Sequence[str],
     whole: SpaceBuilder,
 ) -> None:
-    """Record a mistake for each rename of an unknown name or to an invalid one."""
+    """Record an error for each rename of an unknown name, or to an invalid or repeated one."""
     taken: dict[str, str] = {}
     for old, new in stated.value.rename.items():
         where, name = stated.at("rename", old), full(old)

@@ -1,4 +1,4 @@
-"""A list that is fixed as a whole: the value of each of its members."""
+"""Values of the members of a compound parameter that ``fix`` sets with one list."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ from dse.schema.models import Scalar
 
 
 def values_of(one: Structured, values: Sequence[Scalar]) -> dict[str, Scalar]:
-    """The value of each member: of a subset by the items that are in it, else in their order.
+    """Return the value of each member, by full name, of a compound parameter fixed by a list.
+
+    Args:
+        one: the compound parameter.
+        values: the chosen items of a subset; otherwise one value per member, in order.
 
     Raises:
-        SpecError: these are too few, too many, or no items.
+        SpecError: the number of values is wrong, one is not an item or is repeated, shares do not
+            add up to one, or the parameter is a partition.
     """
     match one:
         case Subset():
@@ -61,4 +66,4 @@ def _check_items(name: str, items: Sequence[Value], values: Sequence[Scalar]) ->
             hint = nearest(str(value), map(str, items))
             raise SpecError(f"{name} has no item {value!r}", hint=hint)
         if value in values[:place]:
-            raise SpecError(f"the item {value!r} stands twice")
+            raise SpecError(f"the item {value!r} appears twice")

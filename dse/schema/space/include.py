@@ -1,4 +1,4 @@
-"""One file of a space, read into the whole: under its name, with what is settled about it."""
+"""Reading of one file, with its includes, into the complete space under the include's name."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from dse.schema.yaml.source import shown
 from dse.units import units
 
 MAX_DEPTH = 20
-"""So deep may files include files."""
+"""Maximum depth of nested includes."""
 
 MAX_PARTS = 500
-"""So many files, counted as often as they are included."""
+"""Maximum number of includes in a space; a file counts once per include."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncludeScope:
-    """Position of a file within the complete space.
+    """Context in which a file is included in the complete space.
 
     Args:
-        full: the whole space's name of a name of the file.
-        settled: what the files around it fix and narrow, by the file's own names.
-        above: the files that it is included by, and where.
-        named_at: the place of its include; empty for the file that was asked for.
-        note: what to add to a clash of names.
+        full: maps a name in the file to its full name in the complete space.
+        settled: the ``fix`` and ``narrow`` entries of including files, by the file's own names.
+        above: the chain of including files, each with the location of its include.
+        named_at: the location of the file's include; empty for the top-level file.
+        note: a hint appended to name-clash errors.
     """
 
     full: Callable[[str], str] = str
@@ -57,7 +57,15 @@ class IncludeScope:
 
 
 class IncludedFile:
-    """Reads one fragment at one place; what it includes is read before its own parameters."""
+    """Reader of one fragment into the space; its includes are read before its own parameters.
+
+    Args:
+        fragment: the file's entries.
+        place: the context of the include.
+        given: the argument values that the include sets.
+        whole: the builder of the complete space.
+        fragments: the cache of parsed files.
+    """
 
     def __init__(
         self,
@@ -82,7 +90,10 @@ class IncludedFile:
         self.members = Members(fragment, self.scope, place.settled, place.note)
 
     def read(self) -> list[Statements]:
-        """Add all that the file declares to the whole; its rules are left for when all is known."""
+        """Add the file's declarations to the space and return its rules.
+
+        The rules are added later, once every name of the complete space is declared.
+        """
         self._mark_lost()
         self._check_names()
         self._read_data()
@@ -101,7 +112,7 @@ class IncludedFile:
             self.whole.clouded.add(full(""))
 
     def _check_names(self) -> None:
-        """A name stands for one thing in a file: an argument, data, an include or a parameter."""
+        """Record an error for each invalid name, and each declared twice in the file's sections."""
         known: dict[str, str] = {}
         for section in SECTIONS:
             for name, stated in getattr(self.fragment, section).items():
@@ -162,7 +173,11 @@ class IncludedFile:
         return rules
 
     def _resolve_argument(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
-        """Return an argument's value: as given, from an argument, or of a formula of some."""
+        """Return the value given to an argument of an included file.
+
+        A text that is an argument's name, or a formula over arguments, of the including file is
+        replaced by its value; any other value is returned as given.
+        """
         default = fragment.arguments.get(name)
         usual = None if default is None else default.value
         of_words = isinstance(usual, str) and units.quantity(usual) is None
@@ -178,7 +193,11 @@ class IncludedFile:
         return f"{found.value!r} {found.unit}" if found.unit else found.value
 
     def _find_fragment(self, stated: Stated[IncludeSpec]) -> Fragment | None:
-        """Return the fragment of an include. Raises SpecError for one that includes itself."""
+        """Return the fragment of an include; ``None``, with the error recorded, if it is invalid.
+
+        Raises:
+            SpecError: the file includes itself, or includes are too deep or too many.
+        """
         path = resolve_path(stated.value.file, stated.source.path)
         above = [*self.place.above, (self.fragment.path, stated.where)]
         circle = next((place for seen, place in above if seen == path), None)

@@ -1,4 +1,4 @@
-"""The parameters of one file, built when they are needed: a domain may depend on another."""
+"""Builder of one file's parameters, on demand because a domain may depend on another parameter."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.names import NAME_HINT, is_name
 
 MAX_CHAIN = 12
-"""So many domains may each depend on the next; they are read within one another."""
+"""Maximum length of a chain of dependent domains; each level is one level of recursion."""
 
 
 class Members:
-    """Adds the parameters of a fragment to the whole, each with its condition and its own rules.
+    """Builder that adds a fragment's parameters, with conditions and implied rules, to the space.
 
     Args:
         fragment: the file's entries.
-        scope: what its words mean.
-        settled: what the files around it fix and narrow, by its own names.
-        note: what to add to a clash of names, such as that the include renames some.
+        scope: resolver of the file's names.
+        settled: the ``fix`` and ``narrow`` entries of including files, by this file's names.
+        note: a hint appended to name-clash errors, such as where the include renames.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Members:
         self._done: set[str] = set()
 
     def read(self, files: Files) -> None:
-        """Every parameter; a mistake in one hides none in the next."""
+        """Add every parameter to the space; errors are recorded and the next parameter is read."""
         table = self.fragment.table
         if table is not None:
             try:
@@ -69,10 +69,10 @@ class Members:
                 self._activate(name, stated.value.when, stated.at("when"))
 
     def need(self, name: str) -> None:
-        """Build the parameter of this name, if it is one of the file and was not built before.
+        """Build the parameter of this name, if the file declares it and it is not built yet.
 
         Raises:
-            SpecError: its domain depends on itself.
+            SpecError: its domain depends on itself, or on a chain of more than MAX_CHAIN domains.
         """
         stated = self.fragment.parameters.get(name)
         if stated is None or name in self._done:
@@ -115,7 +115,14 @@ class Members:
         self._keep_divisors(spec, listed, stated.where)
 
     def _add_list(self, name: str, one: Structured, own: Mapping[str, str], where: str) -> None:
-        """The members and rules of a list; ``own`` are the file's names of the members."""
+        """Add a compound parameter: its members, rules and conditions.
+
+        Args:
+            name: the parameter's name in the file.
+            one: the compound parameter.
+            own: maps each member's full name to its name in the file.
+            where: the location of the declaration.
+        """
         together = self._together(name, one)
         for member in one.members:
             if "[" not in member.name and not self.whole.declare(member.name, where, self.note):
@@ -139,14 +146,14 @@ class Members:
             if not settlement.used:
                 settlement.used = True
                 raise SpecError(
-                    f"{name} is several parameters, tied together",
+                    f"{name} is a compound of several parameters",
                     where=settlement.where,
-                    hint=f"settle its members, such as {next(iter(own.values()), '')}, "
-                    f"or all by a list: 'fix: {{{name}: [...]}}'",
+                    hint=f"fix or narrow its members, such as {next(iter(own.values()), '')}, "
+                    f"or fix all with a list: 'fix: {{{name}: [...]}}'",
                 )
 
     def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
-        """Return each member's settlements, by full name, of a list fixed all at once."""
+        """Return the settlement of each member, by full name, of a compound fixed by one list."""
         found: dict[str, list[Settlement]] = {}
         for settlement in self.settled.get(name, []):
             if not isinstance(settlement.value, list):
@@ -163,7 +170,10 @@ class Members:
     def _apply_settlements(
         self, own: str, parameter: Parameter, ones: Sequence[Settlement] | None = None
     ) -> Parameter:
-        """Return the parameter restricted by what the files around this one settle."""
+        """Return the parameter after the ``fix`` and ``narrow`` entries of including files.
+
+        The domain before these entries, and any replaced definitions, are recorded in ``before``.
+        """
         before = [
             self._parse_previous(parameter.name, spec)
             for spec in self.fragment.replaced.get(own, ())
@@ -178,10 +188,7 @@ class Members:
         return parameter
 
     def _parse_previous(self, name: str, spec: ParameterSpec) -> Parameter | None:
-        """Return the definition of the parameter in the extended file, if it was one value.
-
-        Otherwise, or where it cannot be read, the result is ``None``.
-        """
+        """Return the parameter as an extended file defined it; ``None`` if compound or invalid."""
         if any(kind in STRUCTURED for kind in spec.kinds):
             return None
         try:
@@ -190,7 +197,7 @@ class Members:
             return None
 
     def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
-        """Add the divisibility rule of a domain generated as divisors of other parameters."""
+        """Add the divisibility constraint of a domain ``divisors(...)`` of other parameters."""
         text = extract_dividend(spec.ordinal)
         if text is None or not self.scope.expanded(text).names:
             return
@@ -237,7 +244,10 @@ class Members:
 
 
 def _collect_lists(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
-    """Return the lists that columns such as ``bits[0]`` form; of booleans, also the subset."""
+    """Return the lists that columns such as ``bits[0]`` form.
+
+    A list of boolean members with text keys is marked as a subset.
+    """
     return {
         name: replace(one, flags=_are_truths(one, parameters))
         for name, one in listings(parameters).items()

@@ -1,4 +1,4 @@
-"""The shapes of the space file; what a key means stands beside it."""
+"""Pydantic schema of the space file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from dse.schema.models import Model, Quantity, Scalar, default_to_list
 
 SCALARS = ("real", "integer", "ordinal", "choice", "boolean")
-"""The domains of a parameter that is one value."""
+"""Domain keys of a scalar parameter."""
 
 STRUCTURED = ("permutation", "subset", "partition", "simplex")
-"""The domains of a parameter that is several values, tied together."""
+"""Domain keys of a compound parameter, whose members are constrained jointly."""
 
 _GOES_WITH = {
     "each": SCALARS,
@@ -25,7 +25,7 @@ _GOES_WITH = {
 
 
 class DomainSpec(Model):
-    """Domain of a scalar: exactly one of its kinds, and the notation of its numbers."""
+    """Domain of a scalar parameter: exactly one domain key, with its step, scale and unit."""
 
     real: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
     integer: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
@@ -38,22 +38,22 @@ class DomainSpec(Model):
 
     @property
     def kinds(self) -> list[str]:
-        """The domains that are given; a right spec has one."""
+        """Domain keys that are present; a valid parameter has exactly one."""
         return [kind for kind in (*SCALARS, *STRUCTURED) if getattr(self, kind, None) is not None]
 
     def check_companions(self) -> None:
-        """Nothing, if every other key goes with the domain. Raises ValueError if not."""
+        """Raise ValueError unless every other key is valid with the domain key."""
         (kind,) = self.kinds
         for key, partners in _GOES_WITH.items():
             if getattr(self, key, None) is not None and kind not in partners:
                 told = ", ".join(repr(partner) for partner in partners)
                 raise ValueError(f"{key!r} goes with {told} only, not with {kind!r}")
         if self.boolean is False:
-            raise ValueError("'boolean: false' says nothing; write 'boolean: true'")
+            raise ValueError("'boolean: false' is not a domain; write 'boolean: true'")
 
 
 class ParameterSpec(DomainSpec):
-    """One parameter: exactly one domain, and when it is active."""
+    """Declaration of a parameter: exactly one domain, and the condition that makes it active."""
 
     each: int | str | None = None
     permutation: list[Scalar] | int | str | None = None
@@ -77,7 +77,7 @@ class ParameterSpec(DomainSpec):
 
 
 class NarrowSpec(DomainSpec):
-    """A part of a domain: a list of its values, or a domain inside it."""
+    """``narrow`` entry: a list of values of the domain, or a domain inside it."""
 
     values: list[Scalar] | None = Field(default=None, min_length=1)
 
@@ -104,7 +104,7 @@ def _default_to_mapping(value: Any) -> Any:
 
 
 class IncludeSpec(Model):
-    """Another space file under a name, and what is settled about it here."""
+    """Include of another space file: its arguments, fixed and narrowed domains, and renames."""
 
     file: str
     given: Annotated[dict[str, Scalar], BeforeValidator(_default_to_mapping)] = Field(
@@ -121,7 +121,7 @@ class IncludeSpec(Model):
 
 
 class TableSpec(Model):
-    """Combinations that are allowed, or forbidden: columns, and rows here or in a file."""
+    """Table of allowed or forbidden combinations: columns, and rows given inline or in a file."""
 
     allow: list[str] | None = Field(default=None, min_length=1)
     forbid: list[str] | None = Field(default=None, min_length=1)
@@ -138,7 +138,10 @@ class TableSpec(Model):
 
 
 class SpaceSpec(Model):
-    """A space file; ``data``, ``constraints`` and ``tables`` are checked entry by entry later."""
+    """Content of a space file; entries of ``data``, ``constraints`` and ``tables`` are unchecked.
+
+    They are validated individually later, so that one error does not hide the others.
+    """
 
     space: str = Field(default="", min_length=1)
     description: str = ""

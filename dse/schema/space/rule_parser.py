@@ -1,4 +1,4 @@
-"""Checks of every rule of a space: names, lists, units, terms, and that it can be evaluated."""
+"""Checks of a space's rules: names, lists, units, text values, lookup keys and definedness."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dse.units import dimensions, units
 
 
 class Rules:
-    """Checks the conditions and constraints of a whole, and writes them out over parameters."""
+    """Checker that also expands a space's conditions and constraints over single parameters."""
 
     def __init__(self, whole: SpaceBuilder) -> None:
         self.whole = whole
@@ -34,7 +34,7 @@ class Rules:
         self._ready: dict[int, Expression | None] = {}
 
     def check(self) -> None:
-        """Every rule ready, or its mistake kept; a mistake in one hides none in the next."""
+        """Expand and check every rule in place; errors are recorded, and the next rule checked."""
         whole = self.whole
         for name, rule in list(whole.conditions.items()):
             ready = self._told(rule, whole.activated[name])
@@ -49,10 +49,11 @@ class Rules:
         ]
 
     def ready(self, rule: Expression) -> Expression:
-        """The rule over single parameters, in coherent units.
+        """Return the rule over single parameters, with literals in coherent units.
 
         Raises:
-            SpecError: with what is wrong with it.
+            HiddenError: it uses a name whose own declaration has an error.
+            SpecError: it is not a valid rule.
         """
         hidden = [name.name for name in names_in(rule.node) if self._is_lost(name.name)]
         if hidden:
@@ -76,7 +77,7 @@ class Rules:
         return ready
 
     def _wordy(self, rule: Expression) -> str:
-        """Return a hint on a choice in the rule, some texts of which were meant as numbers."""
+        """Return a hint on a choice in the rule that has text values; empty if there is none."""
         for name in sorted(rule.names):
             parameter = self.whole.parameters[name]
             values = parameter.values if isinstance(parameter, Choice) else ()
@@ -86,8 +87,8 @@ class Rules:
                 return f"{name} is a choice of words; for quantities: 'ordinal: [{told}]'"
             if 0 < len(words) < len(values):
                 return (
-                    f"{name} has words such as {words[0]!r} beside its numbers: make all of "
-                    "them words by quotes, or leave numbers only"
+                    f"{name} has words such as {words[0]!r} among its numbers: quote all values "
+                    "to make them words, or keep numbers only"
                 )
             if words:
                 shown = ", ".join(map(repr, words))[:60]
@@ -95,7 +96,7 @@ class Rules:
         return ""
 
     def _told(self, rule: Expression, where: str) -> Expression | None:
-        """Return the rule, prepared once; if that fails, record it and return ``None``."""
+        """Return the checked rule, cached; if it is invalid, record the error, return ``None``."""
         if id(rule) not in self._ready:
             self._ready[id(rule)] = None
             try:
@@ -111,7 +112,7 @@ class Rules:
         return not there and head not in known.data and known.hidden(name)
 
     def _check_truth(self, node: Node, text: str) -> None:
-        """Nothing, if the node is true or false, and so are all that logic joins in it."""
+        """Raise SpecError unless the node, and each operand of logic in it, is boolean."""
         match node:
             case Name():
                 parameter = self.whole.parameters[node.name]
@@ -135,7 +136,10 @@ class Rules:
             )
 
     def _check_activity(self, name: str, rule: Expression) -> None:
-        """Keep a mistake for a condition that reads what it decides, or what has no steps."""
+        """Record an error for a condition that uses its own parameter or a real parameter.
+
+        A real parameter itself may be active by the value of a real one.
+        """
         parameters, where = self.whole.parameters, self.whole.activated[name]
         if name in rule.names:
             error = SpecError(f"{name} cannot be the condition of itself")
@@ -149,7 +153,7 @@ class Rules:
             self.whole.mistakes.add(error, where)
 
     def _check_no_circle(self) -> None:
-        """Record a mistake if a condition depends on itself through others; else do nothing."""
+        """Record an error if a parameter's condition depends on itself through other conditions."""
         circle = _circle({n: rule.names - {n} for n, rule in self.whole.conditions.items()})
         if circle:
             first = circle[0]
@@ -162,7 +166,7 @@ class Rules:
 
 
 def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
-    """The names of a circle, the first again at the end; empty if there is none."""
+    """Return the names of a cycle in the graph, first name repeated last; empty if acyclic."""
     done = set[str]()
     for start in parents:
         path: list[str] = []
@@ -182,7 +186,7 @@ def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
 
 
 def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:
-    """The unit of each parameter for :func:`dse.units.dimensions.unit_of`; words are ``text``."""
+    """Return each parameter's unit for :func:`dse.units.dimensions.unit_of`, ``TEXT`` for texts."""
     return {
         p.name: dimensions.TEXT
         if isinstance(p, Choice) and any(isinstance(v, str) for v in p.values)

@@ -1,4 +1,4 @@
-"""Names of one file, and the meaning of its formulas in the complete space."""
+"""Resolution of one file's names, formulas and quantities in the complete space."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from dse.schema.yaml.errors import HiddenError
 from dse.units import dimensions, units
 
 MAX_COMBINATIONS = 1_000_000
-"""So many combinations of parameters a generator may read."""
+"""Maximum number of parameter combinations over which a generator's formula is evaluated."""
 
 MAX_ITEMS = 5_000
-"""The longest list of parameters."""
+"""Maximum number of items of a compound parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Reads the formulas and quantities of one file.
+    """Resolver of the names, formulas and quantities of one file.
 
     Args:
-        whole: what is known of the whole space.
-        full: the whole space's name of a name of the file.
-        arguments: the literals that the file's arguments stand for.
-        needed: builds a parameter of the file before its turn, if the name is one.
-        given: where an including file gives an argument.
+        whole: the complete space, as far as it is built.
+        full: maps a name in the file to its full name in the complete space.
+        arguments: the literal value of each argument of the file.
+        needed: builds the parameter of this name early, if the file declares it.
+        given: the location where an including file sets an argument, by argument name.
     """
 
     whole: SpaceBuilder
@@ -56,10 +56,10 @@ class Scope:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def formula(self, text: str) -> Expression:
-        """Return the formula in terms of the names of the complete space.
+        """Return the formula with full names, and with literals in place of arguments.
 
         Raises:
-            SpecError: it is no expression.
+            SpecError: the text is not a valid expression.
         """
         parsed = parse(text)
         edits = dict(self._edits(parsed.node))
@@ -71,10 +71,11 @@ class Scope:
         return parsed if told == text else parse(told)
 
     def expanded(self, text: str) -> Expression:
-        """The formula over single parameters, each of them known by now.
+        """Return the formula over single parameters, after building those that it needs.
 
         Raises:
-            SpecError: it is no expression, or uses lists, data or names wrongly.
+            SpecError: the text is not a valid expression, misuses a list or data, or has an
+                unknown name.
         """
         for name in names_in(parse(text).node):
             self.needed(name.name)
@@ -87,24 +88,28 @@ class Scope:
         return rule
 
     def amount(self, text: Quantity, unit: str = "") -> Amount:
-        """A number of the file: a literal, or a formula over its arguments and data.
+        """Return the amount that a literal, or a formula over arguments and data, denotes.
+
+        Args:
+            text: the literal or formula.
+            unit: the required dimension, and the unit of a number without one.
 
         Raises:
-            SpecError: it is no number, depends on parameters, or is in a unit that does not fit.
+            SpecError: it is not a number, depends on parameters, or its unit does not fit.
         """
         if not isinstance(text, str) or not self._is_formula(text):
             return amount(text, unit)
         rule = self.expanded(text)
         if rule.names:
             told = min(rule.names)
-            raise SpecError(f"{text!r} depends on {told}, but a domain is fixed")
+            raise SpecError(f"{text!r} depends on {told}, but a domain must be constant")
         found = dimensions.unit_of(rule, {})
         if found == dimensions.TEXT:
             word = self.arguments.get(text)
             said = (
                 f"{text!r} is {word.value!r}" if isinstance(word, Text) else f"{text!r} is a word"
             )
-            raise SpecError(f"{said}, and no number", where=self.given.get(text, ""))
+            raise SpecError(f"{said}, not a number", where=self.given.get(text, ""))
         if unit and not units.same_dimension(found, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}")
         value = rule.resolved(units.factor).values({}, 1)
@@ -113,25 +118,29 @@ class Scope:
         return amount(value.values[0].item() / units.factor(unit), unit or units.coherent(found))
 
     def word(self, value: Scalar) -> Scalar:
-        """A value of the file: an argument's, where it is an argument's name."""
+        """Return the argument's value if the value is the name of an argument, else the value."""
         node = self.arguments.get(value) if isinstance(value, str) else None
         if isinstance(node, Number) and node.unit:
             return f"{node.value} {node.unit}"
         return value if node is None else node.value  # type: ignore[union-attr]
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[int | float], str]:
-        """The numbers that a generator such as ``pow2(1 .. 64)`` makes, and their unit.
+        """Return the numbers that a generator such as ``pow2(1 .. 64)`` yields, and their unit.
 
         Raises:
-            SpecError: the text generates no list, or an endless one.
+            SpecError: the text is not a valid generator, or generates too many values.
         """
         return generate_numbers(text, unit, self, self.values)
 
     def count(self, value: int | str, what: str) -> int:
-        """A whole number of the file: a literal, or a formula over its arguments and data.
+        """Return the integer that a literal, or a formula over arguments and data, denotes.
+
+        Args:
+            value: the literal or formula.
+            what: the name of the quantity, for error messages.
 
         Raises:
-            SpecError: it is no whole number from 0 to :data:`MAX_ITEMS`.
+            SpecError: it is not an integer from 0 to :data:`MAX_ITEMS`.
         """
         found = self.amount(value)
         whole = whole_number(found.value)
@@ -142,7 +151,7 @@ class Scope:
         return whole
 
     def keys(self, value: str) -> tuple[Value, ...] | None:
-        """The keys of the list or the table of data that the file knows by this name, if any."""
+        """Return the keys of the list or data table of this name; ``None`` if there is none."""
         self.needed(value)
         full = self.full(value)
         if full in self.whole.data:
@@ -151,10 +160,10 @@ class Scope:
         return None if listing is None else listing.keys
 
     def counting(self, value: int | str) -> str | None:
-        """The full name of the whole-number parameter of this name, if there is one.
+        """Return the full name of the parameter of this name; ``None`` if there is none.
 
         Raises:
-            SpecError: the parameter is none of whole numbers.
+            SpecError: the parameter has values that are not integers.
         """
         if not isinstance(value, str):
             return None
@@ -168,10 +177,11 @@ class Scope:
         return full
 
     def values(self, text: str) -> tuple[Sequence[int | float], str]:
-        """All values that a formula can have over its parameters' domains, and their unit.
+        """Return the distinct values of a formula over its parameters' domains, and their unit.
 
         Raises:
-            SpecError: it reads a parameter without listed numbers, or too many.
+            SpecError: it uses a real or choice parameter, or has more than
+                :data:`MAX_COMBINATIONS` combinations.
         """
         rule = self.expanded(text)
         told = {name: self.whole.parameters[name] for name in sorted(rule.names)}
@@ -189,7 +199,7 @@ class Scope:
             raise SpecError(f"{text!r} has more than {MAX_COMBINATIONS:,} combinations")
         unit = dimensions.unit_of(rule, {name: p.unit for name, p in told.items()})
         if unit == dimensions.TEXT:
-            raise SpecError(f"{text!r} is a word, and no number")
+            raise SpecError(f"{text!r} is a word, not a number")
         grid = np.meshgrid(*(np.array(domain) for domain in domains), indexing="ij")
         columns = {n: Column(axis.ravel()) for n, axis in zip(told, grid, strict=True)}
         found = rule.resolved(units.factor).values(columns, combinations)
@@ -197,7 +207,7 @@ class Scope:
         return np.unique(kept).tolist(), units.coherent(unit)
 
     def _is_formula(self, text: str) -> bool:
-        """True if the text is no literal, but mentions a name that the file gave to a constant."""
+        """Return whether the text is a formula that uses a declared name, and not a literal."""
         if text in self.arguments:
             return True
         try:
@@ -214,14 +224,14 @@ class Scope:
         return any(head in self.arguments or self._is_declared_name(head) for head in heads)
 
     def _is_declared_name(self, name: str) -> bool:
-        """Return whether a name stands for something, or would if it had no mistake."""
+        """Return whether the name is declared, even if its declaration has an error."""
         self.needed(name)
         full = self.full(name)
         known = self.whole
         return full in known.declared or full in known.parameters or full in known.lost
 
     def _edits(self, node: Node) -> Iterator[tuple[tuple[int, int], str]]:
-        """For each name of the tree: where it stands in the text, and what it is in the whole."""
+        """Yield the position and length of each name in the text, and its replacement."""
         if isinstance(node, Name):
             argument = self.arguments.get(node.name)
             words = self.full(node.name) if argument is None else format_literal(argument)
@@ -234,7 +244,7 @@ class Scope:
             yield from self._edits(child)
 
     def _is_item(self, node: Index) -> bool:
-        """True for ``kept[conv1]``, where the key is the word of an item and no name."""
+        """Return whether the node is like ``kept[conv1]``, whose key is an item and not a name."""
         if not isinstance(node.item, Name) or not isinstance(node.key, Name):
             return False
         listing = self.whole.listings.get(self.full(node.item.name))
@@ -242,7 +252,7 @@ class Scope:
 
 
 def format_literal(node: Node) -> str:
-    """Return a literal in the notation of the language."""
+    """Return a literal in the notation of the expression language."""
     match node:
         case Truth():
             return "true" if node.value else "false"

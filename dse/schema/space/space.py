@@ -1,4 +1,4 @@
-"""From space files, or a mapping of the same shape, to the space: all read, every rule checked."""
+"""Construction of a checked search space from space files, or from a mapping of the same shape."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from dse.schema.yaml.source import shown
 
 
 def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool = False) -> Space:
-    """The space that the file at ``path`` describes, with all that it includes.
+    """Read the space file at ``path``, with the files it includes, and check the space.
 
     Args:
         path: the file.
-        files: where its text and those of what it includes come from.
-        named_at: the place that names the file.
-        may_be_empty: a space without any legal design is no mistake: it is to be explained.
+        files: the source of the texts of this file and of those it includes.
+        named_at: the location that refers to the file, for error messages.
+        may_be_empty: accept a space without legal designs, in order to explain it.
 
     Raises:
-        SpecErrors: with every mistake found in the files.
+        SpecErrors: the files have errors; contains each of them.
+        SpecError: the space has no legal design, or none was found.
     """
     where = f"{shown(path)}:1"
     space = _space(files, where, lambda fragments: fragments.at(path, named_at))
@@ -43,10 +44,10 @@ def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool
 
 @dataclass(frozen=True, kw_only=True)
 class LegibleSpace:
-    """Readable part of a space.
+    """Valid part of a space whose files may have errors.
 
-    One that is ``partial`` has only the parameters that have no mistake, and no rules; ``hides``
-    is true for a name that it might have otherwise. One that is ``empty`` has no legal design.
+    A ``partial`` space has only the parameters without errors, and no rules; ``hides`` is true
+    for a name that it may lack because of an error. An ``empty`` space has no legal design.
     """
 
     space: Space
@@ -58,7 +59,7 @@ class LegibleSpace:
 def legible_space(
     path: Path, files: Files, mistakes: ErrorCollector, *, named_at: str = ""
 ) -> LegibleSpace:
-    """The space of a file as far as its mistakes, which are kept, leave it."""
+    """Read the valid part of a space file; record its errors in ``mistakes`` and do not raise."""
     where = f"{shown(path)}:1"
     whole, space = _read_space(files, where, lambda fragments: fragments.at(path, named_at))
     try:
@@ -76,7 +77,7 @@ def legible_space(
 
 
 def _hiding(whole: SpaceBuilder) -> Callable[[str], bool]:
-    """Return a predicate: true if a name, or one that ends in it, may be an unreadable one."""
+    """Return a predicate: whether a name, or a full name ending in it, may be lost to an error."""
     unread = not whole.parameters
     endings = {name.rpartition(".")[2] for name in whole.lost}
 
@@ -89,10 +90,10 @@ def _hiding(whole: SpaceBuilder) -> Callable[[str], bool]:
 
 
 def space_document(path: Path, files: Files) -> Mapping[str, Any]:
-    """Return the content of a space file, before any of it is checked.
+    """Return the content of a space file without validation.
 
     Raises:
-        SpecError: it cannot be read, or is a study.
+        SpecError: the file cannot be read, or is a study.
     """
     source = files.source(path)
     if "study" in source.value:
@@ -104,20 +105,20 @@ def space_document(path: Path, files: Files) -> Mapping[str, Any]:
 def space_from(
     value: Mapping[str, Any], *, beside: Path | None = None, may_be_empty: bool = False
 ) -> Space:
-    """The space that a mapping of the shape of a space file describes.
+    """Build and check the space that a mapping with the schema of a space file describes.
 
-    A rule that divides by zero for some combinations, or overflows, is decided there by the
-    numbers of IEEE 754 (:mod:`dse.schema.space.rules.definitions`); one that does so for all is a
-    mistake.
+    A rule that divides by zero or overflows for some combinations follows IEEE 754 there
+    (:mod:`dse.schema.space.rules.definitions`); one that does so for all combinations is an error.
 
     Args:
-        value: what the YAML would say; numbers of numpy, tuples and paths are as good as theirs.
-        beside: the file or folder that relative paths are relative to; by default, where the
-            program runs.
-        may_be_empty: a space without any legal design is no mistake: it is to be explained.
+        value: the content of the file; NumPy numbers and arrays, tuples and paths are converted.
+        beside: the file or folder that relative paths refer to; by default the working directory.
+        may_be_empty: accept a space without legal designs, in order to explain it.
 
     Raises:
-        SpecErrors: with every mistake found; their places are keys, such as ``parameters.tp``.
+        SpecErrors: the mapping has errors; contains each, located by key, such as
+            ``parameters.tp``.
+        SpecError: the space has no legal design, or none was found.
     """
     source = source_of(value, beside)
     space = _space(Files(), source.place(), lambda fragments: fragments.of(source))
@@ -135,7 +136,7 @@ def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None
 def _read_space(
     files: Files, where: str, read: Callable[[Fragments], Fragment | None]
 ) -> tuple[SpaceBuilder, Space]:
-    """Return the contents of the files, and the space; without rules if there is a mistake."""
+    """Return the builder with the files' contents, and the space; without rules on any error."""
     whole = SpaceBuilder()
     fragments = Fragments(files, whole.mistakes)
     fragment = read(fragments)
@@ -162,14 +163,14 @@ def _read_space(
 
 
 def _prepare_condition(one: Structured, rules: Rules) -> Structured:
-    """Return the parameter with its condition over single parameters, in coherent units.
+    """Return the compound parameter with its condition expanded over single parameters.
 
-    The condition is ``None`` where it has a mistake.
+    The condition is ``None`` if it has an error.
     """
     when: Expression | None = None
     if one.when is not None:
         try:
             when = rules.ready(one.when)
         except (DseError, HiddenError):
-            when = None  # told with the conditions of its members
+            when = None  # reported with the conditions of its members
     return replace(one, when=when)

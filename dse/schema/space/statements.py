@@ -1,4 +1,4 @@
-"""The rules of one file, added once every name of the whole space is known."""
+"""Constraints and tables of one file, added once every name of the complete space is declared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dse.schema.yaml.validation import model_of
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """The ``constraints:`` and ``tables:`` of a fragment at one place of the whole."""
+    """``constraints:`` and ``tables:`` of a fragment, with the scope that resolves its names."""
 
     fragment: Fragment
     scope: Scope
     files: Files
 
     def add(self) -> None:
-        """Add each to the whole space; a mistake in one hides none in the next."""
+        """Add each constraint and table to the space; errors are recorded, the rest still added."""
         mistakes = self.scope.whole.mistakes
         for stated in self.fragment.constraints:
             try:

@@ -1,4 +1,4 @@
-"""Check of a formula's texts against parameter values, and of its keys against tables."""
+"""Checks of the text literals in a formula against parameter values, and of its lookup keys."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ def check_words(
     parameters: Mapping[str, Parameter],
     before: Mapping[str, Sequence[Parameter]] | None = None,
 ) -> None:
-    """Nothing, if each word that a choice is compared with is one of its values.
+    """Check that each text that a choice is compared with is one of its values.
 
     Args:
-        node: a formula over single names.
-        parameters: by name; other names are passed over.
-        before: what parameters were before they were replaced: their words may still be named.
+        node: a formula over single parameters.
+        parameters: by name; other names are ignored.
+        before: earlier definitions of fixed, narrowed or replaced parameters, by name; their
+            values are accepted as well.
 
     Raises:
-        SpecError: a parameter never has the word.
+        SpecError: a choice or a lookup never has the text as its value.
     """
     if isinstance(node, Compare | Member):
         sides = children(node)
@@ -42,7 +43,7 @@ def _words(
     parameters: Mapping[str, Parameter],
     before: Mapping[str, Sequence[Parameter]],
 ) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """The name and all values of a side that is a choice, or is looked up."""
+    """Yield the name and the possible values of an operand that is a choice or a lookup."""
     if isinstance(side, Lookup):
         yield side.text, tuple(value for _, value in side.entries)
     if isinstance(side, Name):
@@ -56,17 +57,17 @@ def _words(
 def check_keys(
     node: Node, parameters: Mapping[str, Parameter], repeated: Callable[[str], str] = lambda _: ""
 ) -> None:
-    """Nothing, if every value of a parameter that looks something up finds it.
+    """Check that every lookup in the formula has an entry for each value of its key parameter.
 
-    A key without a value would make the formula unknown, without a word.
+    A missing entry would silently make the formula's value unknown.
 
     Args:
-        node: a formula over single names.
-        parameters: by name; other names are passed over.
-        repeated: why a table is not looked up by its first column; empty where it is.
+        node: a formula over single parameters.
+        parameters: by name; other names are ignored.
+        repeated: returns why a table is not indexed by its first column; empty if it is.
 
     Raises:
-        SpecError: a value finds nothing, or the parameter is real.
+        SpecError: a value of the key parameter has no entry, or the parameter is real.
     """
     for lookup in lookups(node):
         parameter = parameters.get(lookup.key.name) if isinstance(lookup.key, Name) else None
@@ -87,7 +88,7 @@ def check_keys(
 
 
 def lookups(node: Node) -> Iterator[Lookup]:
-    """Every lookup in a tree."""
+    """Yield every lookup in the expression tree."""
     if isinstance(node, Lookup):
         yield node
     for child in children(node):

@@ -1,1 +1,1 @@
-"""From the study file to a plan."""
+"""Parsing and checks of a study file, which result in a plan (see ``plan``)."""

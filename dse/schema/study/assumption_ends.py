@@ -1,4 +1,4 @@
-"""The assumptions of a study at the ends of their intervals: each a plan of its own."""
+"""Sensitivity studies: one plan for each end of each assumption's interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.schema.yaml.files import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An assumption at an end of its interval, and the name of the study that tries it."""
+    """Assumption at one end of its interval, and the name of the study that evaluates it."""
 
     assumption: Assumption
     end: Scalar
@@ -22,11 +22,11 @@ class Turn:
 
 
 def turns_of(plan: Plan, name: str) -> list[Turn]:
-    """Return every assumption of a plan at each of its ends.
+    """Return a turn for each end of each assumption of a plan.
 
     Args:
-        plan: the study's.
-        name: what the study is called.
+        plan: the study's plan.
+        name: the study's name, the prefix of the names of the new studies.
     """
     return [
         Turn(assumption=one, end=end, study=f"{name}.assumes.{place}.{side}")
@@ -36,10 +36,10 @@ def turns_of(plan: Plan, name: str) -> list[Turn]:
 
 
 def turned_plan(plan: Plan, turn: Turn) -> Plan:
-    """Return the plan with the assumption at that end, all else equal.
+    """Return the plan with the assumption at that end, and all other values unchanged.
 
     Raises:
-        SpecErrors: the study cannot be so, as where a baseline is not legal there.
+        SpecErrors: the study is invalid there, for example because a baseline is infeasible.
     """
     files = Files(kept=plan.texts)
     spec = files.source(plan.path).value
@@ -55,10 +55,10 @@ def turned_plan(plan: Plan, turn: Turn) -> Plan:
 
 
 def impossible_ends(plan: Plan) -> Iterator[SpecError]:
-    """Yield a mistake for each end of an assumption at which the study cannot be.
+    """Yield an error for each end of an assumption at which the study is invalid.
 
     Args:
-        plan: the study's, with its files' texts.
+        plan: the study's plan, with the texts of its files.
     """
     source = Files(kept=plan.texts).source(plan.path)
     for turn in turns_of(plan, plan.name):
@@ -71,5 +71,5 @@ def impossible_ends(plan: Plan) -> Iterator[SpecError]:
                 f"the study cannot be run where {turn.assumption.spec.name!r} is {turn.end!r}: "
                 f"{first}",
                 where=source.place(["assumes", place, "interval"]),
-                hint="an end that the evaluator takes and the space lists",
+                hint="choose an end that the evaluator accepts and the space contains",
             )

@@ -1,4 +1,4 @@
-"""Assumptions of a study where the paper is silent: each value with its interval and place."""
+"""Assumed values that a paper does not state, with their intervals and places in the files."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _SECTIONS = frozenset({"evaluators", "baselines", "scenarios"})
 _EVERY = "*"
 
 Documents = Mapping[str, Mapping[str, Any]]
-"""What YAML files say, by their paths."""
+"""Contents of YAML files, by their paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """An assumption, and the places in the study's files that hold its value."""
+    """Assumption, and the places in the study's files that contain its value."""
 
     spec: AssumptionSpec
     places: tuple[tuple[str, Path_], ...]
 
     @property
     def ends(self) -> tuple[Scalar, ...]:
-        """Return the ends of the interval that are not the stated value."""
+        """Ends of the interval that differ from the stated value."""
         return tuple(one for one in self.spec.interval if not _is_same(one, self.spec.value))
 
     def turned(self, documents: Documents, end: Scalar) -> dict[str, dict[str, Any]]:
-        """Return the documents with ``end`` in each place of the value."""
+        """Return copies of the documents with ``end`` in place of the value."""
         changed = {path: deepcopy(dict(document)) for path, document in documents.items()}
         for path, place in self.places:
             holder: Any = changed[path]
@@ -49,13 +49,13 @@ class Assumption:
 def assumptions_of(
     spec: StudySpec, source: SourceDocument, files: Files, mistakes: ErrorCollector
 ) -> tuple[Assumption, ...]:
-    """Return the assumptions of a study; mistakes are kept with their lines.
+    """Return the valid assumptions of a study; errors are collected with their lines.
 
     Args:
         spec: the study.
-        source: its file.
-        files: where the space's file comes from.
-        mistakes: where what is wrong goes.
+        source: the study's document.
+        files: the files, for the space's document.
+        mistakes: collector of the errors.
     """
     found = []
     for place, one in enumerate(spec.assumes):
@@ -74,9 +74,9 @@ def assumed_documents(spec: Mapping[str, Any], path: Path, files: Files) -> dict
     """Return the contents of the study's file and its space's file, by path.
 
     Args:
-        spec: what the study's file says.
+        spec: the contents of the study's file.
         path: the study's file.
-        files: where the space's file comes from.
+        files: the files, for the space's document.
     """
     study = {key: one for key, one in spec.items() if key != "assumes"}
     space = resolve_path(spec[SPACE], path)
@@ -98,21 +98,21 @@ def _places(
         known = [".".join(map(str, one)) for one in _leaves(value)]
         known = [one.removeprefix("evaluators.") for one in known]
         raise SpecError(
-            f"{text!r} is no value of the study",
-            hint=nearest(text, known) or "write the option out, even if it is the usual one",
+            f"{text!r} is not a value in the study",
+            hint=nearest(text, known) or "state the option, even with its default value",
         )
     same = [own for own in found if _is_same(_at(value, own), spec.value)]
     if not same or (len(same) < len(found) and _EVERY not in words):
         there = _at(value, found[0])
         raise SpecError(
             f"{text!r} is {there!r} in the study, and {spec.value!r} is assumed",
-            hint="the stated value is the one that the study uses",
+            hint="the assumed value must be the one that the study uses",
         )
     yield from ((str(path), own) for own in same)
 
 
 def _paths(value: Any, words: Sequence[str]) -> Iterator[Path_]:
-    """Yield the paths that the words name; a key may have dots of its own."""
+    """Yield the paths of scalars that match the dotted words; a key may itself contain dots."""
     if not words:
         if not isinstance(value, dict | list):
             yield ()
@@ -147,11 +147,11 @@ def _at(value: Any, path: Path_) -> Any:
 
 
 def _check_interval(spec: AssumptionSpec) -> None:
-    """Check that the ends lie around the value, and that one of them differs from it."""
+    """Check that the value is in the interval, and that at least one end differs from it."""
     low, high = spec.interval
     if _is_same(low, spec.value) and _is_same(high, spec.value):
         raise SpecError(
-            f"the interval {spec.interval} leaves nothing to turn", hint="two ends that differ"
+            f"the interval {spec.interval} is a single value", hint="write two different ends"
         )
     amounts = [_amount(one) for one in (low, spec.value, high)]
     if all(one is None for one in amounts):
@@ -164,13 +164,13 @@ def _check_interval(spec: AssumptionSpec) -> None:
     sizes = [value * units.factor(unit) for value, unit in known]
     if not sizes[0] <= sizes[1] <= sizes[2]:
         raise SpecError(
-            f"{spec.value!r} does not lie between {low!r} and {high!r}",
-            hint="the lower end first, and the value that the study uses between both",
+            f"{spec.value!r} is not between {low!r} and {high!r}",
+            hint="write the lower end first; the interval must contain the study's value",
         )
 
 
 def _amount(value: Scalar) -> tuple[float, str] | None:
-    """Return the number and its unit; ``None`` for words and truths."""
+    """Return the number and its unit; ``None`` for text and booleans."""
     if isinstance(value, bool):
         return None
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Bare numbers where a study needs a unit: refused, as rules refuse them."""
+"""Check for numbers without a unit where a study file requires a quantity with a unit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.units import units
 
 _BUDGET = {"time": "s", "cost": "$", "price": "$/h"}
 _OPTIONS = {"timeout": "s"}
-"""Options of evaluators and executors that are quantities wherever they are taken."""
+"""Options of evaluators and executors that are quantities in every plug-in, with their units."""
 
 
 def check_units(
@@ -23,15 +23,15 @@ def check_units(
     mistakes: ErrorCollector,
     objectives: Sequence[Objective],
 ) -> None:
-    """Keep a mistake for each bare number that is a quantity: ``time: 60`` is ``time: 60 s``.
+    """Collect an error for each quantity without its unit: ``time: 60`` instead of ``time: 60 s``.
 
-    Zero needs no unit, and neither does what is dimensionless.
+    Zero and dimensionless quantities need no unit.
 
     Args:
         spec: the study file.
-        source: where it says what.
-        mistakes: where mistakes are kept.
-        objectives: of the study, for the units of the reference point.
+        source: the document, for the line numbers of errors.
+        mistakes: collector of the errors.
+        objectives: the study's objectives, for the units of the reference point.
     """
     for path, value, unit in _list_quantities(spec, objectives):
         bare = isinstance(value, int | float) and not isinstance(value, bool) and value != 0

@@ -1,8 +1,8 @@
-"""Named baselines: ``baseline(chip.energy, int8)`` is a number, the same for every design.
+"""Named baselines in formulas: ``baseline(chip.energy, int8)`` is the same for every design.
 
-``ratio(chip.energy, int8)`` is ``chip.energy / baseline(chip.energy, int8)``. What is modelled is
-folded when the file is read; what is measured once the baseline's trial is done, which is the
-first: until then the number is unknown, and so is every objective that reads it.
+``ratio(chip.energy, int8)`` is ``chip.energy / baseline(chip.energy, int8)``. Modelled metrics of a
+baseline replace these calls when the file is read. Measured metrics do so when the baseline's trial
+is done; such trials run first. Until then the number is NaN, as is every objective that reads it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from dse.units import units
 from dse.units.dimensions import TEXT, unit_of
 
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"baseline": (2, 2), "ratio": (2, 2)}
-"""The functions of baselines: the fewest and the most arguments of each."""
+"""Functions of baselines, each with its minimum and maximum number of arguments."""
 
 
 class Baselines:
-    """The named baselines of a study, with what is known of each; ``awaited`` are those to measure.
+    """Named baselines of a study and their metrics; ``awaited`` holds those to be measured first.
 
     Args:
-        designs: by name.
-        metrics: what is known of each by its name, or why it has none.
+        designs: the baselines' designs by name.
+        metrics: the known metrics of each baseline by name, or the fault that prevents them.
         sources: every metric of the study.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
-        lost: the names of those that a mistake makes unknown.
+        lost: the names of baselines that are invalid.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Baselines:
         self._lists = lists
 
     def folded(self, formula: Expression) -> Expression:
-        """The formula with the numbers of the baselines in it.
+        """Return the formula with calls of ``baseline`` and ``ratio`` replaced by numbers.
 
         Raises:
-            SpecError: there is no such baseline, or what is asked of it is no quantity.
+            SpecError: a baseline is unknown, or its value is not a finite nonzero quantity.
         """
         return Expression(formula.text, map_nodes(formula.node, self._written))
 
@@ -87,11 +87,11 @@ class Baselines:
         return name
 
     def _number(self, asked: Node, name: str) -> Node:
-        """Return the requested number of the baseline, in its unit; NaN while it is unknown."""
+        """Return an expression's value for the baseline, as a literal; NaN while it is unknown."""
         formula = single(Expression(name, asked), self._known, self._lists)
         unit = unit_of(formula, self._known)
         if unit == TEXT:
-            raise SpecError("a word of a baseline is no quantity", hint="ask for a number of it")
+            raise SpecError("text of a baseline is not a quantity", hint="use a numeric metric")
         metrics = self._metrics[name]
         if isinstance(metrics, Fault):
             raise SpecError(f"the baseline {name!r} has no metrics: {metrics.reason}")
@@ -110,7 +110,7 @@ class Baselines:
             told = "nothing" if absent else f"{value:g}"
             raise SpecError(
                 f"for the baseline {name!r} this comes to {told}",
-                hint="nothing can be told relative to that",
+                hint="a reference value must be finite and not zero",
             )
         return value
 
@@ -118,14 +118,14 @@ class Baselines:
 def index_baselines(
     told: Sequence[Mapping[str, Scalar]] | Mapping[str, Mapping[str, Scalar]],
 ) -> dict[str | int, Mapping[str, Scalar]]:
-    """Return each baseline by its name, or by its place in a list without names."""
+    """Return each baseline by its name, or by its index in a list without names."""
     pairs: Iterable[tuple[str | int, Mapping[str, Scalar]]]
     pairs = told.items() if isinstance(told, Mapping) else enumerate(told)
     return dict(pairs)
 
 
 def check_name(name: str | int) -> None:
-    """Check that a formula can contain the name. Raises SpecError if not."""
+    """Raise SpecError unless a baseline's name is an identifier, as formulas require."""
     if isinstance(name, str) and not name.isidentifier():
         raise SpecError(
             f"{name!r} cannot stand in a formula", hint="letters, digits and '_', such as int8"
@@ -140,12 +140,12 @@ def told_baselines(
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> Baselines:
-    """The baselines that have a name, with all that is known of them.
+    """Return the named baselines with their modelled and measured metrics.
 
     Args:
-        designs: all baselines, by name or place.
-        pipeline: the study's evaluators; what is modelled is computed.
-        measured: what was measured of each, by name.
+        designs: all baselines, by name or index.
+        pipeline: the study's evaluators; modelled metrics are computed.
+        measured: measured metrics of each baseline, by name.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
     """

@@ -23,22 +23,22 @@ from dse.schema.yaml.option_types import find_mistyped_option
 from dse.units import dimensions, units
 
 _MOST_VALUES = 256
-"""An evaluator is asked about so many whole numbers one by one, about more by their ends."""
+"""Size of an integer parameter up to which an evaluator checks all values, not just both ends."""
 
 _FEW = 12
-"""So many names are listed where none of them is near."""
+"""Maximum number of known names that a message lists when none is similar to the wrong one."""
 
 _BETWEEN = 0.618
-"""How far from a real's lower end it is asked, too: ends are often whole where few others are."""
+"""Position of the inner value checked of a real parameter: its ends are often whole numbers."""
 
 
 def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
-    """The evaluator that the file names, made with its options.
+    """Return the evaluator that the file names, constructed with its options.
 
     Raises:
-        PluginError: there is none, or it does not take these options.
-        SpecError: an option's value is off.
-        SpecErrors: several are.
+        PluginError: there is no such evaluator, or it does not take these options.
+        SpecError: an option's value is invalid.
+        SpecErrors: several values are.
     """
     made, errors = repaired_evaluator(spec, options)
     raise_all(errors)
@@ -49,10 +49,10 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
 def repaired_evaluator(
     spec: EvaluatorSpec, options: Mapping[str, Any]
 ) -> tuple[Evaluator | None, list[DseError]]:
-    """The evaluator made without the options that are off, if it can be, and what is off.
+    """Return the evaluator without its invalid options, or ``None``, and the errors found.
 
-    An option that is off is left out, so that it hides no mistake in another one; what mentions
-    an option that was left out may be wrong for that reason alone, and ends the search.
+    Construction is repeated without each invalid option, to find errors in the others too. An error
+    that mentions a removed option may be due to its removal, and ends the search.
     """
     errors: list[DseError] = []
     try:
@@ -86,7 +86,7 @@ def repaired_evaluator(
 
 
 def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any]) -> DseError:
-    """The error with the option that it is about: the one without which it is not raised."""
+    """Return the error with the option that causes it: without that option it is not raised."""
     if error.part and error.part[0] in options:
         return error
     for option in options.keys() - set(required(plugin)):
@@ -103,7 +103,7 @@ def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any
 def _without_parts(
     options: Mapping[str, Any], off: Collection[Sequence[str | int]]
 ) -> dict[str, Any]:
-    """The options without these; of an option with several entries, without the entry."""
+    """Return the options without the invalid ones; of a mapping, only its invalid key goes."""
     rest = dict(options)
     for part in off:
         option, entry = str(part[0]), part[1:]
@@ -139,10 +139,10 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
 
 
 def _find_option(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the option that a message is about: the first of its words that names one."""
+    """Return the option that a message names first, else the first whose value it quotes."""
     words = re.findall(r"[\w-]+", problem)
     named = next((word for word in words if word in options), None)
-    if named is None:  # or its value stands there as it was written
+    if named is None:  # the message may quote the value instead
         shown = [(problem.find(repr(value)), key) for key, value in options.items()]
         named = min([one for one in shown if one[0] >= 0], default=(0, None))[1]
     return () if named is None else (named,)
@@ -156,21 +156,22 @@ def bound_of(
     *,
     parameters: Collection[str],
 ) -> Bound:
-    """The evaluator with each reading bound to a name of the study.
+    """Return the evaluator with each of its inputs bound to a name of the study.
 
-    A reading is bound by ``bind``, else to what has exactly its name, else to the one parameter
-    whose last word it is (``rows`` to ``chip.rows``). One that is a list (``bits``) is bound
-    member by member (``bits[0]`` to ``compress.bits[0]``).
+    An input is bound by ``bind``, else to the same name, else to the only name that ends with it
+    (``rows`` to ``chip.rows``). A list (``bits``) is bound member by member (``bits[0]`` to
+    ``compress.bits[0]``).
 
     Args:
         name: the evaluator's name in the study.
         evaluator: the plug-in.
-        bind: what the user says.
+        bind: the user's bindings, from inputs to names of the study.
         known: the unit of every parameter and metric of the study.
-        parameters: the names that are parameters: what "everything" means.
+        parameters: the names of the parameters, all of which an input of ``EVERYTHING`` reads.
 
     Raises:
-        SpecError: a reading is unknown, ambiguous, missing, or in a unit that does not fit.
+        SpecError: an input is unknown, ambiguous, missing, or has a unit that does not match.
+        SpecErrors: several inputs have errors.
     """
     readings = evaluator.reads | evaluator.optional
     errors: list[DseError] = [
@@ -192,7 +193,7 @@ def bound_of(
             errors.append(error)
             continue
         if full in {f"{name}.{own}" for own in evaluator.provides}:
-            problem = f"{name} reads {full!r}, which it gives itself"
+            problem = f"{name} reads {full!r}, which it reports itself"
             errors.append(SpecError(problem, part=_told_in(evaluator, reading)))
         keys = lists.get(full or "", [""])
         names |= {f"{reading}{key}": f"{full}{key}" for key in keys if full is not None}
@@ -200,7 +201,7 @@ def bound_of(
     for own in [own for own in names if base(own) in evaluator.units]:
         full = names[own]
         if known[full] == dimensions.TEXT and getattr(evaluator, "formulas", {}):
-            continue  # a word, which a formula may compare
+            continue  # text, which a formula may compare
         try:
             factors[own] = _factor(name, own, evaluator.units[base(own)], full, known[full])
         except SpecError as error:
@@ -212,7 +213,7 @@ def bound_of(
 def _build_missing_error(
     name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]
 ) -> SpecError:
-    """Return the error for an input that the space does not have."""
+    """Return the error for a required input that no parameter or metric of the study provides."""
     if isinstance(known, SymbolTable) and known.hides(reading):
         return HiddenError(reading)
     close = nearest(reading, known)
@@ -225,13 +226,13 @@ def _build_missing_error(
 
 
 def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
-    """The option that makes an evaluator read this, where it is a formula."""
+    """Return the path of the formula, among an evaluator's options, that reads this input."""
     formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
     return next((("metrics", own) for own, one in formulas.items() if reading in one.names), ())
 
 
 def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
-    """The lists among the parameters, each with the keys of its members: ``[0]``, ``[1]``."""
+    """Return the lists among the parameters with the keys of their members: ``[0]``, ``[1]``."""
     found: dict[str, list[str]] = {}
     for full in parameters:
         if base(full) != full:
@@ -245,24 +246,25 @@ def check_formulas(
     known: Mapping[str, str],
     parameters: Mapping[str, Parameter],
 ) -> None:
-    """Nothing, if each formula of an evaluator that has some gives the unit that it declares.
+    """Check that an evaluator's formulas have their declared units and compare valid values.
 
     Args:
         name: the evaluator's name in the study.
-        evaluator: the plug-in, its formulas over single names.
-        known: the unit of every name that a formula reads; formulas over others are passed over.
-        parameters: the names among them that are parameters.
+        evaluator: the plug-in, with formulas over single names.
+        known: the unit of each name; formulas that read other names are skipped.
+        parameters: the parameters among the names.
 
     Raises:
-        SpecError: one does not, its units do not fit together, or a parameter never has a word.
-        SpecErrors: several do not.
+        SpecError: a formula has another unit than declared, mixes units, or compares a parameter
+            with a value that it cannot take.
+        SpecErrors: several formulas have errors.
     """
     formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
     written: Mapping[str, Expression] = getattr(evaluator, "written", None) or formulas
     errors: list[DseError] = []
     for own, formula in written.items():
         if not formula.names <= known.keys():
-            continue  # told when the reading is bound
+            continue  # reported when the input is bound
         part = ["metrics", own]
         try:
             found = dimensions.unit_of(formula, known)
@@ -283,10 +285,10 @@ def check_formulas(
 
 
 def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
-    """Nothing, if the evaluator could be run on all values that its readings can take.
+    """Check that the evaluator accepts the values that its inputs can take, if it has such a check.
 
     Raises:
-        SpecError: it says that it could not.
+        SpecError: the evaluator rejects a value.
     """
     evaluator = bound.evaluator
     given: dict[str, Sequence[Value]] = {}
@@ -299,7 +301,7 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
 
 
 def _some(parameter: Parameter) -> Sequence[Value]:
-    """All values of the parameter, or both ends where they are too many; a real's also between."""
+    """Return all values, only both ends of a large integer, or three values of a real parameter."""
     if isinstance(parameter, Real):
         between = parameter.low + _BETWEEN * (parameter.high - parameter.low)
         return parameter.low, between, parameter.high
@@ -323,7 +325,7 @@ def _resolve_input(
         if isinstance(known, SymbolTable) and known.hides(wanted):
             raise HiddenError(wanted)
         raise SpecError(
-            f"{name} is to read {wanted!r}, which there is not",
+            f"{name} is bound to {wanted!r}, which does not exist",
             hint=nearest(wanted, names),
             part=("bind", reading),
         )
@@ -332,15 +334,15 @@ def _resolve_input(
     ending = sorted(full for full in names if full.endswith(f".{reading}"))
     if len(ending) > 1:
         raise SpecError(
-            f"{name} reads {reading!r}, and {' and '.join(ending)} end so",
-            hint=f"say which: 'bind: {{{reading}: {ending[0]}}}'",
+            f"{name} reads {reading!r}, which may be {' or '.join(ending)}",
+            hint=f"choose one: 'bind: {{{reading}: {ending[0]}}}'",
         )
     return ending[0] if ending else None
 
 
 def _factor(name: str, own: str, wanted: str, full: str, told: str) -> float:
     if told == dimensions.TEXT:
-        raise SpecError(f"{name} reads {own!r} as a number, but {full} is a word")
+        raise SpecError(f"{name} reads {own!r} as a number, but {full} is text")
     if wanted == COHERENT:
         return units.factor(told)
     if not units.same_dimension(told, wanted):

@@ -1,4 +1,4 @@
-"""A study's budget: from the file's words, or the command's, to numbers."""
+"""Budget of a study, parsed from its file or from command-line options."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dse.schema.space.parameters.domains import amount
 class Budget:
     """Stopping criteria of a study: the first that is met stops it; ``None`` is no bound.
 
-    ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran; ``gain`` is
-    the share of the hypervolume below which no suggestion is worth its measurement.
+    ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran. ``gain`` is
+    the expected relative gain in hypervolume below which no design is measured any more.
     """
 
     measurements: int | None = None
@@ -26,10 +26,10 @@ class Budget:
 
 
 def budget_of(spec: BudgetSpec) -> Budget:
-    """The budget that a study file states.
+    """Return the budget that a study file states, in coherent units.
 
     Raises:
-        SpecError: a number is not above zero or in another unit; a cost has no price.
+        SpecError: a number is not above zero or has another unit; a cost has no price.
     """
     if spec.cost is not None and spec.price is None:
         raise SpecError("a budget of cost needs a price", hint="{cost: 20 $, price: 4 $/h}")
@@ -47,7 +47,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
 
 
 def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
-    """Return the budget with the bounds that another one states; its price is kept if unstated.
+    """Return the budget with the bounds that ``spec`` states; others, and the price, are kept.
 
     Raises:
         SpecError: see :func:`budget_of`.
@@ -60,14 +60,14 @@ def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
 
 _HINTS = {
     "time": "time: 20 min",
-    "cost": "cost: 20 $; what an hour costs stands beside it, price: 4 $/h",
+    "cost": "cost: 20 $, with a price per hour: price: 4 $/h",
     "price": "price: 4 $/h",
     "gain": "gain: 0.1 %",
 }
 
 
 def _above_zero(key: str, told: Quantity | None, unit: str) -> float | None:
-    """The number in coherent units; a bare one is in ``unit``."""
+    """Return the number in coherent units; a bare number is in ``unit``."""
     if told is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Conditions on a claim: a published figure, a rule that can fail, no choice by its data.
+"""Conditions on a claim: a published figure, a rule that can fail, no selection by test data.
 
 Source:
     docs/reproductions.md, "What a claim is".
@@ -15,7 +15,7 @@ from dse.schema.models import ClaimSpec, EvaluatorSpec, FindingSpec
 from dse.schema.study.print_figure import PrintFigure, hides_figure, is_nothing
 
 SIZED = ("exact", "held-out", "free")
-"""Kinds of proof that say how large the number is."""
+"""Kinds of proof for which the size of the number must agree with the published figure."""
 
 TEST = "test"
 _OF_TEST = re.compile(r"(^|[._])test([._@]|$)")
@@ -23,52 +23,53 @@ _SIGNS = frozenset({"<", "<=", ">", ">="})
 
 
 def check_figure(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -> None:
-    """Check that the claim has something published to be compared with.
+    """Check that the claim has a published figure, or text, that its kind of proof requires.
 
     Raises:
-        SpecError: it has not.
+        SpecError: nothing is published, or a number is required and ``published`` is text.
     """
     if isinstance(spec, FindingSpec) or spec.proof in ("identity", "not reproduced"):
         return
     if is_nothing(spec.published):
         words = "nothing" if spec.published is None else repr(spec.published)
         raise SpecError(
-            f"the claim is held against {words} in print",
-            hint="a finding of ours goes under 'finds:', what cannot fail is 'proof: identity'",
+            f"the claim is compared with {words} as the published figure",
+            hint="put a finding of this study under 'finds:', or use 'proof: identity' for an "
+            "identity, which cannot fail",
         )
     if figure is None and spec.proof in SIZED:
         raise SpecError(
-            f"{spec.published!r} is no figure, and {spec.proof!r} is held against one",
-            hint="a number, [a, b] or '< 2 %'; for words of print 'proof: direction'",
+            f"{spec.published!r} is no figure, and 'proof: {spec.proof}' requires one",
+            hint="write a number, [a, b] or '< 2 %'; for published text use 'proof: direction'",
         )
     if figure is None and hides_figure(spec.published):
         raise SpecError(
-            f"the words {spec.published!r} hold a figure that ours can be held against",
-            hint="write the figure alone, as 48, '12 %', [2, 48] or '< 2 %'; words go in the note",
+            f"the text {spec.published!r} contains a figure that 'ours' can be compared with",
+            hint="write the figure alone, as 48, '12 %', [2, 48] or '< 2 %'; put text in 'note'",
         )
 
 
 def check_window(spec: ClaimSpec | FindingSpec, rule: Expression) -> None:
-    """Check that a kind of proof that states a number's size does not accept a bare sign.
+    """Check that ``accept`` limits the number's size, where the kind of proof requires it.
 
     Raises:
-        SpecError: it does.
+        SpecError: the rule tests only a sign, such as ``ours > 0`` or ``ours < 1``.
     """
     if spec.proof in SIZED and _is_bare_sign(rule):
         raise SpecError(
-            f"{rule.text!r} is a sign and says no size, which {spec.proof!r} has to",
-            hint="'proof: direction', or a window around the published figure",
+            f"{rule.text!r} tests a sign, and 'proof: {spec.proof}' requires a size",
+            hint="use 'proof: direction', or a window around the published figure",
         )
 
 
 def judging_metrics(
     metrics: Iterable[str], evaluators: Mapping[str, EvaluatorSpec]
 ) -> frozenset[str]:
-    """Return the metrics of data that judges: ``split: test``, or ``test`` in a name.
+    """Return the metrics on test data: by an option ``test`` (``split: test``) or by their name.
 
     Args:
-        metrics: the names of all, ``LABEL.METRIC``.
-        evaluators: by label.
+        metrics: the names of all metrics, ``LABEL.METRIC``.
+        evaluators: the evaluators by label.
     """
     labels = {name for name, one in evaluators.items() if TEST in one.options.values()}
     return frozenset(
@@ -79,27 +80,27 @@ def judging_metrics(
 
 
 def check_choice(function: str, names: Iterable[str], judging: frozenset[str]) -> None:
-    """Check that trials are not picked by what judges them.
+    """Check that a claim does not select trials by a metric on test data.
 
     Args:
-        function: the function that picks.
-        names: what it picks by.
-        judging: the metrics on data that judges.
+        function: the function that selects a trial, for the message.
+        names: the metrics by which it selects.
+        judging: the metrics on test data.
 
     Raises:
-        SpecError: they are.
+        SpecError: a metric on test data is among the names.
     """
     chosen = sorted(set(names) & judging)
     if chosen:
         raise SpecError(
-            f"{function}(...) picks trials by {chosen[0]!r}, which is to judge them",
-            hint=f"pick by a metric of other data: where_most({chosen[0]}, search.accuracy), "
+            f"{function}(...) selects trials by {chosen[0]!r}, a metric on test data",
+            hint=f"select by a metric on other data: where_most({chosen[0]}, search.accuracy), "
             "or name the trial as a baseline",
         )
 
 
 def _is_bare_sign(rule: Expression) -> bool:
-    """Return whether the rule compares with 0, or with 1 of no unit, and with nothing else."""
+    """Return whether the rule has only inequalities with 0 or a dimensionless 1."""
     nodes = list(_walk(rule.node))
     numbers = [one for one in nodes if isinstance(one, Number)]
     operators = {sign for one in nodes if isinstance(one, Compare) for sign in one.operators}

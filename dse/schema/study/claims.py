@@ -1,4 +1,4 @@
-"""Claims of papers in a study file: each read, checked, and held against the study's trials."""
+"""Claims of papers in a study file: parsing, checks, and comparison with the study's trials."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ OURS = "ours"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim, or a finding, with all that it takes to judge it.
+    """Claim or finding, parsed for comparison with the study's trials.
 
-    ``formula`` is over the names of ``gathered``, in coherent units, as ``accept`` is over ours;
-    ``figure`` is what print says, in ``unit``, and ``None`` where print has no number.
+    ``formula`` computes the study's number from the statistics in ``gathered``, and ``accept`` is
+    the acceptance rule over the name ``ours``; both use coherent units. ``figure`` is the published
+    figure, in ``unit``; ``None`` where no number is published.
     """
 
     spec: ClaimSpec | FindingSpec
@@ -57,10 +58,10 @@ class Claim:
     figure: PrintFigure | None = None
 
     def ours(self, problem: Problem, trials: Sequence[Trial]) -> float:
-        """The study's number, in ``unit``.
+        """Compute the study's number, in ``unit``.
 
         Raises:
-            StudyError: the trials do not yield it.
+            StudyError: the trials do not yield a finite number.
         """
         columns = {
             name: Column.of([one.value(problem, trials)]) for name, one in self.gathered.items()
@@ -71,15 +72,15 @@ class Claim:
         return value / units.factor(self.unit)
 
     def holds(self, ours: float) -> bool | None:
-        """Return whether the number, in ``unit``, is accepted; ``None`` without a rule."""
+        """Return whether ``accept`` holds for the number, in ``unit``; ``None`` without a rule."""
         return None if self.accept is None else bool(self._accepts([ours])[0])
 
     def agrees(self, ours: float) -> bool | None:
-        """Return whether the size is that of print; ``None`` where print has no number.
+        """Return whether the number agrees with the published figure; ``None`` without a figure.
 
-        It is within the window of ``accept`` if that is one around the figure, of no more than a
-        factor of two, and within a tenth of the figure if not. A window that leaves the figure out
-        agrees with nothing.
+        The number, in ``unit``, agrees if it is within 10 % of the figure. If ``accept`` is a
+        window around the figure of no more than a factor of two, any number in it agrees as well.
+        If ``accept`` excludes the figure, no number agrees.
         """
         if self.figure is None or self.accept is None:
             return None
@@ -100,7 +101,7 @@ def claims_of(
     source: SourceDocument,
     mistakes: ErrorCollector,
 ) -> tuple[Claim, ...]:
-    """The claims of a file; the mistakes of those that cannot be are kept with their lines."""
+    """Return the valid claims and findings of a file; errors are collected with their lines."""
     found = []
     for key, kind in (("reproduces", ClaimSpec), ("finds", FindingSpec)):
         for place, spec in enumerate(one for one in specs if isinstance(one, kind)):
@@ -112,13 +113,13 @@ def claims_of(
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """Keeps the mistakes of a claim with the lines of its parts."""
+    """Runner of a claim's checks, which collects their errors with the lines of the file."""
 
     mistakes: ErrorCollector
     source: SourceDocument
     path: Sequence[str | int]
 
-    def __call__(self, part: str, make: Callable[[], Any]) -> Any:  # Any: whatever is made
+    def __call__(self, part: str, make: Callable[[], Any]) -> Any:  # Any: the result of ``make``
         try:
             return make()
         except DseError as error:
@@ -154,7 +155,7 @@ def _checked_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | N
 
 
 def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
-    """Return the figure of a stored study, which was begun when print could be any words."""
+    """Return a stored study's figure; ``None`` if invalid, which older versions did not check."""
     try:
         return figure_of(spec.published, unit)
     except SpecError:
@@ -162,38 +163,43 @@ def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None
 
 
 def accepting(text: str, unit: str) -> Expression:
-    """The rule over ``ours``, in coherent units.
+    """Parse an acceptance rule over ``ours``, in coherent units.
+
+    Args:
+        text: the rule.
+        unit: the unit of ``ours``.
 
     Raises:
-        SpecError: it is no rule, is of something else, or its units do not fit.
+        SpecError: the text is not a rule, has names other than ``ours``, or mixes units.
     """
     rule = parse(text, ARGUMENTS)
     check_ours(rule)
     if not is_truth(rule.node) or isinstance(rule.node, Name):
-        raise SpecError(f"{text!r} accepts nothing", hint="a comparison, such as 'ours < 1'")
+        raise SpecError(f"{text!r} accepts nothing", hint="write a comparison, such as 'ours < 1'")
     unit_of(rule, {OURS: unit})
     return rule.resolved(units.factor)
 
 
 def check_ours(rule: Expression) -> None:
-    """Nothing, if the rule is over ours alone. Raises SpecError if not."""
+    """Raise SpecError unless ``ours`` is the only name in the rule."""
     for name in names_in(rule.node):
         if name.name != OURS:
-            raise SpecError(f"what is accepted is said of 'ours', not of {name.name!r}")
+            raise SpecError(f"'accept' may use only the name 'ours', not {name.name!r}")
     if OURS not in rule.names:
-        raise SpecError(f"{rule.text!r} does not ask for 'ours'", hint="such as 'ours < 1'")
+        raise SpecError(f"{rule.text!r} does not use 'ours'", hint="such as 'ours < 1'")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimReader:
-    """Parser of the statements that claims make about a study's trials.
+    """Parser of the formulas over trials that claims state under ``ours``.
 
     Args:
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
-        designs: all baselines, by name or place.
-        judging: the metrics on data that judges, by which no trial may be picked.
-        strict: whether labels are checked too; a stored study stays legible without.
+        designs: all baselines, by name or index.
+        judging: metrics on test data, by which no trial may be selected.
+        strict: whether published figures and windows are checked too; false for a stored study,
+            which must stay readable.
     """
 
     known: Mapping[str, str]
@@ -203,35 +209,35 @@ class ClaimReader:
     strict: bool = True
 
     def ours(self, text: str) -> tuple[Expression, Mapping[str, TrialStatistic], str]:
-        """The formula over gathered numbers, these numbers, and the unit of the whole.
+        """Parse a formula; return it with its statistics over trials, by name, and its unit.
 
         Raises:
-            SpecError: it is no formula, or says what the study cannot answer.
+            SpecError: the text is not a formula, or is not computable from the study's trials.
         """
         found: dict[str, TrialStatistic] = {}
         node = self._outer(parse(text, {**ARGUMENTS, **FUNCTIONS}).node, found)
         if not found:
             raise SpecError(
-                f"{text!r} reads no trial", hint=f"functions over trials: {', '.join(FUNCTIONS)}"
+                f"{text!r} reads no trial", hint=f"use a function of: {', '.join(FUNCTIONS)}"
             )
         formula = Expression(text, node)
         unit = _cancel_unit(unit_of(formula, {name: one.unit for name, one in found.items()}))
         if is_truth(node) and not isinstance(node, Name):
             raise SpecError(
-                f"{text!r} is a rule and no quantity", hint="'accept' says what is to hold"
+                f"{text!r} is a rule and no quantity", hint="put conditions under 'accept'"
             )
         return formula.resolved(units.factor), found, unit
 
     def _outer(self, node: Node, found: dict[str, TrialStatistic]) -> Node:
-        """The node with each number over trials as a name."""
+        """Return the node with each statistic replaced by a name, and store the statistics."""
         if isinstance(node, Call) and node.function in FUNCTIONS:
             name = f"{node.function}#{len(found)}"
             found[name] = self._parse_statistic(node)
             return Name(name)
         if isinstance(node, Name):
             raise SpecError(
-                f"{node.name!r} is a number of each design, not of the study",
-                hint=f"least({node.name}), baseline({node.name}, NAME), ...",
+                f"{node.name!r} has a value for each design, not one for the study",
+                hint=f"write least({node.name}), baseline({node.name}, NAME), ...",
             )
         own = children(node)
         return rebuilt(node, [self._outer(child, found) for child in own]) if own else node
@@ -265,7 +271,7 @@ class ClaimReader:
     def _condition(self, node: Node) -> Expression:
         formula = self._inner(node)
         if not is_truth(formula.node):
-            raise SpecError("a quantity stands where a condition is needed", hint="bits == 4")
+            raise SpecError("a condition is required, not a quantity", hint="such as bits == 4")
         unit_of(formula, self.known)
         return in_coherent_units(formula, self.known)
 
@@ -284,5 +290,5 @@ class ClaimReader:
 
 
 def _cancel_unit(unit: str) -> str:
-    """Return the unit; empty where bytes over bits, or seconds over milliseconds, are left."""
+    """Return the unit; empty for a dimensionless one, such as bytes per bit, other than ``%``."""
     return "" if unit != "%" and units.same_dimension(unit, "") else unit

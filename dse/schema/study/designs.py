@@ -1,4 +1,4 @@
-"""A design as a file states it: quantities with units, one value for all members of a list."""
+"""Parsing of designs from files: quantities with units, and one value for a list of parameters."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ _MOST_NAMED = 8
 
 
 def design_of(values: Mapping[str, Value], space: Space) -> Design:
-    """The legal design of these values; quantities may be texts with a unit.
+    """Return the feasible design with these values; quantities may be texts with a unit.
 
-    Where a list of parameters is given one value, all of its members have it but those that are
-    given their own.
+    A value given for a list of parameters applies to all members without a value of their own.
 
     Raises:
-        DesignError: it breaks a rule of the space.
-        SpecError: a quantity cannot be read.
+        DesignError: the design violates a rule of the space.
+        SpecError: a quantity cannot be parsed.
     """
     plain = plain_values(values, space)
     _check_complete(plain, space)
     space.check(plain)
-    return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
+    return space.batch([plain]).design(0)  # normalized: 1 and 1.0 give equal designs
 
 
 def _check_complete(plain: Mapping[str, Value], space: Space) -> None:
-    """Raise DesignError where several parameters that always exist are missing: all by name."""
+    """Raise DesignError that names all missing parameters, if several unconditional ones are."""
     known = {*plain, *space.conditions}
     missing = [p.name for p in space.parameters if p.name not in known]
     odd = next((name for name in plain if name not in space.by_name), None)
@@ -53,14 +52,14 @@ def _first_value(parameter: Parameter) -> Value:
 
 
 def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
-    """The values in coherent units, lists written out; they need be neither whole nor legal.
+    """Return the values in coherent units, by member for lists; they need not form a design.
 
     Raises:
-        SpecError: a quantity cannot be read.
+        SpecError: a quantity cannot be parsed.
     """
     plain: dict[str, Value] = {}
     for name, given in _spread(values, space).items():
-        value = given.item() if isinstance(given, np.generic) else given  # as frames have them
+        value = given.item() if isinstance(given, np.generic) else given  # of a data frame
         parameter = space.by_name.get(name)
         told = isinstance(value, str) and units.quantity(value) is not None
         if parameter is not None and told and not isinstance(parameter, Choice):
@@ -71,10 +70,10 @@ def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
 
 
 def legal_design(values: Mapping[str, Value], space: Space) -> Design:
-    """Return the design; a mistake is reported where the values stand, not where the rule does.
+    """Return the feasible design; errors refer to the place of the values, not that of the rule.
 
     Raises:
-        SpecError: it breaks a rule of the space, or a quantity cannot be read.
+        SpecError: the design violates a rule of the space, or a quantity cannot be parsed.
     """
     try:
         return design_of(values, space)
@@ -84,7 +83,7 @@ def legal_design(values: Mapping[str, Value], space: Space) -> Design:
 
 
 def _spread(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
-    """The values with each list written out as its members."""
+    """Return the values with a list's value copied to its members, unless they have their own."""
     found: dict[str, Value] = {}
     for name, value in values.items():
         members = [f"{name}[{key}]" for key in _keys(name, space)]

@@ -1,4 +1,4 @@
-"""The rule by which trials end early: from the file's words to one that can decide."""
+"""Construction of the early stopping rule that a study file states under ``early``."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ _CERTAIN = "early: {rule: certain, worsens: [board.time], best: {train.loss: 0}}
 
 
 def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
-    """The rule that a study file states; ``None`` where it states none.
+    """Return the early stopping rule of a study file; ``None`` where it states none.
 
     Raises:
-        SpecError: the rule has another one's words, or names no measured metric.
+        SpecError: a key belongs to the other rule, the steps do not ascend, or a name is not a
+            measured metric of an objective or limit.
     """
     if spec is None:
         return None
     if spec.rule == "successive-halving":
         if not spec.at or spec.worsens or spec.best:
-            raise SpecError("successive halving is told its steps, and nothing else", hint=_HALVING)
+            raise SpecError("successive halving takes only steps, under 'at'", hint=_HALVING)
         if list(spec.at) != sorted(set(spec.at)):
             raise SpecError(f"the steps {spec.at} do not rise", hint=_HALVING)
         return Halving(eta=spec.eta, at=tuple(spec.at))
     if spec.at or not (spec.worsens or spec.best):
-        raise SpecError("what is certain is told of metrics, not of steps", hint=_CERTAIN)
+        raise SpecError("'certain' takes metrics in 'worsens' or 'best', not steps", hint=_CERTAIN)
     for name in (*spec.worsens, *spec.best):
         if name not in problem.measured:
             raise SpecError(
@@ -40,5 +41,5 @@ def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
 
 
 def _bound(told: Quantity, unit: str) -> float:
-    """The number in the metric's own unit; a bare one is in it already."""
+    """Convert a bound to the metric's own unit; a bare number is in that unit already."""
     return float(amount(told, unit or "1").value) / units.factor(unit)

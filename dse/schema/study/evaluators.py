@@ -1,4 +1,4 @@
-"""Evaluators of a study, made and bound as its file states, under every scenario."""
+"""Construction of a study's evaluators under every scenario, with their inputs bound."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Bindings:
-    """The evaluators that could be bound, under every scenario, and all names that are known.
+    """Evaluators that could be bound, under every scenario, and the table of all known names.
 
-    Without mistakes these are ``all`` evaluators of the study.
+    ``all`` is true where every evaluator of the study is valid.
     """
 
     bound: list[Bound]
@@ -56,15 +56,15 @@ class Bindings:
 
 
 class EvaluatorSet:
-    """Makes each evaluator once for all scenarios that give it the same options and values.
+    """Factory of a study's evaluators; scenarios with the same options and values share one.
 
     Args:
-        spec: the study file, as far as it can be read.
-        source: where it says what.
-        mistakes: where mistakes are kept.
-        options: the options of an evaluator, ready to make it with.
-        doubtful: evaluators of which a part could not be read.
-        fresh: the study is new; what was begun once stays legible.
+        spec: the valid part of the study file.
+        source: the document, for the line numbers of errors.
+        mistakes: collector of the errors.
+        options: function that returns the constructor options of an evaluator.
+        doubtful: evaluators with parts that could not be read.
+        fresh: whether the study is new; a stored one skips checks that are newer, to stay readable.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class EvaluatorSet:
         self._mistakes = mistakes
         self._options = options
         self._doubtful = set(doubtful)
-        self._lost = set[str]()  # metrics whose unit or formula is a mistake
+        self._lost = set[str]()  # metrics with an invalid unit or formula
         self._scenarios = spec.scenarios or {ANYWHERE: ScenarioSpec()}
 
     def bound(self, legible: LegibleSpace) -> Bindings:
-        """All evaluators with what each of their readings is; mistakes are collected."""
+        """Return all evaluators with their inputs bound; errors are collected."""
         space = legible.space
         made = {name: self._versions(name) for name in self._spec.evaluators}
         weights = weights_of(self._spec.scenarios)
@@ -115,9 +115,10 @@ class EvaluatorSet:
         return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
 
     def _index_units(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> SymbolTable:
-        """Return the units of all names, and a test for others that a mistake may hide.
+        """Return the units of all names, and a test for names that an error may hide.
 
-        Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
+        An unknown metric of an invalid evaluator counts as misspelt, not as hidden, if it is
+        similar to one of the evaluator's known metrics.
         """
         known = SymbolTable({**units_of(legible.space.parameters), **metrics})
         known.data = legible.space.data
@@ -136,10 +137,10 @@ class EvaluatorSet:
         return known
 
     def options(self, bound: Bound) -> Mapping[str, Any]:
-        """Return an evaluator's options under its scenario, with the values fixed for it."""
+        """Return an evaluator's options under its scenario, with fixed values and replicates."""
         scenario = bound.scenario or next(
             iter(self._scenarios)
-        )  # the same under all is as the first
+        )  # if shared by all scenarios, the first gives its options
         changes = self._scenarios[scenario].options.get(bound.name, {})
         fixed = bound.evaluator.values if isinstance(bound.evaluator, FixedInputs) else {}
         spec = self._spec.evaluators[bound.name]
@@ -147,7 +148,7 @@ class EvaluatorSet:
         return {**told, **({"replicates": spec.replicates.model_dump()} if spec.replicates else {})}
 
     def _versions(self, name: str) -> dict[str, Evaluator]:
-        """The evaluator under each scenario: one object where it does not differ."""
+        """Create the evaluator for each scenario; one object where scenarios do not differ."""
         kept: dict[str, Evaluator] = {}
         found: dict[str, Evaluator] = {}
         for scenario, one in self._scenarios.items():
@@ -176,10 +177,10 @@ class EvaluatorSet:
         return found
 
     def made_with(self, name: str, option: str, value: object) -> Evaluator:
-        """The evaluator with another value of an option, or without it (``None``).
+        """Create an evaluator with one option changed, or removed (``None``).
 
         Raises:
-            DseError: it does not take the value, or cannot do without.
+            DseError: the evaluator refuses the value, or requires the option.
         """
         spec = self._spec.evaluators[name]
         rest = {key: one for key, one in spec.options.items() if key != option}
@@ -190,7 +191,7 @@ class EvaluatorSet:
     def _made(
         self, name: str, changes: Mapping[str, Any], path: Sequence[str | int]
     ) -> Evaluator | None:
-        """Return the evaluator without its invalid options, which are recorded as mistakes."""
+        """Create the evaluator without its invalid options, whose errors are collected."""
         spec = self._spec.evaluators[name]
         whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}
         changed = EvaluatorSpec.model_validate(whole)
@@ -208,7 +209,7 @@ class EvaluatorSet:
         return self._try_make(path, lambda: Replicated(made, replicates))
 
     def _check_scenarios(self, made: Mapping[str, Mapping[str, Evaluator]], space: Space) -> None:
-        """Keep what is wrong with scenarios; a value that no evaluator reads is a misspelt one."""
+        """Collect errors in scenarios, such as fixed values that no evaluator reads."""
         for name, one in self._spec.scenarios.items():
             place = ["scenarios", name]
             self._try_make(
@@ -235,7 +236,7 @@ class EvaluatorSet:
         known: Mapping[str, str],
         space: Space,
     ) -> dict[str, Bound]:
-        """The evaluator bound under each scenario: one object where it does not differ."""
+        """Bind the evaluator for each scenario; one object where scenarios do not differ."""
         kept: dict[int, Bound] = {}
         found: dict[str, Bound] = {}
         for scenario, evaluator in versions.items():
@@ -253,7 +254,7 @@ class EvaluatorSet:
     def _check_formulas(
         self, name: str, versions: Mapping[str, Evaluator], known: SymbolTable, space: Space
     ) -> None:
-        """Keep what is wrong with the formulas of an evaluator that is not bound."""
+        """Collect errors in the formulas of an evaluator that is not bound."""
         for evaluator in list(versions.values())[:1]:
             try:
                 check_formulas(name, expand_formulas(evaluator, {}, known, space), known, {})
@@ -262,12 +263,12 @@ class EvaluatorSet:
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
 
     def _lose(self, name: str, error: DseError) -> None:
-        """Note the metrics whose formulas or units have mistakes: no mistake is to use them."""
+        """Record metrics with invalid formulas or units; using them is not a second error."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 
     def _place(self, bound: Mapping[str, dict[str, Bound]]) -> None:
-        """Assign to each evaluator the resources that it needs of its machine."""
+        """Set the machine resources of each evaluator."""
         for name, versions in bound.items():
             spec = self._spec.evaluators[name]
             needs = self._needs(name, spec.resources)
@@ -314,7 +315,7 @@ class EvaluatorSet:
         return bound
 
     def _try_make(self, path: Sequence[str | int], make: Any) -> Any:
-        """Return the result of ``make``, or ``None`` with its mistake recorded."""
+        """Return the result of ``make``; collect an error that it raises and return ``None``."""
         try:
             return make()
         except DseError as error:
@@ -323,13 +324,13 @@ class EvaluatorSet:
 
 
 def _metric_units(name: str, versions: Mapping[str, Evaluator]) -> dict[str, str]:
-    """The units of an evaluator's metrics, by the study's names where no scenario changes them."""
+    """Return the units of an evaluator's metrics, by their names without a scenario."""
     evaluator = next(iter(versions.values()), None)
     provides = {} if evaluator is None else evaluator.provides
     return {f"{name}.{own}": metric.unit for own, metric in provides.items()}
 
 
 def _parameters_of(bound: Bound | None, space: Space) -> dict[str, Parameter]:
-    """The parameters that an evaluator reads, by its own names."""
+    """Return the parameters that an evaluator reads, by the names of its inputs."""
     names = {} if bound is None else bound.names
     return {own: space.by_name[full] for own, full in names.items() if full in space.by_name}

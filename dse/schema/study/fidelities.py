@@ -1,4 +1,4 @@
-"""The ladders of a study: which metrics are cheaper ways to one and the same."""
+"""Fidelity ladders of a study: metrics that are cheaper approximations of another metric."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Stages = Mapping[str, int]
 
 
 def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) -> tuple[str, ...]:
-    """The rungs, from the cheapest to the metric itself.
+    """Check a fidelity ladder; return its rungs from the cheapest to the metric itself.
 
     Raises:
-        SpecError: there is no such metric, one is in a unit that does not fit, or the metric itself
-            is not the last.
+        SpecError: a metric is unknown or has a unit of another dimension, a rung is repeated, the
+            metric itself is not the last rung, or it is modelled and so needs no ladder.
     """
     for rung in (metric, *rungs):
         if rung not in sources:
@@ -34,16 +34,16 @@ def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) 
             own = sources[rung].metric.unit or "no unit"
             raise SpecError(f"{rung} is in {own}, and {metric} in {unit or 'no unit'}")
     if sources[metric].kind == "modelled":
-        raise SpecError(f"{metric} costs no measurement: nothing is to be saved on the way to it")
+        raise SpecError(f"{metric} costs no measurement, so it needs no cheaper rungs")
     return tuple(rungs)
 
 
 def stages_of(bound: Sequence[Bound], sources: Mapping[str, Source], ladders: Ladders) -> Stages:
-    """At which rung each evaluator runs, by its label; none where no rung is to be saved.
+    """Return the stage at which each evaluator runs, by label; empty if one stage is enough.
 
-    The lowest measured rungs run at 0, those above one after the other; what is measured and on no
-    ladder, or the only measured rung of one, waits for the top. A modelled one runs as soon as what
-    it reads is there.
+    The lowest measured rungs run at stage 0, each higher rung one stage later. Measured evaluators
+    on no ladder, and a ladder's only measured rung, run at the last stage. A modelled evaluator
+    runs as soon as its inputs are available.
     """
     dear = [
         [rung for rung in ladder if sources[rung].kind == "measured"] for ladder in ladders.values()

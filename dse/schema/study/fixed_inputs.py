@@ -1,4 +1,4 @@
-"""Inputs that a scenario fixes: an evaluator that receives the same value for every design."""
+"""Evaluator wrapper for inputs that a scenario fixes to one value for all designs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse.units import units
 
 
 class FixedInputs:
-    """An evaluator with some of its readings fixed; the space need not have them."""
+    """Evaluator with fixed values for some of its inputs, which the space then need not have."""
 
     def __init__(self, evaluator: Evaluator, values: Mapping[str, Value]) -> None:
         self.reads = evaluator.reads - values.keys()
@@ -42,7 +42,7 @@ class FixedInputs:
 
     @property
     def pure(self) -> bool:
-        """As the evaluator is, which may import a function to know it."""
+        """Purity of the wrapped evaluator; read lazily, because it may import a user's function."""
         return bool(getattr(self.evaluator, "pure", False))
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -52,15 +52,15 @@ class FixedInputs:
 
 
 def reads_any(evaluator: Evaluator, name: str) -> bool:
-    """True if the evaluator would look at a reading of this name."""
+    """Return whether the evaluator reads an input of this name."""
     return bool({name, EVERYTHING} & (evaluator.reads | evaluator.optional))
 
 
 def reading_of(evaluator: Evaluator, name: str, told: Scalar) -> Value:
-    """A value from the file in the unit in which the evaluator wants this reading.
+    """Convert a value from the file to the unit in which the evaluator expects this input.
 
     Raises:
-        SpecError: the unit does not fit.
+        SpecError: the value's unit has another dimension.
     """
     if not isinstance(told, str) or units.quantity(told) is None:
         return told

@@ -1,4 +1,4 @@
-"""Evaluators that are formulas, over the lists and the data of a space."""
+"""Expansion of formula evaluators over the parameter lists and data tables of a space."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def expand_formulas(
 ) -> Evaluator:
     """Return the evaluator with its formulas expanded over the space's lists and data.
 
-    A name of a formula is a list or a table of the space as a reading is a parameter: by ``bind``,
-    by its whole name, or by its last word where only one has it.
+    A name in a formula is resolved to a list or table as an input is to a parameter: by ``bind``
+    (lists only), by its full name, or as the last part of only one full name. Other evaluators are
+    returned unchanged.
 
     Raises:
-        SpecErrors: lists or data are used wrongly.
+        SpecErrors: a formula uses a list or a table incorrectly.
     """
     if isinstance(evaluator, FixedInputs):
         return FixedInputs(
@@ -46,7 +47,7 @@ def expand_formulas(
 
 
 def _full(name: str, names: Iterable[str]) -> str | None:
-    """The name, or the only one whose last word it is."""
+    """Return the name itself if it exists, or the only full name whose last part it is."""
     found = [one for one in names if one == name] or [
         one for one in names if one.endswith(f".{name}")
     ]
@@ -54,7 +55,7 @@ def _full(name: str, names: Iterable[str]) -> str | None:
 
 
 def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The table that a name is, or is a column of: as the formula and as the space call it."""
+    """Return the table of a name or column: as named in the formula, and in the space."""
     for own in (name, name.rpartition(".")[0]):
         full = _full(own, data) if own else None
         if full is not None:

@@ -1,4 +1,4 @@
-"""Parsing of a study's formulas: its own functions are expanded, its own names resolved."""
+"""Parsing of objectives and constraints, with functions of scenarios and baselines expanded."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _FUNCTIONS = {**ARGUMENTS, **robust.FUNCTIONS, **baselines.FUNCTIONS}
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaParser:
-    """Reads objectives and rules over metrics, as they are meant over all scenarios."""
+    """Parser of objectives and rules over metrics, for all scenarios or for one."""
 
     scenarios: Scenarios
     baselines: Baselines
 
     def objective(self, text: str, goal: Goal) -> Expression:
-        """The formula of an objective.
+        """Parse the formula of an objective.
 
         Raises:
-            SpecError: it is no formula, or says something of scenarios or baselines that cannot be.
+            SpecError: the text is not a formula, or uses scenarios or baselines incorrectly.
         """
         side = robust.worse(goal)
         written = robust.written_out(parse(text, _FUNCTIONS), self.scenarios, side)
@@ -43,6 +43,6 @@ class FormulaParser:
             yield self.baselines.folded(one)
 
     def under(self, text: str, scenario: str) -> Expression:
-        """The formula as it is under one scenario. Raises SpecError as :meth:`objective` does."""
+        """Parse a formula as it is under one scenario; raises as :meth:`objective` does."""
         alone = robust.under(parse(text, _FUNCTIONS), self.scenarios, scenario)
         return self.baselines.folded(alone)

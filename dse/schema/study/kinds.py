@@ -1,4 +1,4 @@
-"""Classification of a file as a study or a space by its keys, even where some are misspelt."""
+"""Classification of a file as a study or a space by its keys, some of which may be misspelt."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _DECISIVE = frozenset({"study", "evaluators", "objectives"})
 _OF_STUDIES, _OF_SPACES = StudySpec.model_fields.keys(), SpaceSpec.model_fields.keys()
 _SIMILAR = 0.8
 _MOST_KEYS = 100
-"""A file with more keys is neither, and names are compared at length."""
+"""Number of keys that are checked for misspellings: each comparison is slow."""
 
 
 def is_study(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a study file's content, perhaps with mistakes.
+    """Return whether the value is the content of a study file, even one with misspelt keys.
 
-    Examples are ``evaluator:`` and ``space: x.yaml``.
+    ``evaluator:`` alone is enough, and so is ``space: x.yaml`` with any second key.
     """
     if value.keys() & _DECISIVE:
         return True
@@ -37,7 +37,7 @@ def is_study(value: Mapping[str, Any]) -> bool:
 
 
 def is_space(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a space file's content: it has a key of one, and is no study."""
+    """Return whether the value is a space file's content: not a study, with a key of a space."""
     return not is_study(value) and bool(value.keys() & _OF_SPACES)
 
 

@@ -1,4 +1,4 @@
-"""A plan whose objectives are relative to measured values of its baselines."""
+"""Plans with objectives relative to measured baselines, once their values are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
-    """Return the plan with the numbers of the awaited baselines that are measured by now."""
+    """Return the plan with the metrics of its awaited baselines, once all are measured."""
     if not plan.awaited:
         return plan
     done = dict[Design, Mapping[str, float]]()
@@ -29,9 +29,10 @@ def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
 
 
 def with_modelled_baselines(plan: Plan) -> Plan:
-    """Return the plan with the metrics that impure models give for its awaited baselines.
+    """Return the plan with the metrics of awaited baselines that impure models compute.
 
-    It starts their programs: only what runs a study calls it. Measured baselines stay awaited.
+    This starts the models' programs, so only code that runs a study may call it. Baselines that
+    need measurements stay awaited.
     """
     if not plan.awaited:
         return plan
@@ -58,15 +59,15 @@ def _rebuild_plan(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
 
 
 def check_baselines(plan: Plan, trials: Sequence[Trial]) -> None:
-    """Check that no baseline is awaited any more.
+    """Check that all baselines have been measured.
 
     Raises:
-        StudyError: one could not be measured, or not within the budget.
+        StudyError: a baseline could not be measured, or not within the budget.
     """
     for name, design in plan.awaited.items():
         faults = [t.fault for t in trials if t.design == design and t.fault is not None]
         why = faults[0].reason if faults else "the budget is used up"
         raise StudyError(
             f"the baseline {name!r} could not be measured: {why}",
-            hint="objectives are told relative to it: name another one, in a new study",
+            hint="objectives are relative to it: use another baseline, in a new study",
         )

@@ -1,4 +1,4 @@
-"""From a study's formulas to objectives, limits and the reference point."""
+"""Objectives, limits and the reference point, built from a study's formulas."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ from dse.units.dimensions import TEXT, in_coherent, unit_of
 
 
 class SymbolTable(dict[str, str]):
-    """The unit of every metric and parameter; ``hides`` is true for what a mistake may hide.
+    """Table of the unit of every metric and parameter.
 
-    Formulas read the tables of ``data``, and compare ``parameters`` with words that they can be.
+    ``hides`` is true for a name that may be unknown only because of an error reported elsewhere.
+    Formulas may read the tables in ``data``. ``parameters`` are for the check that a formula
+    compares a parameter with values that it can take.
     """
 
     hides: Callable[[str], bool] = staticmethod(lambda _: False)
@@ -38,37 +40,37 @@ class SymbolTable(dict[str, str]):
     parameters: Mapping[str, Parameter] = MappingProxyType({})
 
     def check_seen(self, formula: Expression) -> None:
-        """Nothing, if no mistake elsewhere hides a name. Raises HiddenError if one does."""
+        """Raise HiddenError if a name is unknown because of an error reported elsewhere."""
         names = [n for n in sorted(formula.names) if n not in self and not self.is_data(n)]
         hidden = next((name for name in names if self.hides(name)), None)
         if hidden is not None:
             raise HiddenError(hidden)
 
     def is_data(self, name: str) -> bool:
-        """True for a table, or a column of one."""
+        """Return whether the name is a table or a column of one."""
         return name in self.data or name.rpartition(".")[0] in self.data
 
 
 def objective_of(
     formula: Expression, goal: Goal, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Objective:
-    """The objective that a formula over metrics states.
+    """Build the objective from a formula over metrics.
 
     Args:
-        formula: as it was read.
-        goal: which way is better.
+        formula: the parsed formula.
+        goal: whether to minimize or maximize it.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
 
     Raises:
-        SpecError: a name is unknown, or the units do not fit together.
+        SpecError: a name is unknown, the units do not match, or the value is not a quantity.
     """
     text = formula.text
     expression = single(formula, known, lists)
     node = expression.node
     unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
     if unit == TEXT:
-        raise SpecError(f"{text!r} is a word and has no better or worse")
+        raise SpecError(f"{text!r} is text, and cannot be minimized or maximized")
     if is_truth(node) and not isinstance(node, Name):
         raise SpecError(
             f"{text!r} is a rule and no quantity", hint="rules over metrics go under 'constraints'"
@@ -82,10 +84,10 @@ def objective_of(
 
 
 def check_new(objective: Objective, before: Sequence[Objective]) -> None:
-    """Check that no objective before has the same goal and formula.
+    """Check that no earlier objective has the same goal and formula.
 
     Raises:
-        SpecError: one has.
+        SpecError: an earlier objective has both.
     """
     if any((one.goal, one.text) == (objective.goal, objective.text) for one in before):
         problem = f"'{objective.goal}: {objective.text}' stands twice"
@@ -93,20 +95,21 @@ def check_new(objective: Objective, before: Sequence[Objective]) -> None:
 
 
 def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str]) -> None:
-    """Nothing, if an objective can be shown by this name. Raises SpecError if not."""
+    """Raise SpecError if a label is the name of a metric, a parameter or another objective."""
     if label and label in {*known, *(other.label for other in others)}:
         raise SpecError(
-            f"{label!r} is the name of something else already", hint="another word after 'as:'"
+            f"{label!r} is already the name of another value", hint="use another name after 'as:'"
         )
 
 
 def limits_of(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Iterator[Limit]:
-    """The limits that a rule over metrics states: one for each comparison in it.
+    """Yield the limits of a rule over metrics, one for each comparison in it.
 
     Raises:
-        SpecError: it is no comparison by <=, <, >= or >; a name is unknown; units do not fit.
+        SpecError: the rule is not a comparison by <=, <, >= or >; a name is unknown; the units do
+            not match.
     """
     text = formula.text
     expression = single(formula, known, lists)
@@ -129,10 +132,10 @@ def limits_of(
 def reference_of(
     stated: Mapping[str, Quantity] | None, objectives: Sequence[Objective]
 ) -> tuple[float, ...] | None:
-    """The reference point in the objectives' units, if the study states one.
+    """Return the reference point in the objectives' units; ``None`` if the study states none.
 
     Raises:
-        SpecError: it names what is no objective, leaves one out, or has a unit that does not fit.
+        SpecError: a name is not an objective, an objective is missing, or a unit does not match.
     """
     if stated is None:
         return None
@@ -141,7 +144,7 @@ def reference_of(
     for text in stated:
         if text not in labels and _plain(text) not in texts:
             raise SpecError(
-                f"{text!r} is none of the objectives",
+                f"{text!r} is not one of the objectives",
                 hint=nearest(text, [o.name for o in objectives]),
             )
     given = {labels.get(text, _plain(text)): value for text, value in stated.items()}
@@ -156,7 +159,12 @@ def reference_of(
 def single(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Expression:
-    """The formula over single names, each of them known."""
+    """Return the formula with lists and tables expanded to single names, all checked.
+
+    Raises:
+        SpecError: a name is unknown, or a parameter is compared with a value that it cannot take.
+        HiddenError: a name is unknown because of an error reported elsewhere.
+    """
     if not isinstance(known, SymbolTable):
         known = SymbolTable(known)
     known.check_seen(formula)
@@ -170,20 +178,20 @@ def single(
 
 
 def check_names(expression: Expression, known: Mapping[str, str]) -> None:
-    """Nothing, if there is everything that the formula names. Raises SpecError if not."""
+    """Raise SpecError if the formula uses an unknown name."""
     for name in names_in(expression.node):
         if name.name not in known:
             raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
 
 
 def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:
-    """The formula over names in their own units, with its value in coherent ones."""
+    """Return the formula with names in their own units and its value in coherent units."""
     factors = {name: units.factor(known[name]) for name in expression.names if known[name] != TEXT}
     return in_coherent(expression.resolved(units.factor), factors)
 
 
 def _size(*sides: Node) -> float:
-    """The size of the side that is a constant, so that slacks are shares of the bound."""
+    """Return the magnitude of the constant side, which scales slacks to fractions of the bound."""
     for side in sides:
         if not names_in(side):
             value = abs(float(Expression("", side).values({}, 1).values[0]))

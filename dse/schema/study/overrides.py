@@ -14,11 +14,11 @@ from dse.schema.yaml.python_source import source_of
 from dse.schema.yaml.validation import model_of
 
 _ALONE = "serial"
-"""Where nothing is said, functions that measure run in this process, which is one worker."""
+"""Default executor of measured Python functions: this process, with one worker."""
 
 
 class BudgetOverrides(TypedDict, total=False):
-    """Stopping bounds of a run, from a file or command; ``None`` keeps the study's own bound."""
+    """Stopping criteria given for one run; ``None`` keeps the study's own criterion."""
 
     measurements: int | None
     trials: int | None
@@ -32,17 +32,17 @@ def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
 
     Raises:
         SpecError: a number is not above zero or in another unit; a cost has no price.
-        SpecErrors: a number of measurements or trials is no whole number above zero.
+        SpecErrors: a number of measurements or trials is not an integer above zero.
     """
     said = {key: value for key, value in told.items() if value is not None}
     return change_budget(plan.budget, model_of(BudgetSpec, source_of(said)))
 
 
 def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
-    """Return the plan's budget with a command's bounds; a mistake is placed at its option.
+    """Return the plan's budget with the bounds of a command's options.
 
     Raises:
-        DseError: a bound cannot be read, at ``--time``.
+        DseError: a bound is invalid; the error's place is the option, such as ``--time``.
     """
     for key, value in told.items():
         try:
@@ -60,9 +60,10 @@ def stated_executor(
     """Return the plan's executor with the given changes; ``None`` where there are none.
 
     Args:
-        plan: the study's; an executor of the same name keeps the options that it has there.
+        plan: the study's plan; an executor of the same name keeps its options.
         told: an executor's name, or a mapping of ``use`` and all its options.
-        workers: how many evaluations at once; processes where no other executor takes them.
+        workers: the number of concurrent evaluations; ``auto``, and the study's own ``serial``,
+            become ``processes``.
 
     Raises:
         SpecError: the mapping names no executor.

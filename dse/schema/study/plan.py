@@ -1,4 +1,4 @@
-"""From a study file to the plan: all that a study is, with every mistake found before it runs."""
+"""Construction of a study's plan from its file; all errors are found before the study runs."""
 
 from __future__ import annotations
 
@@ -40,20 +40,25 @@ from dse.schema.yaml.validation import legible
 __all__ = ["AUTO", "Plan", "plan_of"]
 
 _PATHS = ("file", "cwd")
-"""Options of evaluators that are paths, told relative to the study's file."""
+"""Options of evaluators that are paths, relative to the study's file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study as it will run.
+    """Checked and complete specification of a study, ready to run.
 
-    ``identity`` holds, part by part, what must not change while the study lives; ``texts`` every
-    file that it was read from, so that it can be rebuilt from its record alone. ``weights`` are the
-    shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
-    baselines that must be measured before any objective has a number. ``claims`` are those of
-    papers that the study is held against, and findings of its own; they change nothing of how it
-    runs. ``assumptions`` are what print does not give. ``warnings`` are what a new study is refused
-    for, and a stored one may have. ``objects`` are what a Python program gave in place of texts.
+    Attributes:
+        prior: earlier studies to transfer results from.
+        stages: the ladder rung at which each evaluator runs, by label.
+        identity: by part, what must not change during the life of the study.
+        texts: every file that the study was read from, by path, for its record.
+        weights: the normalized weights of its scenarios.
+        alone: the problem under each scenario alone.
+        awaited: baselines that must be measured before any objective has a value.
+        claims: claims of papers, compared with the results, and findings; no effect on the run.
+        assumptions: assumed values that the paper does not state.
+        warnings: errors that a new study is refused for, but a stored one is not.
+        objects: objects that a Python program gave in place of texts.
     """
 
     name: str
@@ -91,19 +96,19 @@ def plan_of(
     documents: Mapping[str, Mapping[str, Any]] | None = None,
     objects: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of the study file at ``path``.
+    """Return the plan of the study file at ``path``.
 
     Args:
         path: the study file.
-        kept: file texts of a stored study, read instead of the disk.
-        seed: instead of the file's.
-        optimizer: instead of the file's.
-        measured: what was measured of each named baseline.
-        documents: what files say that were never written, by path.
-        objects: what an evaluator's option becomes that is one of these texts: ``given:kernel``.
+        kept: the file texts of a stored study, by path, read instead of the disk.
+        seed: replaces the file's seed.
+        optimizer: replaces the file's optimizer.
+        measured: measured metrics of each named baseline.
+        documents: contents of files that exist only in memory, by path.
+        objects: objects that replace evaluator options with these texts, such as ``given:kernel``.
 
     Raises:
-        SpecErrors: with every mistake in the study and the files that it names.
+        SpecErrors: all errors in the study file and the files that it names.
     """
     files = Files(kept=kept or {}, documents=documents or {})
     source = files.source(path)
@@ -124,7 +129,7 @@ def plan_of(
 
 
 class _Builder:
-    """Builds a plan section by section; a mistake in one does not hide those in the next."""
+    """Builder of a plan, one section at a time; an error in one does not hide those in others."""
 
     def __init__(
         self,
@@ -231,7 +236,7 @@ class _Builder:
         return assumptions_of(self.spec, self.source, self.files, self.mistakes)
 
     def _unread(self, legible: LegibleSpace, cast: Bindings, question: Question) -> tuple[str, ...]:
-        """Keep a mistake for what nothing reads; a study that was begun before is warned of it."""
+        """Collect errors for unused parameters; return them as warnings for a stored study."""
         if legible.partial or not cast.all or not question.whole:
             self.mistakes.skip("whether every parameter is read")
             return ()

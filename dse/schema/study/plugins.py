@@ -1,4 +1,4 @@
-"""Checks, before a study runs, of plug-ins that are made only when it runs."""
+"""Checks of optimizer, executor and storage settings before a study creates these plug-ins."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _POSTGRES = ("postgres", "pgsql", "psycopg", "psycopg2")
 
 
 def check_is_space(source: SourceDocument, where: str) -> None:
-    """Check that the file which a study names as its space is none of a study.
+    """Check that the file which a study names as its space is not a study file.
 
     Raises:
-        SpecError: it is one.
+        SpecError: the file is a study file.
     """
     if is_study(source.value):
         problem = f"{source.path.name} is a study, and no space"
@@ -32,11 +32,11 @@ def check_is_space(source: SourceDocument, where: str) -> None:
 
 
 def check_plugin(group: Group, spec: PluginSpec) -> None:
-    """Check that a plug-in is there and knows its options.
+    """Check that a plug-in is installed and accepts its options.
 
     Raises:
-        SpecError: ``auto`` is given options as an optimizer.
-        PluginError: there is none, or it has no such option.
+        SpecError: the optimizer ``auto`` is given options.
+        PluginError: there is no such plug-in, or it has no such option.
     """
     if spec.use != AUTO:
         check_options(group, spec.use, load(group, spec.use), spec.options)
@@ -47,10 +47,10 @@ def check_plugin(group: Group, spec: PluginSpec) -> None:
 
 
 def check_listable(spec: PluginSpec, space: Space) -> None:
-    """Check that the designs of a space can be listed where an optimizer lists them.
+    """Check that the space is finite and small enough for the ``exhaustive`` optimizer.
 
     Raises:
-        SpecError: they cannot.
+        SpecError: the feasible designs cannot be enumerated.
     """
     if spec.use == "exhaustive" and space.count() is None:
         problem = "the legal designs cannot be listed: there is a real parameter, or too many"
@@ -58,23 +58,23 @@ def check_listable(spec: PluginSpec, space: Space) -> None:
 
 
 def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
-    """Check that an optimizer reports its expected gain, where a budget asks for it.
+    """Check that the optimizer reports its expected gain, if the budget has ``gain``.
 
     Raises:
-        SpecError: it does not.
+        SpecError: the optimizer does not report it.
     """
     if budget.gain is None or spec.use not in names("optimizers"):
         return
     if not hasattr(load("optimizers", spec.use), "expected_gain"):
-        problem = f"the optimizer {spec.use!r} does not tell what it expects to gain"
-        raise SpecError(problem, hint="leave 'gain' out, or name another optimizer")
+        problem = f"the optimizer {spec.use!r} does not report its expected gain"
+        raise SpecError(problem, hint="remove 'gain', or use another optimizer")
 
 
 def check_workers(spec: PluginSpec) -> None:
-    """Check how many workers an executor is given.
+    """Check that an executor's number of workers is valid.
 
     Raises:
-        SpecError: it is no whole number above zero.
+        SpecError: the number is not an integer of at least 1.
     """
     workers = spec.options.get("workers", 1)
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
@@ -83,10 +83,10 @@ def check_workers(spec: PluginSpec) -> None:
 
 
 def check_storage(url: str | None) -> None:
-    """Check that a text is the URL of a storage, without opening it.
+    """Check that a text is the URL of a storage, without opening the storage.
 
     Raises:
-        SpecError: it is none, or no storage has its scheme.
+        SpecError: the text is not a valid URL, or no storage has its scheme.
     """
     if url is None:
         return
@@ -102,7 +102,7 @@ def check_storage(url: str | None) -> None:
         hint = near if near.startswith("did you mean") else f"write {FORMS}"
         raise SpecError(f"there is no storage {scheme!r}", hint=hint)
     if kind == "sqlite" and len(rest) > 2 and not rest.startswith("///"):
-        hint = f"three slashes stand before a file: sqlite:///{rest.lstrip('/')}"
+        hint = f"write three slashes before a file: sqlite:///{rest.lstrip('/')}"
         raise SpecError(f"{mask_url(url)!r} names no file", hint=hint)
     if kind in ("sqlite", "postgresql"):
         try:
@@ -112,7 +112,7 @@ def check_storage(url: str | None) -> None:
 
 
 def _meant(url: str) -> str:
-    """Return how to write what is no URL: a file, or a server where it looks like one."""
+    """Return a hint with the likely URL for an invalid one: of a server or of a file."""
     scheme, colon, rest = url.partition(":")
     server = scheme.partition("+")[0] in (*_POSTGRES, "postgresql")
     if server or "@" in url:
@@ -123,10 +123,10 @@ def _meant(url: str) -> str:
 
 
 def make_with_options(group: Group, use: str, subject: object, options: Mapping[str, Any]) -> Any:
-    """Return the plug-in made with its options; an option of a wrong type is named.
+    """Return the plug-in created with its options.
 
     Raises:
-        PluginError: it refuses an option.
+        PluginError: the plug-in refuses an option; the message names one of a wrong type.
     """
     try:
         return make(group, use, subject, **options)

@@ -1,4 +1,4 @@
-"""The figure that print gives: a number, an interval or a bound, in the unit of ours."""
+"""Figures published in papers: a number, an interval or a bound, in the unit of the claim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.schema.models import Published, Quantity
 from dse.units import units
 
 TENTH = 0.1
-"""Sizes within a tenth of print agree where no window of the study's own says more."""
+"""Relative tolerance for agreement with a published figure, where ``accept`` has no window."""
 
 _TIMES = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*x?")
 _BOUND = re.compile(r"\s*(<=?|>=?)\s*(\S.*)")
@@ -26,9 +26,9 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintFigure:
-    """Published value of the number, from ``low`` to ``high`` in the unit of ours.
+    """Published interval from ``low`` to ``high``, in the unit of the study's number.
 
-    An end is infinite for a bound; ``unit`` is the one that print uses, for showing.
+    For a bound, one end is infinite. ``unit`` is the paper's unit, for display.
     """
 
     low: float
@@ -36,13 +36,13 @@ class PrintFigure:
     unit: str
 
     def is_met(self, ours: float) -> bool:
-        """Return whether ours lies in it, or within a tenth of an end that is no bound."""
+        """Return whether ``ours`` is in the interval; finite intervals are widened by 10 %."""
         if math.isinf(self.low) or math.isinf(self.high):
             return self.low <= ours <= self.high
         return self.low - TENTH * abs(self.low) <= ours <= self.high + TENTH * abs(self.high)
 
     def points(self) -> Floats:
-        """Return numbers that it covers, its finite ends among them, shape (n,)."""
+        """Return sample points of the interval, its finite ends included; shape (n,)."""
         if math.isfinite(self.low) and math.isfinite(self.high):
             return np.linspace(self.low, self.high, _GRID)
         end, sign = (self.low, 1.0) if math.isfinite(self.low) else (self.high, -1.0)
@@ -50,9 +50,10 @@ class PrintFigure:
         return np.concatenate([[end], end + sign * steps])
 
     def outside(self) -> Floats:
-        """Return a number of half and of twice its size: what a window around it leaves out.
+        """Return the ends of the interval widened by a factor of two, shape (2,).
 
-        A deviation of which print has none, 0, has no size: there it is half of the unit.
+        An acceptance window around the figure must exclude both. A figure of 0 is widened by half
+        a unit in each direction.
         """
         if self.low == self.high == 0:
             return np.array([-_HALF, _HALF])
@@ -61,17 +62,17 @@ class PrintFigure:
 
 
 def figure_of(published: Published, unit: str) -> PrintFigure | None:
-    """Return the figure in the unit of ours; ``None`` where print has words alone, or nothing.
+    """Return the published figure in ``unit``; ``None`` if only words or nothing were published.
 
     Raises:
-        SpecError: its unit does not fit, or an interval has not two ends in their order.
+        SpecError: the unit has another dimension, or an interval is not two ascending numbers.
     """
     if isinstance(published, list):
         ends = [_number(one, unit) for one in published]
         values = [one[0] for one in ends if one is not None]
         if len(ends) != 2 or len(values) != 2 or values[0] > values[1]:
             raise SpecError(
-                f"{published} is no interval of print", hint="two numbers, the lower one first"
+                f"{published} is not an interval", hint="write two numbers, the lower one first"
             )
         return PrintFigure(low=values[0], high=values[1], unit=ends[0][1] if ends[0] else unit)
     if published is None:
@@ -87,27 +88,27 @@ def figure_of(published: Published, unit: str) -> PrintFigure | None:
 
 
 def is_nothing(published: Published) -> bool:
-    """Return whether the text states that no figure is published."""
+    """Return whether nothing, or a text such as ``none``, is given as the published figure."""
     return published is None or (isinstance(published, str) and bool(_NONE.match(published)))
 
 
 def hides_figure(published: Published) -> bool:
-    """Return whether words of print have a ratio or a share in them: ``up to 48x faster``."""
+    """Return whether a text contains a ratio or a percentage: ``up to 48x faster``."""
     return isinstance(published, str) and bool(_FIGURE.search(published))
 
 
 def _number(text: Quantity, unit: str) -> tuple[float, str] | None:
-    """Return the number in ``unit``, and the unit that it is written in; ``None`` for words."""
+    """Return the number in ``unit`` and the unit as written; ``None`` for plain text."""
     value, written = _parse_figure(text)
     if value is None:
         return None
     if not math.isfinite(value):
-        raise SpecError(f"{text!r} is no finite number")
+        raise SpecError(f"{text!r} is not a finite number")
     if not units.same_dimension(written, unit):
         shown = unit or "no unit"
         raise SpecError(
-            f"print has {text!r} and ours is in {shown}",
-            hint="let ours be the same quantity, or write both with the same unit",
+            f"the published figure is {text!r} and ours is in {shown}",
+            hint="let 'ours' be the same quantity, or write both in the same unit",
         )
     return units.converted(value, written, unit) if written != unit else value, written
 
@@ -127,5 +128,5 @@ def _parse_figure(text: Quantity) -> tuple[float | None, str]:
     try:
         units.unit(found[1])
     except SpecError:
-        return None, ""  # words that begin with a number
+        return None, ""  # text that begins with a number
     return found

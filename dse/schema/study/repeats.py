@@ -1,4 +1,4 @@
-"""An evaluator that is run several times for a design, with the same chances for every design."""
+"""Replicated runs of a stochastic evaluator, with common random numbers for all designs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from dse.schema.study.fixed_inputs import reads_any
 class Replicated:
     """Evaluator run once per replicate, with its number from 0 as an input; reports means.
 
-    The number does not depend on the design: an evaluator that takes its seed from it meets the
-    same chances with every design (common random numbers), and differences between designs are
-    told far more sharply than the designs themselves. Beside each metric's mean, with its standard
-    error as spread, there is each asked quantile: ``latency.p95``.
+    The replicate numbers are the same for all designs. An evaluator that uses them as its seed
+    thus has common random numbers, which make differences between designs more precise than the
+    values of single designs. Each metric is the mean over replicates, with its standard error;
+    each requested quantile is a further metric: ``latency.p95``.
 
     Source:
         Law: Simulation Modeling and Analysis, ch. 11.2 (common random numbers).
 
     Raises:
-        SpecError: the evaluator reads no such number.
+        SpecError: the evaluator has no input for the replicate number.
     """
 
     def __init__(self, evaluator: Evaluator, spec: ReplicatesSpec) -> None:
         if not reads_any(evaluator, spec.reading):
             raise SpecError(
-                f"it reads no {spec.reading!r}, and every replicate would be the same",
-                hint="'as' names the reading that it takes its seed from",
+                f"it reads no {spec.reading!r}, so all replicates would be the same",
+                hint="name the input for its seed under 'as'",
             )
         self.reads = evaluator.reads - {spec.reading}
         self.optional = evaluator.optional - {spec.reading}
@@ -54,14 +54,14 @@ class Replicated:
 
     @property
     def pure(self) -> bool:
-        """As the evaluator is, which may import a function to know it."""
+        """Purity of the wrapped evaluator; read lazily, because it may import a user's function."""
         return bool(getattr(self._evaluator, "pure", False))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if the evaluator could be run on all of these values in every replicate.
+        """Check that the evaluator accepts all of these values in every replicate.
 
         Raises:
-            SpecError: it says that it could not.
+            SpecError: the evaluator rejects a value.
         """
         if hasattr(self._evaluator, "check_values"):
             every = range(self._spec.count)
@@ -94,7 +94,7 @@ class Replicated:
 
 
 def _own(name: str, provides: Mapping[str, Metric]) -> str:
-    """Return the metric that a quantile is of, or the metric itself."""
+    """Return the metric from which a quantile is computed, or the metric itself."""
     return name if name in provides else name.rpartition(".p")[0]
 
 
@@ -117,6 +117,6 @@ def _quantiles(metrics: Mapping[str, Metric], shares: Sequence[float]) -> dict[s
 
 
 def _name_quantile(name: str, share: float) -> str:
-    """Return ``latency.p95``; a dot inside the number would begin another name."""
+    """Return ``latency.p95``; a dot in the number becomes ``_``, since dots separate names."""
     percent = f"{100 * share:g}".replace(".", "_")
     return f"{name}.p{percent}"

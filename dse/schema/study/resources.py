@@ -1,4 +1,4 @@
-"""Resources that an evaluator needs of its machine: from the file's text to numbers."""
+"""Parsing and checks of the machine resources that a study file states for an evaluator."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dse.schema.space.parameters.domains import amount
 
 
 def gpus_of(spec: ResourcesSpec) -> float:
-    """The GPUs, or the share of one.
+    """Return the number of GPUs, or the fraction of one GPU; 0 where none is stated.
 
     Raises:
-        SpecError: it is a share of several.
+        SpecError: the number is above 1 and not whole.
     """
     gpu = spec.gpu or 0.0
     if gpu > 1 and gpu != int(gpu):
         raise SpecError(
-            f"{gpu:g} GPUs cannot be given to one task", hint="a share of one, or whole ones"
+            f"{gpu:g} GPUs cannot be given to one task",
+            hint="state a fraction of one GPU, or a whole number",
         )
     return gpu
 
@@ -26,23 +27,23 @@ def memory_of(spec: ResourcesSpec) -> int:
     """Return the memory in bytes; 0 where none is stated.
 
     Raises:
-        SpecError: it is no quantity of bytes.
+        SpecError: the text is not a quantity in bytes, or not above zero.
     """
     if spec.memory is None:
         return 0
     try:
         memory = int(amount(spec.memory, "B").value)
     except SpecError as error:
-        raise SpecError(f"{spec.memory!r} is no memory", hint="memory: 8 GiB") from error
+        raise SpecError(f"{spec.memory!r} is not a memory size", hint="memory: 8 GiB") from error
     if memory <= 0:
-        raise SpecError(f"{spec.memory!r} is no memory to run in", hint="memory: 8 GiB")
+        raise SpecError(f"{spec.memory!r} is not a positive memory size", hint="memory: 8 GiB")
     return memory
 
 
 def check_exclusive(bound: Bound) -> None:
-    """Nothing, if it is measured. Raises SpecError where nothing is timed."""
+    """Raise SpecError if an exclusive evaluator is modelled: no other process can disturb it."""
     if bound.evaluator.kind == "modelled":
         raise SpecError(
-            f"{bound.name} is modelled: nothing can disturb it",
-            hint="leave 'exclusive' out; it is for what is measured",
+            f"{bound.name} is modelled: other programs cannot disturb its results",
+            hint="remove 'exclusive'; it applies to measured evaluators",
         )

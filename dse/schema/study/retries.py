@@ -1,4 +1,4 @@
-"""Number and duration of the retries after failures: from the file's text to numbers."""
+"""Parsing of a study's retry counts and of its waiting time for an unavailable storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.storage.patience import PATIENCE_S
 
 
 def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
-    """Return the retries for each kind of failure: the file's, else the default of all studies."""
+    """Return the number of retries for each kind of failure: the file's, else the default."""
     said: dict[FaultKind, int | None] = {
         "lost": spec.lost,
         "crashed": spec.crashed,
@@ -26,21 +26,21 @@ def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
 
 
 def patience_of(stated: Quantity | None) -> float:
-    """Return the seconds for which a run waits for a storage that is away.
+    """Return the seconds for which a run waits for an unavailable storage.
 
     Args:
-        stated: ``15 min``; a bare number is in seconds, and 0 waits for nothing.
+        stated: a time such as ``15 min``; a bare number is in seconds; 0 disables waiting.
 
     Raises:
-        SpecError: it is below zero, or no time.
+        SpecError: the value is negative, or not a time.
     """
     if stated is None:
         return PATIENCE_S
-    hint = "storage_patience: 15 min; 0 waits for nothing"
+    hint = "storage_patience: 15 min; 0 disables waiting"
     try:
         seconds = float(amount(stated, "s").value)
     except SpecError as error:
         raise SpecError(f"{stated!r} is no time to wait for a storage", hint=hint) from error
     if seconds < 0:
-        raise SpecError(f"a storage cannot be waited for {stated}", hint=hint)
+        raise SpecError(f"the time to wait for a storage is negative: {stated}", hint=hint)
     return seconds

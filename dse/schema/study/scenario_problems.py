@@ -1,4 +1,4 @@
-"""A study's question as each scenario alone would ask it."""
+"""Optimization problems of the single scenarios of a study."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def problems_alone(
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> dict[str, Problem]:
-    """The problem under each scenario: ``worst(chip.latency)`` is the latency there.
+    """Return the problem under each scenario alone: ``worst(chip.latency)`` is the latency there.
 
     Args:
-        problem: the study's own.
-        spec: the file, which was checked.
-        formulas: reads its formulas.
+        problem: the study's problem over all scenarios.
+        spec: the study file, already checked.
+        formulas: the parser of the study's formulas.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
     """

@@ -1,7 +1,7 @@
-"""``worst``, ``mean`` and ``cvar`` over scenarios, written out as formulas over their metrics.
+"""Expansion of ``worst``, ``mean`` and ``cvar`` over scenarios into formulas over metrics.
 
-``chip.latency@chat`` is the metric under one scenario. Inside the three functions a metric stands
-for itself under each.
+``chip.latency@chat`` is the metric under one scenario. Inside the three functions, a metric without
+a scenario is replaced by its value under each scenario.
 """
 
 from __future__ import annotations
@@ -29,40 +29,43 @@ from dse.schema.study.scenarios import Scenarios
 from dse.units import units
 
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"worst": (1, 1), "mean": (1, 1), "cvar": (2, 2)}
-"""The functions over scenarios: the fewest and the most arguments of each."""
+"""Functions over scenarios, each with its minimum and maximum number of arguments."""
 
 Side = int
-"""1 where a larger value is worse, -1 where a smaller one is, 0 where that cannot be told."""
+"""Direction of worse values: 1 for larger, -1 for smaller, 0 for unknown."""
 
 _RISING = frozenset({"min", "max", "sum", "product", "sqrt", "log2", "ceil", "floor", "round"})
 
 
 def worse(goal: Goal) -> Side:
-    """Return the direction in which an objective gets worse."""
+    """Return the direction of worse values of an objective."""
     return 1 if goal == "minimize" else -1
 
 
 def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expression:
-    """The formula over metrics of single scenarios.
+    """Expand a formula with functions over scenarios into one over metrics of single scenarios.
 
     Args:
-        formula: with ``worst``, ``mean`` and ``cvar`` in it.
-        scenarios: the study's.
-        side: which way the whole gets worse; a rule tells by its comparisons.
+        formula: the formula, with calls of ``worst``, ``mean`` and ``cvar``.
+        scenarios: the study's scenarios.
+        side: the direction in which the formula gets worse; comparisons in it have their own.
 
     Raises:
-        SpecError: there are no scenarios, nothing in it differs between them, or a metric that
-            does stands outside of the functions.
+        SpecError: there are no scenarios, the argument of a function does not differ between them,
+            or a metric that differs is used outside of the functions.
     """
     node = _Writer(scenarios, side).written(formula.node, side)
     return Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
-    """Yield the rules over single scenarios' metrics that a rule implies: it holds under each.
+    """Yield one rule for each scenario, since a rule must hold under all of them.
+
+    A rule is yielded once if its metrics outside of the functions do not differ between scenarios,
+    or state their scenario.
 
     Raises:
-        SpecError: as :func:`written_out`, but that a metric need not say which scenario it is of.
+        SpecError: as :func:`written_out`, except that a metric need not state its scenario.
     """
     node = _Writer(scenarios, 0).written(formula.node, 0)
     written = Expression(formula.text, node)
@@ -73,7 +76,7 @@ def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression
 
 
 def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expression:
-    """The formula as it is under one scenario: ``worst(chip.latency)`` is ``chip.latency``."""
+    """Return the formula under one scenario: ``worst(chip.latency)`` becomes ``chip.latency``."""
 
     def plain(node: Node) -> Node:
         if isinstance(node, Call) and node.function in FUNCTIONS:
@@ -87,7 +90,7 @@ def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expressio
 
 
 class _Writer:
-    """Writes the functions over scenarios out, innermost first."""
+    """Expander of the functions over scenarios, innermost first."""
 
     def __init__(self, scenarios: Scenarios, goal: Side) -> None:
         self._scenarios = scenarios
@@ -99,7 +102,7 @@ class _Writer:
         own = children(node)
         sides = _sides(node, side)
         if isinstance(node, Call) and node.function == "baseline":
-            sides = (self._goal, 0)  # what is worse for the baseline is worse for every design
+            sides = (self._goal, 0)  # worst() has the objective's direction there
         parts = [self.written(child, at) for child, at in zip(own, sides, strict=True)]
         return rebuilt(node, parts) if own else node
 
@@ -146,12 +149,12 @@ def _worst(parts: Sequence[Node], side: Side) -> Node:
 
 
 def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: Side) -> Node:
-    """The mean of the worst ``1 - level`` of all cases, with cases that are cut in two.
+    """Build the CVaR formula: the mean of the worst ``1 - level`` of the probability.
 
     Source:
         Rockafellar, Uryasev: Optimization of Conditional Value-at-Risk, Journal of Risk 2000,
-        theorem 1: the least t + E[max(0, x - t)] / (1 - level); of finitely many cases, some x
-        is such a t.
+        theorem 1: the minimum over t of t + E[max(0, x - t)] / (1 - level). For finitely many
+        cases, the minimum is at one of their values.
     """
     if len(parts) == 1:
         return parts[0]
@@ -184,14 +187,18 @@ def _level(node: Node) -> float:
 def _check_side(side: Side) -> Side:
     if side == 0:
         raise SpecError(
-            "it cannot be told here whether more is worse or less",
-            hint="put the whole formula inside: worst(abs(chip.latency - 3 ms))",
+            "it is unknown here whether larger or smaller values are worse",
+            hint="put the entire formula inside: worst(abs(chip.latency - 3 ms))",
         )
     return side
 
 
 def _single(node: Node, scenarios: Scenarios) -> Node:
-    """Return a name as the metrics are named; one that differs must state its scenario."""
+    """Return a name resolved to a metric's full name.
+
+    Raises:
+        SpecError: the metric differs between scenarios and none is stated, or it is unknown.
+    """
     if not isinstance(node, Name):
         return node
     if node.name in scenarios.metrics:
@@ -211,7 +218,7 @@ def _single(node: Node, scenarios: Scenarios) -> Node:
 
 
 def _sides(node: Node, side: Side) -> Sequence[Side]:
-    """Return each operand's direction that makes the result worse, for positive quantities."""
+    """Return each operand's worse direction, given the node's, for positive quantities."""
     match node:
         case Unary(operator="-"):
             return (-side,)
@@ -232,7 +239,7 @@ def _sides(node: Node, side: Side) -> Sequence[Side]:
 
 
 def _factor(other: Node, side: Side) -> Side:
-    """The side of one factor, given the other."""
+    """Return the worse direction of one factor: reversed if the other is a negative constant."""
     negative = isinstance(other, Number) and other.value < 0
     return -side if negative else side
 

@@ -1,8 +1,8 @@
-"""Scenarios: every evaluator that one of them changes, once for each, under names of its own.
+"""Scenarios: one copy of an evaluator for each scenario that changes it, with its own metric names.
 
-A metric that differs between scenarios is there once for each: ``chip.latency@chat``. All that
-comes after sees ordinary metrics. Scenarios under which an evaluator is the same and reads the same
-share one, so that nothing is measured twice.
+A metric that differs between scenarios exists once per scenario: ``chip.latency@chat``. The rest of
+the program handles these as ordinary metrics. Scenarios under which an evaluator and its inputs are
+the same share one copy, so that nothing is measured twice.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from dse.schema.models import ScenarioSpec
 from dse.schema.study.fixed_inputs import FixedInputs, reading_of, reads_any
 
 ANYWHERE = ""
-"""The one scenario of a study that states none."""
+"""Name of the only scenario of a study that declares none."""
 
 _FIXED = {"use", "bind", "replicates", "resources", "exclusive"}
-"""Keys of an evaluator that are not options of its plug-in."""
+"""Keys of an evaluator in the study file that are not options of its plug-in."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenarios:
-    """Weights of a study's scenarios, and the name of each metric under each of them.
+    """Weights of a study's scenarios, and the name of each metric under each scenario.
 
-    ``weights`` add up to one. ``metrics`` holds, for a metric that differs between scenarios, its
-    full name under each.
+    ``weights`` sum to 1. ``metrics`` maps each metric that differs between scenarios to its full
+    name under each scenario.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def under(self, name: str, scenario: str) -> str:
-        """Return the metric or other name that a formula's name denotes under a scenario."""
+        """Return the name that replaces a formula's ``name`` under a scenario."""
         return self.metrics.get(name, {}).get(scenario, name)
 
 
 def weights_of(specs: Mapping[str, ScenarioSpec]) -> dict[str, float]:
-    """The share of each scenario."""
+    """Return the scenario weights, normalized to a sum of 1."""
     total = sum(spec.weight for spec in specs.values())
     return {name: spec.weight / total for name, spec in specs.items()}
 
@@ -50,11 +50,11 @@ def weights_of(specs: Mapping[str, ScenarioSpec]) -> dict[str, float]:
 def check_scenario(
     name: str, spec: ScenarioSpec, evaluators: Collection[str], parameters: Collection[str]
 ) -> None:
-    """Nothing, if the scenario speaks of what the study has.
+    """Check that a scenario refers to evaluators and inputs of the study.
 
     Raises:
-        SpecError: its name cannot stand in a formula, it changes an evaluator that there is not,
-            or fixes what a design chooses.
+        SpecError: the scenario's name is not an identifier, it changes an unknown evaluator or a
+            key that is not an option, or it fixes a parameter of the space.
     """
     if not name.isidentifier():
         raise SpecError(
@@ -66,22 +66,26 @@ def check_scenario(
             raise SpecError(f"there is no evaluator {one!r}", hint=hint)
         for key in sorted(_FIXED & options.keys()):
             raise SpecError(
-                f"a scenario changes the options of {one}, and not its {key!r}",
+                f"a scenario can change the options of {one}, but not its {key!r}",
                 hint="declare a second evaluator",
             )
     for reading in spec.values:
         if reading in parameters:
             raise SpecError(
-                f"{reading} is a parameter of the space: a design chooses it, and no scenario does",
-                hint="leave it out of the space if it is not to be chosen",
+                f"{reading} is a parameter of the space, so a scenario cannot fix its value",
+                hint="remove it from the space if it is not part of the search",
             )
 
 
 def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
-    """Return the evaluator of a scenario's options, with the values that the scenario fixes.
+    """Return the evaluator with the input values that the scenario fixes.
+
+    Args:
+        spec: the scenario.
+        made: the evaluator, created with the scenario's options.
 
     Raises:
-        SpecError: a value has a unit that does not fit.
+        SpecError: a value has a unit of another dimension than the input.
     """
     values = {
         reading: reading_of(made, reading, told)
@@ -95,14 +99,14 @@ def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> N
     """Check that an evaluator reports the same metrics under both scenarios.
 
     Raises:
-        SpecError: it does not, or one of them in another unit.
+        SpecError: the metrics differ, or one of them has another unit.
     """
     lacking = sorted(first.provides.keys() ^ one.provides.keys())
     if lacking:
         raise SpecError(
-            f"under {scenario!r}, {name} tells other metrics than under the first scenario: "
+            f"under {scenario!r}, {name} reports other metrics than under the first scenario: "
             f"{', '.join(lacking)}",
-            hint="a scenario changes what numbers are, not which there are",
+            hint="a scenario may change the values of metrics, not which metrics there are",
         )
     for own, metric in one.provides.items():
         if metric.unit != first.provides[own].unit:
@@ -115,15 +119,15 @@ def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> N
 def merge_scenarios(
     versions: Mapping[str, Mapping[str, Bound]], weights: Mapping[str, float]
 ) -> tuple[list[Bound], Scenarios]:
-    """Return the evaluators of all scenarios, and the names of what differs between them.
+    """Return the evaluators of all scenarios, and the names of metrics that differ between them.
 
     Args:
-        versions: each evaluator under each scenario, reading metrics by their plain names; the
-            same object where scenarios do not change it.
-        weights: the share of each scenario; none for a study without.
+        versions: each evaluator under each scenario, with inputs named by metrics without a
+            scenario; the same object where scenarios do not change it.
+        weights: the normalized weight of each scenario; empty for a study without scenarios.
 
     Raises:
-        SpecError: two tell one metric, or they read one another in a circle.
+        SpecError: two evaluators report the same metric, or their inputs form a cycle.
     """
     metrics: dict[str, Mapping[str, str]] = {}
     found: list[Bound] = []

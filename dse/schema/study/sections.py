@@ -1,4 +1,7 @@
-"""The sections of a study file: each checked as far as mistakes in the others leave it."""
+"""Checks of the sections of a study file, such as objectives, constraints, budget and baselines.
+
+A section that depends on an invalid one is skipped, and noted as unchecked.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ from dse.units.dimensions import check_shares
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Readable part of a study's question; ``whole`` where no formula has a mistake."""
+    """Valid part of what a study asks: objectives, limits, reference point, budget and claims.
+
+    ``whole`` is true where all objectives and constraints are valid.
+    """
 
     objectives: list[Objective]
     limits: list[Limit]
@@ -65,17 +71,17 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Sections:
-    """Reads the sections of a study file; their mistakes are kept.
+    """Parser of a study file's sections; errors are collected, not raised.
 
     Args:
-        spec: the study file, as far as it can be read.
-        source: where it says what.
-        mistakes: where mistakes are kept, and what they hide.
-        legible: the space, as far as it can be read.
-        cast: the evaluators, as far as they can be bound.
-        measured: what was measured of each named baseline.
+        spec: the valid part of the study file.
+        source: the document, for the line numbers of errors.
+        mistakes: collector of the errors, and of sections that they leave unchecked.
+        legible: the valid part of the space.
+        cast: the evaluators that could be bound.
+        measured: measured metrics of each named baseline.
         lost: sections of the file with parts that could not be read.
-        stored: the study was begun before: what was legal then stays so.
+        stored: whether the study was started before; checks that are newer are then skipped.
     """
 
     spec: StudySpec
@@ -89,12 +95,12 @@ class Sections:
 
     @cached_property
     def lists(self) -> Mapping[str, Listing]:
-        """The space's lists of parameters."""
+        """Lists of parameters in the space, by name."""
         return {name: one.listing for name, one in self.legible.space.lists.items()}
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
-        """The evaluators in their order; ``None`` where one of them has a mistake."""
+        """Evaluators in topological order; ``None`` where one of them is invalid."""
         made: Pipeline | None = None
         if self.cast.all and "evaluators" not in self.lost:
             made = self._try_make(["evaluators"], lambda: Pipeline(self.cast.bound, frozenset()))
@@ -102,7 +108,7 @@ class Sections:
 
     @cached_property
     def designs(self) -> dict[str | int, Design]:
-        """The baselines that are legal, by name or place."""
+        """Feasible baseline designs, by name or by index in the file's list."""
         found: dict[str | int, Design] = {}
         solved = not (self.legible.partial or self.legible.empty)
         for name, values in index_baselines(self.spec.baselines).items():
@@ -119,7 +125,7 @@ class Sections:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """Baselines as formulas may use them; of those with a mistake nothing is known."""
+        """Named baselines for use in formulas; an invalid one has no metrics."""
         known, lists = self.cast.known, self.lists
         if self.pipeline is not None and len(self.designs) == len(self.spec.baselines):
             return told_baselines(
@@ -130,13 +136,13 @@ class Sections:
 
     @cached_property
     def formulas(self) -> FormulaParser:
-        """Reads the formulas of the study."""
+        """Parser of the study's formulas."""
         return FormulaParser(scenarios=self.cast.scenarios, baselines=self.baselines)
 
     def question(self) -> Question:
-        """All that the study asks."""
+        """Parse the objectives, constraints, reference point, budget, claims and ladders."""
         objectives, limits = self._objectives(), self._limits()
-        if not self.stored:  # what was begun once stays legible
+        if not self.stored:  # a stored study must stay readable
             check_units(self.spec, self.source, self.mistakes, objectives)
         stated = len(self.spec.objectives) == len(objectives) and "objectives" not in self.lost
         bounded = len(limits) == len(self.spec.constraints) and "constraints" not in self.lost
@@ -158,14 +164,14 @@ class Sections:
         )
 
     def asked(self, question: Question) -> Pipeline | None:
-        """The evaluators as the question needs them; ``None`` where a mistake leaves it open."""
+        """Return the pipeline for the question; ``None`` where mistakes leave it undefined."""
         solved = not (self.legible.partial or self.legible.empty)
         if self.pipeline is None or not question.whole or not solved:
             return None
         return Pipeline(self.cast.bound, _deciding(question))
 
     def problem(self, question: Question, pipeline: Pipeline | None, seed: int) -> Problem | None:
-        """Return the problem for optimizers; ``None`` where a mistake leaves it undefined."""
+        """Return the optimization problem; ``None`` where errors leave it undefined."""
         if pipeline is None:
             return None
         rules = [rule for text in self.spec.constraints for rule in self.formulas.rules(text)]
@@ -183,7 +189,7 @@ class Sections:
         )
 
     def early(self, problem: Problem | None) -> Rule | None:
-        """By which rule trials end early."""
+        """Return the early stopping rule; ``None`` where there is none or it is invalid."""
         if problem is None:
             if self.spec.early is not None:
                 self._skip(["early"])
@@ -192,7 +198,7 @@ class Sections:
         return rule
 
     def check_options(self) -> None:
-        """Keep what is wrong with the optimizer, the executor and what they are asked for."""
+        """Collect errors in optimizer, executor, storage and their options."""
         optimizer, executor = self.spec.optimizer, self.spec.executor
         self._try_make(["optimizer"], lambda: check_plugin("optimizers", optimizer))
         self._try_make(["executor"], lambda: check_plugin("executors", executor))
@@ -206,7 +212,10 @@ class Sections:
             self._try_make(["optimizer"], lambda: check_listable(optimizer, self.legible.space))
 
     def check_factorial(self, problem: Problem | None) -> None:
-        """Record impossible factorial levels as a mistake of the file, before the study runs."""
+        """Collect errors that the optimizer's constructor raises, such as impossible levels.
+
+        Only ``factorial`` is constructed for a stored study or after other errors.
+        """
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
         if use == "factorial" and problem is None:
             self._skip(["optimizer"])
@@ -216,7 +225,7 @@ class Sections:
             )
 
     def _is_open(self) -> bool:
-        """Return whether optimizer options can be tried: no mistakes, and a new study."""
+        """Return whether the optimizer can be constructed: a new study without errors so far."""
         return not self.stored and not self.mistakes.errors
 
     def _objectives(self) -> list[Objective]:
@@ -232,7 +241,7 @@ class Sections:
                 ),
             )
             if objective is not None:
-                if not self.stored:  # what was begun once stays legible
+                if not self.stored:  # a stored study must stay readable
                     self._try_make(["objectives", place], lambda o=objective: check_new(o, found))
                 label = one.label or ""
                 self._try_make(["objectives", place], lambda n=label: check_label(n, found, known))
@@ -240,7 +249,7 @@ class Sections:
         return found
 
     def _limits(self) -> list[list[Limit]]:
-        """The limits of each constraint that has no mistake."""
+        """Return the limits of each valid constraint."""
         found = []
         for place, text in enumerate(self.spec.constraints):
             limits: list[Limit] | None = self._try_make(
@@ -253,7 +262,7 @@ class Sections:
     def _limits_of(self, text: str) -> list[Limit]:
         found: list[Limit] = []
         for rule in self.formulas.rules(text):
-            if not self.stored:  # what was begun once stays legible
+            if not self.stored:  # a stored study must stay readable
                 check_shares(rule, self.cast.known)
             found += limits_of(rule, self.cast.known, self.lists)
         return found
@@ -263,7 +272,7 @@ class Sections:
             **dict.fromkeys(index_baselines(self.spec.baselines), Design({})),
             **self.designs,
         }
-        known, fresh = self.cast.known, not self.stored  # what was begun once stays legible
+        known, fresh = self.cast.known, not self.stored  # a stored study must stay readable
         reader = ClaimReader(
             known=known,
             lists=self.lists,
@@ -291,7 +300,7 @@ class Sections:
         self.mistakes.skip(self.source.place(path))
 
     def _try_make(self, path: list[str | int], make: Any) -> Any:
-        """Return the result of ``make``, or ``None`` with its mistake recorded."""
+        """Return the result of ``make``; collect an error that it raises and return ``None``."""
         try:
             return make()
         except DseError as error:
@@ -300,7 +309,7 @@ class Sections:
 
 
 def _deciding(question: Question) -> frozenset[str]:
-    """The names without a value for which a design has no answer."""
+    """Return the metrics that decide on a design: those of objectives, limits and ladders."""
     expressions = [one.expression for one in question.objectives]
     expressions += [one.slack for one in question.limits]
     named = frozenset[str]().union(*(one.names for one in expressions))

@@ -1,4 +1,4 @@
-"""Numbers that are gathered from a study's trials: ``least(chip.energy, bits == 4)``."""
+"""Statistics over a study's trials: ``least(chip.energy, bits == 4)``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
     "spearman": (2, 2),
     "hypervolume": (0, 0),
 }
-"""The functions over trials: the fewest and the most arguments of each."""
+"""Functions over trials, each with its minimum and maximum number of arguments."""
 
 _FOLDS: Mapping[str, Callable[[Floats], float]] = {
     "least": lambda values: float(values.min()),
@@ -36,22 +36,22 @@ _FOLDS: Mapping[str, Callable[[Floats], float]] = {
     "mean": lambda values: float(values.mean()),
 }
 PICKING = frozenset({"where_least", "where_most"})
-"""They report one formula of the trial that another formula picks."""
+"""Functions that return one formula at the trial where another formula is extreme."""
 
 _PICKS: Mapping[str, Callable[[Floats], float]] = {
     "where_least": _FOLDS["least"],
     "where_most": _FOLDS["most"],
 }
 _FEWEST_RANKED = 3
-"""The order of two trials is no rank correlation."""
+"""Minimum number of trials for a rank correlation: with two it is always 1 or -1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStatistic:
-    """One number from many trials, in the coherent unit of ``unit``.
+    """Statistic over many trials, in the coherent unit of ``unit``.
 
-    ``parts`` are the function's formulas in coherent units, over names in their own; ``baseline``
-    is the design of a baseline with its name.
+    ``parts`` are the function's arguments: formulas with values in coherent units, over metrics in
+    their own units. ``baseline`` is the name and the design of a baseline.
     """
 
     function: str
@@ -60,10 +60,10 @@ class TrialStatistic:
     baseline: tuple[str, Design] | None = None
 
     def value(self, problem: Problem, trials: Sequence[Trial]) -> float:
-        """The number over the finished trials.
+        """Return the statistic over the finished trials.
 
         Raises:
-            StudyError: no trial has what it takes.
+            StudyError: too few trials are done, or none has the required values.
         """
         if self.function == "hypervolume":
             return _volume(problem, trials)
@@ -90,7 +90,7 @@ class TrialStatistic:
         return value
 
     def _pick_extreme(self, done: Sequence[Trial]) -> float:
-        """Return the first formula where the second is extreme; the mean of it over ties."""
+        """Return the first formula at the trial where the second is extreme; the mean over ties."""
         values, by = (_values(part, done) for part in self.parts[:2])
         kept = ~(np.isnan(values) | np.isnan(by))
         if len(self.parts) > 2:
@@ -111,7 +111,7 @@ class TrialStatistic:
 
 
 def _values(part: Expression, done: Sequence[Trial]) -> Floats:
-    """The formula for each trial, (n,); NaN where it is unknown."""
+    """Compute the formula for each trial, shape (n,); NaN where a value is missing."""
     columns = {name: column_of(done, name) for name in part.names}
     found = part.values(columns, len(done))
     values = np.asarray(found.values, dtype=np.float64)
@@ -124,8 +124,8 @@ def _holds(part: Expression, done: Sequence[Trial]) -> Mask:
 
 
 def _rank_correlation(left: Floats, right: Floats) -> float:
-    """Spearman's rho, with mean ranks for ties, over the trials that have both numbers."""
-    from scipy.stats import rankdata  # half a second, and every command reads this file
+    """Compute Spearman's rho over trials with both numbers, with mean ranks for ties."""
+    from scipy.stats import rankdata  # slow (0.5 s): every command imports this module
 
     known = ~(np.isnan(left) | np.isnan(right))
     if known.sum() < _FEWEST_RANKED:

@@ -1,4 +1,4 @@
-"""Parameters that nothing reads: a mistake, unless the study lists them under ``unread``."""
+"""Check for unused parameters: an error, unless the study lists them under ``unread``."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from dse.schema.study.fixed_inputs import reads_any
 from dse.schema.yaml.source import SourceDocument
 
 _SHOWN = 4
-"""So many parameters of a fragment are named in a message."""
+"""Maximum number of parameters of a fragment that a message lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """Readers of each parameter of a study: its evaluators, its formulas, its space's rules.
+    """Index of what reads each parameter of a study: evaluators, formulas and rules of the space.
 
-    A list counts as one parameter. A parameter that no evaluator and no formula reads still shapes
-    the space where rules tie it to one that is read: ``gpus`` in ``tp * pp * dp == gpus``.
+    A list counts as one parameter. A parameter that no evaluator and no formula reads is still used
+    if rules connect it to one that is read: ``gpus`` in ``tp * pp * dp == gpus``.
 
     Args:
         spec: the study file.
-        source: where it says what.
-        space: its space.
-        space_file: where the space says what it includes.
-        bound: its evaluators.
+        source: its document, for the line numbers of errors.
+        space: the study's space.
+        space_file: the document of the space, for the line numbers of its includes.
+        bound: the study's evaluators.
         formulas: the names in objectives and constraints.
-        made: makes an evaluator of the study's with one option changed, or without it (``None``).
+        made: function that creates an evaluator with one option changed, or removed (``None``).
     """
 
     spec: StudySpec
@@ -47,7 +47,7 @@ class Readers:
     space_file: SourceDocument
 
     def mistakes(self) -> Iterator[SpecError]:
-        """Every parameter that nothing reads, and every option that hides a parameter."""
+        """Yield an error for each unused parameter and each option with the name of a parameter."""
         yield from self._odd_names()
         meant = set(self.spec.unread)
         unread = [name for name in self._unread if not _prefixes(name) & meant]
@@ -62,13 +62,13 @@ class Readers:
 
     @cached_property
     def _includes(self) -> Mapping[str, str]:
-        """The place of each fragment that the space includes."""
+        """File and line of each fragment that the space includes."""
         told = self.space_file.value.get("include") or ()
         return {name: self.space_file.place(["include", name]) for name in told}
 
     @cached_property
     def _owner(self) -> Mapping[str, str]:
-        """The list that each member belongs to."""
+        """Name of the list of each list member."""
         return {one.name: name for name, own in self.space.lists.items() for one in own.members}
 
     def _owners(self, names: Iterable[str]) -> frozenset[str]:
@@ -76,21 +76,22 @@ class Readers:
 
     @cached_property
     def _parameters(self) -> Sequence[str]:
-        """The parameters as they were declared: a list is one of them."""
+        """Parameters as declared, where a list is one parameter."""
         return list(dict.fromkeys(self._owner.get(p.name, p.name) for p in self.space.parameters))
 
     @cached_property
     def _direct(self) -> frozenset[str]:
-        """Parameters that an evaluator or a formula of the study reads."""
+        """Parameters that an evaluator or a formula of the study reads directly."""
         names = {name for one in self.bound for name in one.names.values()}
         return self._owners({*names, *self.formulas})
 
     @cached_property
     def _tied(self) -> frozenset[str]:
-        """Parameters that are read, and those that rules tie to them, through others too.
+        """Parameters that are read, and those that rules connect to them, directly or indirectly.
 
-        A condition ties what it reads to the parameter that it guards, and not the other way: who
-        exists only for int4 is not read because the format is.
+        A condition makes the parameters that it reads used if the parameter that it guards is used,
+        but not the reverse: a parameter that exists only for int4 is not used because the format
+        is.
         """
         ties = [self._owners(rule.names) for rule in self.space.constraints]
         guards: dict[str, frozenset[str]] = {}
@@ -112,13 +113,13 @@ class Readers:
 
     @cached_property
     def _options(self) -> Mapping[str, Collection[str]]:
-        """The options that each evaluator of the study takes."""
+        """Options that each evaluator of the study accepts."""
         specs = self.spec.evaluators.items()
         return {name: options_of(load("evaluators", one.use)) for name, one in specs}
 
     @cached_property
     def _unread(self) -> Sequence[str]:
-        """Parameters that nothing reads, or only rules where an option has the same name."""
+        """Parameters that nothing reads, or that only rules read while an option has their name."""
         options = {option for own in self._options.values() for option in own}
         return [
             name
@@ -128,7 +129,7 @@ class Readers:
 
     @cached_property
     def _hiding(self) -> Sequence[tuple[str, str]]:
-        """Evaluators with an option, stated in the file, that has the name of a parameter."""
+        """Pairs of an evaluator and a stated option that has the name of an unread parameter."""
         found = []
         for one in self.bound:
             stated = self.spec.evaluators[one.name].options
@@ -137,7 +138,7 @@ class Readers:
         return list(dict.fromkeys(found))
 
     def _group_names(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
-        """Return unread names by the fragment that is entirely unread, or by their own name."""
+        """Group unread names by the largest fragment of which all is unread, else by name."""
         whole = {
             prefix
             for name in unread
@@ -164,9 +165,9 @@ class Readers:
         holders = [own for own, options in self._options.items() if word in options]
         mend = self._mend_option(holders[0], word, name) if holders else self._mend_reading(name)
         return SpecError(
-            f"nothing reads the parameter {name!r}: its values all have the same metrics",
+            f"nothing reads the parameter {name!r}: its value has no effect on any metric",
             where=self.space.places.get(name, ""),
-            hint=f"{mend}; if it is meant, write {self._meant(name)}",
+            hint=f"{mend}; if it is intended, write {self._meant(name)}",
         )
 
     def _mend_option(self, evaluator: str, option: str, name: str) -> str:
@@ -175,26 +176,26 @@ class Readers:
         if way:
             return f"{said}: {way}"
         return (
-            f"{said}: leave the parameter out and write '{option}: ...' there, and to compare "
-            "several values one evaluator for each, or scenarios"
+            f"{said}: remove the parameter and write '{option}: ...' there; to compare "
+            "several values, use one evaluator for each, or scenarios"
         )
 
     def _way(self, evaluator: str, option: str, name: str) -> str:
-        """Return a way to make the option follow the parameter; empty where it cannot."""
+        """Return a hint on how the evaluator can read the parameter; empty if it cannot."""
         braces = f"{{{name}}}"
         if self._reads(evaluator, option, braces, name):
-            return f"write '{option}: \"{braces}\"' there, and each design has its own"
+            return f"write '{option}: \"{braces}\"' there to use the value of each design"
         if option in self.spec.evaluators[evaluator].options and self._reads(
             evaluator, option, None, option
         ):
-            return f"leave the option out, and {evaluator} reads the parameter"
+            return f"remove the option, so that {evaluator} reads the parameter"
         return ""
 
     def _reads(self, evaluator: str, option: str, value: Any, name: str) -> bool:
         try:
             return reads_any(self.made(evaluator, option, value), name)
         except (DseError, TypeError, ValueError, AttributeError):
-            return False  # an option that is no text, or must be given
+            return False  # the option is not text, or is required
 
     def _mend_reading(self, name: str) -> str:
         free = {
@@ -209,7 +210,7 @@ class Readers:
             own = free[reading]
             return (
                 f"did you mean {reading!r}, which {own} reads? 'bind: {{{reading}: {name}}}' "
-                f"under {own} will do too"
+                f"under {own} works too"
             )
         evaluators = ", ".join(
             f"{one.label} reads {_list_names(self._read_by(one))}" for one in self.bound
@@ -225,17 +226,17 @@ class Readers:
             f"{option!r} is both an option of {evaluator} and a parameter of the space, and "
             f"{evaluator} does not read the parameter",
             where=self.source.place(["evaluators", evaluator, option]),
-            hint=f"{way or 'give one of them another name'}; if one value for all designs is "
-            f"meant, write {self._meant(f'{evaluator}.{option}')}",
+            hint=f"{way or 'rename one of them'}; if one value for all designs is "
+            f"intended, write {self._meant(f'{evaluator}.{option}')}",
         )
 
     def _meant(self, name: str) -> str:
-        """Return the declaration that nothing is meant to read it: in the file, or in Python."""
+        """Return the declaration of ``name`` as unread on purpose, in YAML or in Python."""
         in_python = self.source.lines is None
         return f'unread=["{name}"]' if in_python else f"'unread: [{name}]' in the study"
 
     def _odd_names(self) -> Iterator[SpecError]:
-        """Entries of ``unread`` that name nothing, or something that is read."""
+        """Yield an error for each entry of ``unread`` that is unknown, or that is read."""
         hiding = {f"{name}.{option}" for name, option in self._hiding}
         known = {prefix for name in self._parameters for prefix in _prefixes(name)} | hiding
         for place, name in enumerate(self.spec.unread):
@@ -247,11 +248,11 @@ class Readers:
                 by = [one.label for one in self.bound if name in self._owners(one.names.values())]
                 who = " and ".join(by) or "a formula of the study"
                 problem = f"{name!r} is listed as unread, but {who} reads it"
-                yield SpecError(problem, where=where, hint="take it off the list")
+                yield SpecError(problem, where=where, hint="remove it from the list")
 
 
 def _prefixes(name: str) -> set[str]:
-    """The name and the fragments that it is in: ``a.b.c``, ``a.b``, ``a``."""
+    """Return the name and the fragments that contain it: ``a.b.c``, ``a.b``, ``a``."""
     words = name.split(".")
     return {".".join(words[: end + 1]) for end in range(len(words))}
 

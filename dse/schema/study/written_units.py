@@ -1,4 +1,4 @@
-"""The units in which a user writes metrics: those of the bounds that the study sets them."""
+"""Display units of metrics and objectives: those in which the study's constraints bound them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dse.units import units
 
 
 def written_units(rules: Iterable[Expression]) -> dict[str, str]:
-    """Return the units of bounds, by what is bounded: ``{'chip.time': 'day'}``.
+    """Return the units of bounds by the bounded expression: ``{'chip.time': 'day'}``.
 
     Args:
-        rules: over metrics, their literals with the units that the user wrote.
+        rules: rules over metrics; literals still have the units that the user wrote.
     """
     found: dict[str, str] = {}
     for rule in rules:
@@ -30,14 +30,14 @@ def written_units(rules: Iterable[Expression]) -> dict[str, str]:
 
 
 def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Objective:
-    """Return the objective with the unit in which the user writes it."""
+    """Return the objective with the unit of its bound as the display unit."""
     return replace(objective, written=_other(objective.unit, objective.text, written))
 
 
 def with_source_units(
     sources: Mapping[str, Source], written: Mapping[str, str]
 ) -> dict[str, Source]:
-    """Return the sources, each metric with the unit in which the user writes it."""
+    """Return the sources, each metric with the unit of its bound as the display unit."""
     return {
         name: replace(
             one, metric=replace(one.metric, written=_other(one.metric.unit, name, written))
@@ -47,7 +47,7 @@ def with_source_units(
 
 
 def _other(unit: str, text: str, written: Mapping[str, str]) -> str:
-    """Return the unit in which the user writes values of this one; empty if it is the same."""
+    """Return the unit of the bound on ``text``; empty if none, the same or of another dimension."""
     found = written.get(_bare(text), "")
     return found if found and found != unit and units.same_dimension(found, unit) else ""
 

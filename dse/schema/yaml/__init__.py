@@ -1,1 +1,1 @@
-"""YAML files read, validated and written."""
+"""Reading, validation and writing of YAML files."""

@@ -1,4 +1,4 @@
-"""Mistakes: collected, so that a reader sees all of a file's and not just the first."""
+"""Collection of errors, so that all errors of a file are reported and not only the first."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dse.errors import DseError, SpecError, SpecErrors
 from dse.schema.yaml.source import SourceDocument
 
 MOST_TOLD = 60
-"""A file that is no space at all would be answered with thousands."""
+"""Maximum number of errors reported; a file that is not a space at all would give thousands."""
 
 
 class HiddenError(SpecError):
-    """Error about a name whose own mistake was reported already, so that this one need not be."""
+    """Error about a name whose own error is reported already; it is not reported itself."""
 
 
 class ErrorCollector:
-    """Collection of errors; one that is found twice is reported once."""
+    """Collector of errors without duplicates, and of the parts that could not be checked."""
 
     def __init__(self) -> None:
         self.errors: list[DseError] = []
@@ -24,7 +24,10 @@ class ErrorCollector:
         self._told: set[tuple[str, str]] = set()
 
     def add(self, error: DseError, where: str = "") -> None:
-        """Keep an error, with a place if it has none."""
+        """Record an error, or each of several, at the location ``where`` unless it has its own.
+
+        A :class:`HiddenError` is recorded as an unchecked part instead.
+        """
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             if isinstance(one, HiddenError):
                 self.skip(where)
@@ -39,16 +42,16 @@ class ErrorCollector:
             self.skip(part)
 
     def add_in(self, error: DseError, source: SourceDocument, path: Sequence[str | int]) -> None:
-        """Keep an error of a part of a file; each of several at its own line."""
+        """Record an error in the part of a file at ``path``; each of several at its own line."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self.add(one, source.place([*path, *one.part]))
 
     def skip(self, what: str) -> None:
-        """Note a part that cannot be checked because of mistakes elsewhere: a place, or words."""
+        """Record a part, by location or description, that other errors kept from being checked."""
         self.unchecked[what] = None
 
     def check(self) -> None:
-        """Raise what was collected. Raises SpecErrors if there is any."""
+        """Raise SpecErrors with the recorded errors, in reading order, if there are any."""
         if not self.errors:
             return
         errors = sorted(self.errors, key=self._reading_order())
@@ -59,7 +62,7 @@ class ErrorCollector:
         raise SpecErrors(told, [part for part in self.unchecked if part and part not in lines])
 
     def _reading_order(self) -> Callable[[DseError], tuple[int, int]]:
-        """By file in the order in which they first had a mistake, then by line."""
+        """Return a sort key: by file in order of its first recorded error, then by line."""
         files = dict.fromkeys(error.where.rpartition(":")[0] for error in self.errors)
         rank = {file: place for place, file in enumerate(files)}
 

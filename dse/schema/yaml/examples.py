@@ -1,4 +1,4 @@
-"""Examples of how a part of a file is written: hints where something else stands there."""
+"""Hints for invalid parts of a file: examples of valid syntax, and keys of other tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENTRIES: Mapping[str, str] = {
     "baselines": "{name}: {{threads: 4, format: int8}}",
     "include": "{name}: chip.yaml",
 }
-"""Sections whose entries have names."""
+"""Example entries of sections with named entries, as format strings."""
 
 _PARTS: Mapping[str, str] = {
     "real": "such as real: [1e-3, 1]",
@@ -34,7 +34,7 @@ _PARTS: Mapping[str, str] = {
 _RANGE = "'real: [low, high]' or 'integer: [low, high]'"
 _MEANT: Mapping[str, str] = {
     **dict.fromkeys(("float", "uniform"), "'real'"),
-    "loguniform": "'real', and 'scale: log' beside it",
+    "loguniform": "'real' with 'scale: log'",
     "log": "'scale: log'",
     **dict.fromkeys(("categorical", "category", "options"), "'choice'"),
     "values": "'choice' for words, 'ordinal' for numbers",
@@ -59,7 +59,7 @@ _MEANT: Mapping[str, str] = {
     **dict.fromkeys(("rules", "limits"), "'constraints'"),
     **dict.fromkeys(("n_trials", "iterations", "max_evals", "evaluations"), "'trials'"),
 }
-"""What other tools call a thing, and how it is written here."""
+"""Hints for keys that other tools use, with the equivalent of this project."""
 
 _NUMBERS = "{ordinal: [1, 2, 4]}"
 _OF_SCENARIOS = ("weight", "values")
@@ -68,15 +68,15 @@ _DEEPER: Mapping[str, str] = {
     **dict.fromkeys(("n_trials", "trials"), "'budget: {trials: N}'"),
     "measurements": "'budget: {measurements: N}'",
 }
-"""Keys of a section that are written beside it instead."""
+"""Hints for keys that belong in a subsection."""
 
 
 def example(path: Sequence[str | int], found: object) -> str:
-    """Return an example of what could stand at the path; empty where none is known.
+    """Return an example of a valid value at the path; empty if there is none.
 
     Args:
-        path: the keys that lead there.
-        found: what does stand there.
+        path: the keys and list indices that lead to the part.
+        found: the invalid value.
     """
     match list(path):
         case ["objectives", int()] if isinstance(found, str):
@@ -96,7 +96,7 @@ def example(path: Sequence[str | int], found: object) -> str:
 
 
 def _domain(found: object) -> str:
-    """Return a domain as it is written, of the values that stand without a kind."""
+    """Return a domain in correct syntax for values that were given without a domain key."""
     between = re.fullmatch(r"\s*([-+\w.]+?)\s*\.\.\s*([-+\w.]+)\s*", str(found))
     if between:
         return f"{{integer: [{between[1]}, {between[2]}]}}"
@@ -109,18 +109,23 @@ def _domain(found: object) -> str:
 
 
 def _rule(found: Mapping[str, object]) -> str:
-    """Return how a rule is written that stands as a mapping."""
+    """Return a hint for a rule that was given as a mapping."""
     if found.keys() & {"minimize", "maximize"}:
-        return "what is minimized or maximized stands under 'objectives:'"
+        return "put 'minimize' and 'maximize' under 'objectives:'"
     return "write the rule as one text: '- area <= 12 mm2', in quotes if it holds ': '"
 
 
 def meant(key: str, valid: Sequence[str]) -> str:
-    """Return a hint on the right form of an invalid key; empty where none is known."""
+    """Return a hint that corrects an invalid key; empty if none applies.
+
+    Args:
+        key: the invalid key.
+        valid: the valid keys at this position.
+    """
     if key.count("(") != key.count(")"):
         return "a text with a comma goes in quotes: '...(1, 2)'"
     if key.lstrip("+-").replace(".", "", 1).isdigit():
-        return "several values stand in brackets: [1, 2, 4]"
+        return "put several values in brackets: [1, 2, 4]"
     for told in (_MEANT.get(key, ""), _DEEPER.get(key, "")):
         if set(re.findall(r"\w+", told)) & set(valid):
             return f"write {told}"

@@ -1,4 +1,4 @@
-"""Valid names of parameters, lists, data, arguments and includes."""
+"""Validity of the names of parameters, lists, data, arguments and includes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def is_name(text: str) -> bool:
-    """True for words with dots between them, as formulas can mention them."""
+    """Return whether the text is a valid name: identifiers joined by dots, none a reserved word."""
     return len(text) <= _LONGEST and all(
         _WORD.fullmatch(word) and word not in RESERVED for word in text.split(".")
     )

@@ -1,4 +1,4 @@
-"""Detection of a plug-in option of the wrong type, once the plug-in failed on it."""
+"""Detection of a plug-in option of the wrong type, after the plug-in's constructor has failed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ _AS_WRITTEN = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 def find_mistyped_option(plugin: Any, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first option whose value has a wrong type, with the type it takes.
+    """Return the first option whose value has a wrong type, with the expected type.
 
-    The result is ``None`` if all options have the right type.
-
-    Types that cannot be judged, such as those of somebody else's plug-in, are passed over.
+    The result is ``None`` if all options have the right type. Annotations that cannot be resolved
+    or validated, as in some third-party plug-ins, count as right.
     """
     for name, parameter in options_of(plugin).items():
         if name in options and not _fits(plugin, name, options[name]):
@@ -27,9 +26,9 @@ def find_mistyped_option(plugin: Any, options: Mapping[str, Any]) -> tuple[str, 
 
 
 def _fits(plugin: Any, name: str, value: Any) -> bool:
-    """True unless the value is certain to be of another type."""
+    """Return whether the value fits the option's type; true if that cannot be determined."""
     try:
-        of_class = get_type_hints(plugin)  # of a dataclass its fields, of a function its options
+        of_class = get_type_hints(plugin)  # fields of a dataclass, options of a function
         own = get_type_hints(vars(plugin).get("__init__", plugin)) if _is_class(plugin) else {}
         kind = {**of_class, **own}[name]
         TypeAdapter(kind, config=_AS_WRITTEN).validate_python(value)

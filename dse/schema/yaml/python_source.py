@@ -1,4 +1,4 @@
-"""A value given in Python as a source: plain numbers, texts, lists and mappings, as in YAML."""
+"""Conversion of a Python mapping to a source document of plain values, like parsed YAML."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from dse.errors import SpecError
 from dse.schema.yaml.source import MAX_DEPTH, Path_, SourceDocument
 
 MAX_PARTS = 2_000_000
+"""Maximum number of values in a mapping."""
 
 
 def source_of(value: Mapping[str, Any], beside: Path | None = None) -> SourceDocument:
-    """The mapping as a source whose places are its keys.
+    """Convert a mapping to a source document whose locations are its keys.
+
+    Args:
+        value: the mapping; NumPy values, paths and sequences are converted to plain values.
+        beside: the file or folder that relative paths refer to; by default the working directory.
 
     Raises:
-        SpecError: it holds what no YAML file could.
+        SpecError: it contains a value that YAML cannot express, or is too large or too deep.
     """
     if not isinstance(value, Mapping):
         raise SpecError("a space is a mapping of keys to values")
@@ -28,7 +33,7 @@ def source_of(value: Mapping[str, Any], beside: Path | None = None) -> SourceDoc
 
 
 class _Plain:
-    """Copies a value; ``parts`` counts what was copied, for a value may hold itself."""
+    """Recursive converter to plain values; ``parts`` bounds the work for a value inside itself."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -51,14 +56,14 @@ class _Plain:
             return [self.value(one, (*path, place)) for place, one in enumerate(value)]
         kind = type(value).__name__
         raise SpecError(
-            f"a {kind} is nothing that a space file could say",
+            f"a {kind} cannot be written in a space file",
             where=_place(path),
             hint="write numbers and texts; a rule is a text: 'tile * stages <= 512'",
         )
 
 
 def _scalar(value: Any, path: Path_) -> Any:
-    """The value as the plain type that it is a kind of, such as the text of a text enumeration."""
+    """Convert a scalar to the built-in type it derives from: a ``StrEnum`` member to its text."""
     if isinstance(value, str):
         return str.__str__(value)
     if value is None or isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""YAML read as data only, with the line of every value: what a message points at.
+"""YAML parser that records the line of every value for error messages.
 
-The subset is small on purpose: no tags, no anchors, no aliases, one document; plain words mean
-what YAML 1.2 says (``no`` and ``on`` are texts). A file that is too long or too deep is refused
-before anything is built from it.
+The subset is deliberately small: no tags, anchors or aliases, and one document; plain scalars
+follow YAML 1.2 (``no`` and ``on`` are texts). A file that is too long or too deep is rejected
+before any value is built from it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _WORDS: Mapping[str, Any] = {
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The parser in C reads sixteen times as fast, and gives the same events."""
+"""The C parser if available: it is sixteen times as fast and yields the same events."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A file's value, and the line on which each part of it stands.
+    """Parsed content of a file, with the line number of each part.
 
-    A value that was given in Python has no lines (``None``); ``path`` then only tells what its
-    relative paths are relative to.
+    A value built in Python has no line numbers (``None``); ``path`` then only resolves relative
+    paths.
     """
 
     path: Path
@@ -54,7 +54,10 @@ class SourceDocument:
     lines: Mapping[Path_, int] | None
 
     def place(self, path: Sequence[str | int] = ()) -> str:
-        """``file:line`` of a part; of the closest part around it where it is missing."""
+        """Return ``file:line`` of a part, or of the closest enclosing part if it is missing.
+
+        A value built in Python has no lines; the result is then its dotted key path.
+        """
         known = tuple(path)
         if self.lines is None:
             return ".".join(str(part) for part in known) or "the space"
@@ -63,7 +66,7 @@ class SourceDocument:
         return f"{shown(self.path)}:{self.lines.get(known, 1)}"
 
     def inner(self, path: Path_) -> SourceDocument:
-        """A part of the file as a source of its own, with the same places."""
+        """Return a part of the file as a source document with the same line numbers."""
         value = self.value
         for part in path:
             value = value[part]
@@ -74,7 +77,7 @@ class SourceDocument:
         return SourceDocument(self.path, value, lines)
 
     def without(self, paths: Iterable[Path_]) -> SourceDocument:
-        """The source without some of its parts; what is left keeps its lines."""
+        """Return the source document without the given parts; the rest keeps its line numbers."""
         gone: dict[Path_, set[str | int]] = {}
         for path in paths:
             gone.setdefault(path[:-1], set()).add(path[-1])
@@ -86,9 +89,13 @@ class SourceDocument:
 def _prune_value(
     value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]
 ) -> Any:
-    """Return a copy of the value at the path without the parts that are gone.
+    """Return a copy of the value at the path without the removed parts.
 
-    The parts are given by the paths of their holders.
+    Args:
+        value: the value at ``path``.
+        path: its key path.
+        gone: the removed keys or indices, by the path of their container.
+        above: the paths of these containers and of all that enclose them.
     """
     if path not in above:
         return value
@@ -107,7 +114,7 @@ def _prune_value(
 def _shift_lines(
     lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]
 ) -> dict[Path_, int]:
-    """Return the lines of what is left when parts are gone: later list items move up."""
+    """Return the line numbers by path after removals; later list items move to lower indices."""
     places = {
         holder: sorted(key for key in keys if isinstance(key, int)) for holder, keys in gone.items()
     }
@@ -126,10 +133,10 @@ def _shift_lines(
 
 
 def parse_yaml(path: Path, text: str) -> SourceDocument:
-    """Return the value of a YAML text.
+    """Parse a YAML text; ``path`` is used for locations only.
 
     Raises:
-        SpecError: it is no YAML, or uses what the subset leaves out.
+        SpecError: it is not valid YAML, is outside the supported subset, or is not a mapping.
     """
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise SpecError(f"the file is larger than {MAX_BYTES // 1024} KiB", where=shown(path))
@@ -151,7 +158,7 @@ def parse_yaml(path: Path, text: str) -> SourceDocument:
 
 
 def shown(path: Path) -> str:
-    """The path as a user would type it: relative to where he stands, if it is below."""
+    """Return the path for display: relative to the working directory if inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -180,7 +187,7 @@ def _line(event: yaml.Event) -> int:
 
 
 class _Builder:
-    """Builds the value from parse events, without recursion."""
+    """Builder of the parsed value from YAML events, without recursion."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -261,8 +268,8 @@ class _Builder:
         return text
 
     def _build_repeat_error(self, key: str, path: Path_, line: int) -> SpecError:
-        """Return the error for a key that occurs twice in one mapping."""
-        problem = f"the key {key!r} stands on line {self.lines[(*path, key)]} already"
+        """Return the error for a key that is repeated in one mapping."""
+        problem = f"the key {key!r} is already on line {self.lines[(*path, key)]}"
         listed = bool(path) and isinstance(path[-1], int)
         hint = "each entry of a list begins with '- '" if listed else "leave one of them out"
         return self._error(problem, line, hint)

@@ -1,4 +1,4 @@
-"""Plain explanations of YAML syntax errors, where the parser's own only name its grammar."""
+"""Plain-language explanations of YAML syntax errors, in place of the parser's grammar terms."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _UNQUOTED = re.compile(r":\s+([%@`])")
 
 
 def explain_fault(error: yaml.MarkedYAMLError, text: str, path: str) -> SpecError:
-    """Return the mistake behind a parser's error: its line, what is wrong there, and the mend.
+    """Return an error that states the line and likely cause of a syntax error, and its fix.
 
     Args:
-        error: what the parser raised.
-        text: the whole file.
-        path: the file as a user would type it.
+        error: the parser's error.
+        text: the text of the complete file.
+        path: the file's path for display.
     """
     lines = text.splitlines() or [""]
     at = min(error.problem_mark.line if error.problem_mark else 0, len(lines) - 1)
@@ -46,7 +46,7 @@ def _fault(
 
 
 def _flow_fault(lines: list[str], begun: int, at: int) -> tuple[int, str, str]:
-    """Return what is wrong within braces or brackets."""
+    """Return line, problem and hint for an error within braces or brackets."""
     part = "\n".join(lines[begun : at + 1])
     opened = [mark for mark in _OPEN if lines[begun].count(mark) > lines[begun].count(_OPEN[mark])]
     if opened:
@@ -59,7 +59,7 @@ def _flow_fault(lines: list[str], begun: int, at: int) -> tuple[int, str, str]:
 
 
 def _block_fault(lines: list[str], at: int, problem: str) -> tuple[int, str, str]:
-    """Return what is wrong with the lines of a section."""
+    """Return line, problem and hint for an error in block style."""
     line, before = lines[at], lines[at - 1] if at else ""
     if found := _UNQUOTED.search(line):
         hint = f"put the text in quotes: it begins with {found[1]!r}"
@@ -69,12 +69,12 @@ def _block_fault(lines: list[str], at: int, problem: str) -> tuple[int, str, str
         return at, "a quote ends before its text does", hint
     for place in (at, at - 1):
         if place >= 0 and _KEY.match(lines[place]):
-            return place, "no space stands after the colon", "write 'key: value'"
+            return place, "a space is missing after the colon", "write 'key: value'"
         if place >= 0 and _NO_COLON.match(lines[place]):
-            return place, "no colon stands after the key", "write 'key: value'"
+            return place, "a colon is missing after the key", "write 'key: value'"
     if "mapping values are not allowed" in problem:
         hint = "put a text that holds ': ' in quotes; else look for a wrong indentation"
-        return at, "a second ': ' stands here", hint
+        return at, "there is a second ': ' here", hint
     own, above = len(_indent(line)), len(_indent(before))
     if own != above and line.strip():
         told = f"this line is indented by {own} spaces, the one above by {above}"

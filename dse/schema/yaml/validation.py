@@ -1,4 +1,4 @@
-"""Validation of a file as a model; each misfit has its line and a fix, in plain language."""
+"""Validation of a file against a pydantic model; each error has its line and a hint."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ from dse.schema.yaml.source import Path_, SourceDocument
 _M = TypeVar("_M", bound=BaseModel)
 
 _ROUNDS = 6
-"""What is left when misfits are out may lack what it needs, and goes as a whole then."""
+"""Maximum number of rounds in which invalid parts are removed and the rest is validated again.
+
+Several are needed because removing a part can make the part around it invalid.
+"""
 
 _DEEP = 3
-"""A misfit deeper than this takes the part around it along: ``evaluators.chip.replicates``."""
+"""Maximum depth of a removed part, as in ``evaluators.chip.replicates``.
+
+An error further inside removes the part at this depth that contains it.
+"""
 
 _TYPES: Mapping[str, str] = {
     "bool_type": "true or false",
@@ -41,10 +47,10 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 
 
 def model_of(kind: type[_M], source: SourceDocument) -> _M:
-    """The source as a checked model.
+    """Validate the source document as a model.
 
     Raises:
-        SpecErrors: with every mistake in the file.
+        SpecErrors: it is invalid; contains every error in the file.
     """
     try:
         return kind.model_validate(source.value)
@@ -55,13 +61,17 @@ def model_of(kind: type[_M], source: SourceDocument) -> _M:
 def legible(
     kind: type[_M], lenient: type[_M], source: SourceDocument, mistakes: ErrorCollector
 ) -> tuple[_M | None, SourceDocument, frozenset[Path_]]:
-    """The model of what fits, the source without the rest, and the paths that were left out.
+    """Validate the valid parts of a source document; record the errors of the others.
 
     Args:
-        kind: what the whole source should be; each misfit is kept as a mistake.
-        lenient: the same model, of which nothing is required.
+        kind: the model; every violation of it is recorded as an error.
+        lenient: the same model with no required fields.
         source: the file.
-        mistakes: where misfits are kept.
+        mistakes: the collector of errors.
+
+    Returns:
+        The model of the valid parts (``None`` if none can be built), the source without the
+        invalid parts, and the paths of the invalid parts.
     """
     try:
         return kind.model_validate(source.value), source, frozenset()
@@ -84,9 +94,10 @@ def legible(
 def validate_leniently(
     kind: type[_M], source: SourceDocument, mistakes: ErrorCollector
 ) -> tuple[_M | None, frozenset[Path_]]:
-    """Return the model of the valid parts, and the paths of the invalid parts left out.
+    """Return the model of the valid entries, and the paths of the invalid entries left out.
 
-    So a misspelt key in one parameter hides no mistake in the next.
+    Entries are checked independently: a misspelt key in one parameter hides no error in the next.
+    The model is ``None`` if the file is invalid at its top level.
     """
     value, lost = source.value, set[Path_]()
     for _ in range(2):
@@ -104,7 +115,7 @@ def validate_leniently(
 
 
 def _part_of(loc: tuple[str | int, ...], source: SourceDocument) -> Path_:
-    """The section, or the entry of a section, that a finding is in."""
+    """Return the path of the section, or of the entry of a section, that contains an error."""
     path = tuple(_path(loc, source))
     sectioned = bool(path) and isinstance(source.value.get(path[0]), dict)
     return path[: 2 if sectioned else 1]
@@ -124,7 +135,7 @@ def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]
 def _collect_mistakes(
     error: ValidationError, kind: type[BaseModel], source: SourceDocument
 ) -> list[DseError]:
-    """Return one mistake for each place; of a union, that of its closest member."""
+    """Convert pydantic's errors to located errors; of a union, keep those of its closest member."""
     found: dict[Path_, list[Any]] = {}
     for one in error.errors():
         path = tuple(_path(one["loc"], source))
@@ -133,7 +144,7 @@ def _collect_mistakes(
     told: list[DseError] = []
     around = {path[:size] for path in found for size in range(len(path))}
     for path, ones in found.items():
-        if len(told) >= MOST_TOLD:  # it will only be counted, and names are compared at length
+        if len(told) >= MOST_TOLD:  # it is only counted, and finding similar names is slow
             told.append(SpecError(f"{_label(path)} is off", where=source.place(path)))
             continue
         if path in around and all(one["type"] in _TYPES for one in ones):
@@ -153,18 +164,18 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
     "study": ("name", "title"),
     "space": ("name", "search_space"),
 }
-"""Keys that other tools have for one of ours."""
+"""For each required key, keys of other tools that users write in its place."""
 
 
 def _stands_for(key: str, found: object) -> str:
-    """Return the key of a mapping that stands where ``key`` should; empty where none does."""
+    """Return the mapping's key that was written in place of ``key``; empty if there is none."""
     if not isinstance(found, dict):
         return ""
     return next((other for other in _INSTEAD.get(key, ()) if other in found), "")
 
 
 def _path(loc: tuple[str | int, ...], source: SourceDocument) -> list[str | int]:
-    """The part of pydantic's path that the file has; pydantic adds names of union members."""
+    """Return pydantic's error path without the names of union members that it adds."""
     value, path = source.value, list[str | int]()
     for part in loc:
         inside = isinstance(value, dict) and part in value
@@ -189,7 +200,7 @@ def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
 
 
 def _is_number_of_kind(text: str, kinds: Set[str]) -> bool:
-    """Return whether a text is a number of a wanted kind: ``3.5`` is no whole number."""
+    """Return whether a text is a number of one of the expected kinds; ``3.5`` is not an integer."""
     try:
         return math.isfinite(float(text) if "float_type" in kinds else int(text))
     except (ValueError, OverflowError):
@@ -244,7 +255,7 @@ def _length(key: str | int, kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _label(path: Path_) -> str:
-    """The last key of a path, with the place in its list: ``choice[0]``."""
+    """Return the last key of a path, with the index in its list: ``choice[0]``."""
     words = [part for part in path if isinstance(part, str)]
     inner = path[-1] if path and isinstance(path[-1], int) else None
     name = words[-1] if words else "the file"
@@ -262,7 +273,7 @@ def _shown(value: Any) -> str:
 
 
 def _keys(kind: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
-    """The valid keys of the model at a path: the ones of the model whose field leads there."""
+    """Return the valid keys of the model at a path; unknown parts of the path are skipped."""
     model: type[BaseModel] = kind
     for part in loc:
         field = model.model_fields.get(str(part))

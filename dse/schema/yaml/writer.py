@@ -1,4 +1,4 @@
-"""YAML as people write it, of the subset that is read: one fact a line, quotes where needed."""
+"""Writer of readable YAML in the supported subset: one entry per line, quotes only if needed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _WORD = re.compile(r"[^\W\d][\w./-]*( [\w./-]+)*")
 _QUANTITY = re.compile(r"-?[0-9][0-9.]*(e[-+]?[0-9]+)? [^\W\d$][\w/^-]*( [^\W\d][\w/^-]*)*")
 _RULE = re.compile(r"[\w(][^:#\n]*[^\s:#]")
 _TAKEN = re.compile(r"(?i)(true|false|null|yes|no|on|off|y|n|~|\.nan|-?\.inf)?")
-"""Words that some reader of YAML takes for something else."""
+"""Texts that some YAML parsers do not read as texts, and that are therefore quoted."""
 
 _HIDDEN = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:
-    """The text of a space file's mapping: a section is a block, and each entry of it a line."""
+    """Return a mapping as the YAML text of a space file: sections as blocks, one entry per line."""
     lines: list[str] = []
     for key, one in value.items():
         if isinstance(one, Mapping) and one:
@@ -30,7 +30,7 @@ def yaml_text(value: Mapping[str, Any]) -> str:
 
 
 def _entries(value: Mapping[str, Any], indent: str, *, records: bool) -> Iterator[str]:
-    """A line for each entry; for one that holds records, a line for each of those."""
+    """Yield one line per entry; with ``records``, one line per record of each entry."""
     for key, one in value.items():
         if not records:
             yield f"{indent}{_scalar(key)}: {_flow(one)}"

@@ -1,1 +1,1 @@
-"""The pages of the live view."""
+"""HTML pages of the live view."""

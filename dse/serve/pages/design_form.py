@@ -1,4 +1,4 @@
-"""The form for a design by hand: a field for each parameter, as the script reads it."""
+"""Form for a user-supplied design, with a field for each parameter that the script reads."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dse.serve.snapshot import Snapshot
 _MOST_OPTIONS = 200
 
 _ABOUT = (
-    "A design is judged legal first. <strong>Evaluate</strong> tells what it comes to and stores "
-    "nothing. <strong>Add to the study</strong> keeps it as a trial, which whoever runs the study "
-    "next evaluates first; it counts for the budget, and <code>dse verify</code> will say that no "
-    "optimizer asked for it."
+    "A design is first checked for legality. <strong>Evaluate</strong> shows its metrics and "
+    "stores nothing. <strong>Add to the study</strong> keeps it as a trial, which the next run of "
+    "the study evaluates first; it counts for the budget, and <code>dse verify</code> will report "
+    "that no optimizer asked for it."
 )
 
 
 def design_page(snapshot: Snapshot, like: int | None = None) -> str:
-    """The form; a field that is left empty is an inactive parameter.
+    """Return the form; an empty field is an inactive parameter.
 
     Args:
         snapshot: the study.
-        like: the trial whose design fills it; without one, the knee of the front.
+        like: the trial whose design fills the form; by default the knee of the front.
     """
     study = snapshot.study
     known = _choose_start_design(snapshot, like)
@@ -55,7 +55,7 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
 
 
 def _choose_start_design(snapshot: Snapshot, like: int | None) -> Design:
-    """Return a design to begin with: that of the trial, else the knee, else the first one."""
+    """Return the design that fills the form: of the trial, else the knee, else the first trial."""
     if like is not None and like < len(snapshot.trials):
         return snapshot.trials[like].design
     knee = snapshot.front.knee
@@ -90,7 +90,7 @@ def _field(parameter: Parameter, value: Value | None) -> str:
 
 
 def _values(parameter: Parameter) -> tuple[Value, ...] | None:
-    """All values, if they can be chosen from a list."""
+    """Return all values if they can be chosen from a list, else ``None``."""
     if isinstance(parameter, Real):
         return None
     if isinstance(parameter, Integer) and parameter.high - parameter.low > _MOST_OPTIONS:

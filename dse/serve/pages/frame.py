@@ -1,4 +1,4 @@
-"""The frame of every page: its head, the way back, and scripts that are files."""
+"""Frame of every page: its head, navigation and script files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PAGE = """<!doctype html>
 
 
 class Page(HTMLResponse):
-    """HTML in which no text of a study hides a character."""
+    """HTML response in which invisible characters of a study's texts are marked."""
 
     def render(self, content: Any) -> bytes | memoryview:
         return super().render(visible_html(content))
@@ -44,9 +44,9 @@ def render_frame(title: str, body: str, *, scripts: tuple[str, ...] = (), **data
     """Return a complete HTML page.
 
     Args:
-        title: in words, not escaped yet.
+        title: plain text, not escaped yet.
         body: HTML.
-        scripts: names of the scripts beside the one that all pages have.
+        scripts: names of scripts in addition to the one that all pages have.
         data: attributes ``data-...`` of the body, which scripts read.
     """
     tags = "\n".join(
@@ -57,5 +57,5 @@ def render_frame(title: str, body: str, *, scripts: tuple[str, ...] = (), **data
 
 
 def study_url(name: str, *more: object) -> str:
-    """The address of a study's page, or of one below it."""
+    """Return the URL of a study's page, or of a page below it."""
     return "/studies/" + "/".join([quote(name, safe=""), *map(str, more)])

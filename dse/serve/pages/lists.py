@@ -1,4 +1,4 @@
-"""The pages beside those of a study: the list, a choice to compare, the token."""
+"""Pages other than those of a study: the list of studies, the comparison form, the login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JOINT = (
 
 
 def list_page(storage: str, rows: Sequence[models.StudyRow]) -> str:
-    """The studies of the storage; a script keeps the lines as they stand."""
+    """Return the list of studies; a script keeps its rows up to date."""
     lines = "".join(_study_line(row) for row in rows)
     heads = ("", "study", "state", "progress", "on the front", "hypervolume", "last news")
     body = (
@@ -43,7 +43,7 @@ def compare_page(names: Sequence[str], ticked: Collection[str] = (), problem: st
     few = "" if len(names) > 1 else "<p>There are no two studies yet.</p>"
     warning = f'<p class="warn" role="alert">{escape(problem)}</p>' if problem else ""
     body = (
-        "<header><h1>Compare studies</h1><p>They have to ask the same of the same space.</p>"
+        "<header><h1>Compare studies</h1><p>They must have the same question and space.</p>"
         f'</header>{warning}{few}<form action="/compare/report" method="get" class="choices">'
         f"{boxes}<hr>"
         f"{_box('seeds', 'true', 'Studies that differ in their seed alone are one group')}"
@@ -75,7 +75,7 @@ def login_page() -> str:
 
 
 def search(table: str, words: str) -> str:
-    """A field that leaves those rows of a table that have what is written in it."""
+    """Return a filter field that keeps the rows of a table that contain its text."""
     return (
         f'<input id="filter" type="search" data-filters="{table}" aria-label="{words}"'
         f' placeholder="{words}">'
@@ -83,7 +83,7 @@ def search(table: str, words: str) -> str:
 
 
 def table(heads: Iterable[str], lines: str, *, key: str = "", texts: Sequence[int] = ()) -> str:
-    """A table that can be sorted; ``texts`` are the columns that hold words."""
+    """Return a sortable table; ``texts`` are the indices of the text columns."""
     cells = "".join(_heading(head, words=at in texts) for at, head in enumerate(heads))
     named = f' id="{key}"' if key else ""
     return (
@@ -98,14 +98,14 @@ def _heading(head: str, *, words: bool) -> str:
 
 
 def header(study: str, title: str, state: str = "") -> str:
-    """The heading of a page below a study's, with the way back to it."""
+    """Return the heading of a page below a study's, with a link back to it."""
     link = f'<p class="way"><a href="{study_url(study)}">{escape(study)}</a></p>'
     told = f" {pill(state)}" if state else ""
     return f"<header>{link}<h1>{escape(title)}{told}</h1></header>"
 
 
 def pill(state: str) -> str:
-    """A state, to be seen at a glance."""
+    """Return a state as a coloured label."""
     return f'<span class="state {escape(state)}">{escape(state)}</span>'
 
 
@@ -118,7 +118,7 @@ def bar(row: models.StudyRow) -> str:
 
 
 def limit_words(row: models.StudyRow) -> str:
-    """Return the budget, to be written after what is used; a run may have had a larger one."""
+    """Return the budget as text to follow the used amount, which may exceed it."""
     if row.of is None:
         return ""
     return f" of {row.of}" if row.done <= row.of else f" (its budget: {row.of})"

@@ -1,4 +1,4 @@
-"""The page of one study: its state, its figures, its front, what failed, and what can be done."""
+"""Page of one study: its state, figures, front, failures and controls."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _TABLES = ("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")
 _TAKEN = (
     ("front", [(f"front.{suffix}", words) for suffix, words in _TABLES]),
     ("all trials", [(f"trials.{suffix}", words) for suffix, words in _TABLES]),
-    ("the whole record", [("study.jsonl", "JSON lines, which dse studies import reads")]),
+    ("the complete record", [("study.jsonl", "JSON lines, which dse studies import reads")]),
     ("report", [("report.html", "one page of HTML")]),
 )
-"""What can be taken away, and under which names."""
+"""Downloads by group, each with its file name and the text of its link."""
 
 _FIGURES = '<div class="figures" id="figures"><p class="soft">Being drawn.</p></div>'
 
@@ -34,10 +34,10 @@ _APOSTROPHES = (
     '<p class="soft">In CSV an apostrophe stands before text that a spreadsheet would take for a '
     "formula. JSON and Parquet hold every text as it is.</p>"
 )
-_LAST = '<p class="soft">The process that was started here last ended with these words:</p>'
+_LAST = '<p class="soft">The last process that was started here ended with this output:</p>'
 _PICKING = (
-    '<p class="soft">A click on a line, or Space on its number, picks the design out in all '
-    "figures; so does a box that is drawn in a figure.</p>"
+    '<p class="soft">Click a row, or press Space on its number, to highlight the design in all '
+    "figures; drawing a box in a figure does the same.</p>"
 )
 _PICKED = (
     '<p id="picked" role="status" hidden><span></span><button type="button">show all</button></p>'
@@ -45,7 +45,7 @@ _PICKED = (
 
 
 def study_page(snapshot: Snapshot, told: models.StudyState) -> str:
-    """The whole page; scripts keep it as the study stands."""
+    """Return the complete page; scripts keep it up to date."""
     name = told.name
     links = " ".join(
         f'<a href="{study_url(name, place)}">{words}</a>'
@@ -67,7 +67,7 @@ def study_page(snapshot: Snapshot, told: models.StudyState) -> str:
 
 
 def parts(snapshot: Snapshot, told: models.StudyState) -> str:
-    """Return the four elements that change; the script puts them in their places."""
+    """Return the four elements that change, with which the script updates the page."""
     return (
         f'<div id="top">{_top(snapshot, told)}</div><div id="note">{_note(snapshot, told)}</div>'
         f"{_below(snapshot, told)}"
@@ -99,11 +99,11 @@ def _controls() -> str:
 
 
 def _top(snapshot: Snapshot, told: models.StudyState) -> str:
-    """The state in words, and tiles of numbers."""
+    """Return the state as text, and tiles of numbers."""
     volume = volume_text(snapshot.front)
     point = snapshot.front.reference_point
     note = (
-        "none yet: it takes a front"
+        "none yet: it requires a front"
         if point is None
         else _point(snapshot.study.problem.objectives, point)
     )
@@ -154,7 +154,7 @@ def _describe_measuring(snapshot: Snapshot, told: models.StudyState) -> str:
 def _progress(told: models.StudyState) -> str:
     drivers = ", ".join(_driver(one) for one in told.drivers)
     by = f"Run by {drivers}." if drivers else ""
-    used = told.of is not None and told.done >= told.of  # which the bar says already
+    used = told.of is not None and told.done >= told.of  # the bar shows it already
     words = "" if told.of is None else f"{bar(told)} {told.done}{limit_words(told)} {told.counted}"
     return (
         f'<p class="progress"><span class="state {told.state}" id="state">{told.state}</span>'
@@ -169,14 +169,14 @@ def _driver(one: models.DriverRow) -> str:
 
 
 def _note(snapshot: Snapshot, told: models.StudyState) -> str:
-    """Return the note on what the figures leave out, or on why there are none."""
+    """Return the note on what the figures leave out, or on why there are no figures."""
     count = len(snapshot.study.problem.objectives)
     pairs = count * (count - 1) // 2
     if told.counts.get("done"):
         words = f"The first {MOST_PAIRS} of {pairs} pairs of objectives; the report shows more."
         return f'<p class="soft">{words}</p>' if pairs > MOST_PAIRS else ""
     if told.finished:
-        words = f"No design has numbers: {told.finished} finished, and below stands why."
+        words = f"No design has numbers: {told.finished} finished; the reasons are below."
     elif told.failure:
         words = "No design has a value: see the reasons below."
     elif told.state == "running":
@@ -205,7 +205,7 @@ def _front(snapshot: Snapshot) -> str:
     title = "The front" if answer.feasible else "The nearest misses"
     rows = front_rows(snapshot.front, answer)
     field = search("#front", "Filter rows by words")
-    untold = f'<p class="soft">{answer.untold} The CSV tells all.</p>' if answer.untold else ""
+    untold = f'<p class="soft">{answer.untold} The CSV contains all.</p>' if answer.untold else ""
     return section(
         title, f'{_PICKING}{untold}{field}<div class="box scroll" id="front">{rows}</div>'
     )

@@ -1,4 +1,4 @@
-"""The pages of trials: many in a table, and one with all that the record has of it."""
+"""Pages of trials: a table of many, and the complete record of one."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from dse.serve.pages.lists import header, table
 from dse.study.study import StudyEngine
 
 _CHOSEN = ' aria-current="true"'
-_SILENT = {True: "They told nothing yet.", False: "They told nothing on their way."}
+_SILENT = {True: "No reports yet.", False: "They made no reports."}
 _OPEN = State.PENDING, State.RUNNING
 
 
 def trials_page(told: models.Trials, some: models.Shown, counts: Mapping[State, int]) -> str:
-    """Some trials in a table, with the way to the others and to those of one state.
+    """Return a table of selected trials, with links to the others and to those of each state.
 
     Args:
         told: the trials.
-        some: which ones were asked for.
+        some: the requested selection.
         counts: how many of the study's trials there are in each state.
     """
     heads = [f"{o.name} [{o.unit}]" if o.unit else o.name for o in told.objectives]
@@ -59,7 +59,7 @@ def _none(study: str, some: models.Shown, counts: Mapping[State, int]) -> str:
 
 
 def _choice(told: models.Trials, some: models.Shown, counts: Mapping[State, int]) -> str:
-    """Of which state, and from which place on."""
+    """Return the links that select a state, and the form that selects the first trial."""
     kinds = (
         ("all", sum(counts.values()), None),
         *((state.value, counts.get(state, 0), state) for state in State),
@@ -83,7 +83,7 @@ def _choice(told: models.Trials, some: models.Shown, counts: Mapping[State, int]
 
 
 def _steps(told: models.Trials, some: models.Shown) -> str:
-    """The way to the first, the earlier, the later and the last ones."""
+    """Return links to the first, the earlier, the later and the last trials."""
     last = (max(told.total, 1) - 1) // some.count * some.count
     places = (
         ("first", 0, some.first > 0),
@@ -129,7 +129,7 @@ def trial_page(study: StudyEngine, told: models.TrialTold, total: int) -> str:
 
 
 def _neighbours(study: str, number: int, total: int) -> str:
-    """The way to the trials before and after."""
+    """Return links to the trials before and after."""
     links = " ".join(
         f'<a href="{study_url(study, "trials", other)}">{words}</a>'
         for words, other in (("earlier", number - 1), ("later", number + 1))
@@ -191,7 +191,7 @@ def _log(told: models.TrialTold) -> str:
     )
     return (
         (table(("attempt", "given up", "after"), attempts, texts=(1,)) if attempts else "")
-        + (table(("attempt", "step", "told"), reports, texts=(2,)) if reports else "")
+        + (table(("attempt", "step", "reported"), reports, texts=(2,)) if reports else "")
     ) or f'<p class="soft">{_SILENT[told.trial.state in _OPEN]}</p>'
 
 
@@ -208,9 +208,9 @@ def _story(told: models.TrialTold) -> list[tuple[str, str]]:
     )
     took = f"{seconds_text(trial.cost_s or 0.0)}, {measured}"
     return [
-        ("asked for by", told.asked_by or "the record does not tell: by hand, or an older version"),
+        ("asked for by", told.asked_by or "unknown: added by hand, or by an older version"),
         ("known then", f"{trial.told} finished trials"),
-        ("run by", told.worker or "nobody yet"),
+        ("run by", told.worker or "no process yet"),
         ("took", "it is not over yet" if trial.state in _OPEN else took),
         *((name, moment_text(at)) for name, at in _moments(trial) if at is not None),
     ]

@@ -1,4 +1,4 @@
-"""The pages for people."""
+"""Routes of the HTML pages."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ router = APIRouter(include_in_schema=False, default_response_class=Page)
 
 @router.get("/")
 def studies(house: Here) -> str:
-    """The list of studies."""
+    """Return the list of studies."""
     return pages.list_page(house.storage, list(telling.rows(house.watch, house.runners)))
 
 
 @router.get("/studies/{name}")
 def study(house: Here, name: str) -> str:
-    """One study, live."""
+    """Return the live page of one study."""
     snapshot = house.watch.snapshot(name)
     return study_page(snapshot, telling.state(snapshot, house.runners))
 
 
 @router.get("/studies/{name}/parts")
 def study_parts(house: Here, name: str) -> str:
-    """Return the changing parts of a study's page besides its figures."""
+    """Return the changing parts of a study's page, without its figures."""
     snapshot = house.watch.snapshot(name)
     return parts(snapshot, telling.state(snapshot, house.runners))
 
 
 @router.get("/studies/{name}/trials")
 def trials(house: Here, name: str, some: Annotated[Shown, Query()]) -> str:
-    """Trials by number."""
+    """Return a table of trials by number."""
     snapshot = house.watch.snapshot(name)
     return trials_page(telling.trials(snapshot, some), some, snapshot.trials.counts)
 
 
 @router.get("/studies/{name}/trials/{number}")
 def trial(house: Here, name: str, number: int) -> str:
-    """One trial."""
+    """Return the page of one trial."""
     snapshot = house.watch.snapshot(name)
     told = telling.trial(snapshot, number)
     return trial_page(snapshot.study, told, len(snapshot.trials))
@@ -55,7 +55,7 @@ def trial(house: Here, name: str, number: int) -> str:
 
 @router.get("/studies/{name}/design")
 def design(house: Here, name: str, like: Annotated[int | None, Query(ge=0)] = None) -> str:
-    """A form for a design by hand; filled with that of the trial ``like``."""
+    """Return a form for a design by hand, filled with the design of the trial ``like``."""
     return design_page(house.watch.snapshot(name), like)
 
 

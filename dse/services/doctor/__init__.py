@@ -1,1 +1,1 @@
-"""``dse doctor``: the installation, files and storages checked."""
+"""Checks behind ``dse doctor``: the installation, study files and storages."""

@@ -1,4 +1,4 @@
-"""Study and space files, judged without running what is measured, and without any program."""
+"""Validation of study and space files, without measurements and without starting programs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dse.system.credentials import mask
 
 _PROBES = 64
 _GETS = re.compile(r"dse assets install [\w.-]+")
-"""What an evaluator says where a model's files are absent."""
+"""Command that an evaluator's error message suggests when the files of a model are missing."""
 
 
 def judged_file(file: str) -> JudgedFile:
     """Check a study or space file and return its summary, or every mistake in it.
 
-    Pure models are tried on a few designs.
+    Pure modelled evaluators are called on a few random designs.
 
     Args:
         file: a path, or ``library:studies/...`` for a shipped one.
@@ -101,7 +101,8 @@ def _plan(path: Path) -> Plan:
     """Return the plan of a study file.
 
     Raises:
-        SpecErrors: the file's mistakes; where it runs programs, that these were not looked for.
+        SpecErrors: the file has mistakes. If it runs programs, the error also lists that their
+            existence was not checked.
     """
     try:
         return plan_of(path)
@@ -114,10 +115,12 @@ def _plan(path: Path) -> Plan:
 
 
 def _check_programs(plan: Plan) -> None:
-    """Check the programs that this machine is to run; those of a cluster may be there alone.
+    """Check that the programs of the evaluators exist on this machine.
+
+    With the ``ray`` executor nothing is checked: programs may exist on the cluster only.
 
     Raises:
-        SpecErrors: one is not there.
+        SpecErrors: a program does not exist.
     """
     if plan.executor.use == "ray":
         return
@@ -133,11 +136,15 @@ def _check_programs(plan: Plan) -> None:
 
 
 def _probe_models(problem: Problem, path: Path) -> str:
-    """Call the pure modelled evaluators on a few designs, to reveal inputs they cannot read."""
+    """Call the pure modelled evaluators on random designs, to find inputs that they reject.
+
+    Returns:
+        A note for the summary; empty if there is nothing to report.
+    """
     metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
     broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
     absent = next((_GETS.search(fault.reason) for fault in broken), None)
-    if absent:  # no mistake of the study's, which may be run on another machine
+    if absent:  # not a mistake in the study: it may be run on another machine
         return f"; not tried before `{absent[0]}`"
     if broken:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""Every row of every study against its check sum, and the database as a whole."""
+"""Integrity check of a storage: the check sum of every row, and the database itself."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dse.system.credentials import storage_words
 Progress = Callable[[int, int], None]
 
 _DATABASE = (
-    "take a copy from before; what is sound of a study: dse studies export NAME --salvage -o "
-    "FILE.jsonl; of all of a file: sqlite3 FILE .recover"
+    "restore a backup; to export the intact rows of a study: dse studies export NAME --salvage -o "
+    "FILE.jsonl; to recover a complete file: sqlite3 FILE .recover"
 )
 
 
 def damage_findings(storage: Storage, url: str, on_progress: Progress) -> Iterator[Finding]:
-    """Look for damage: one finding for each study, part and reason, or one that there is none.
+    """Yield one finding for each damaged study, part and reason, or one that no row is damaged.
 
     Args:
-        storage: what is checked; one that cannot be read past its damage is not.
-        url: its URL, for the commands that mend.
-        on_progress: called with how many rows of how many were checked.
+        storage: the storage to check; skipped if it does not support reading past damage.
+        url: its URL, for the commands that repair it.
+        on_progress: called with the number of rows checked so far, and their total.
     """
     if not isinstance(storage, SupportsReading):
         return
@@ -69,7 +69,7 @@ def _study_findings(study: str, notes: DamageNotes, url: str) -> Iterator[Findin
             part="check sums",
             verdict=Verdict.BROKEN,
             told=told,
-            mend=f"take a copy from before, or keep what is sound: {export}",
+            mend=f"restore a backup, or export the intact rows: {export}",
             study=study,
         )
 

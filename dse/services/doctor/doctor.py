@@ -1,4 +1,4 @@
-"""All that is looked at in an installation."""
+"""Collection of all checks of an installation that ``dse doctor`` runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dse.services.doctor.storages import storage_findings
 def findings(
     storage: str | None = None, *, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> list[Finding]:
-    """Packages, plug-ins, threads, memory, storage and GPU, each with how to mend it.
+    """Check packages, plug-ins, threads, memory, GPU and storage, and return the findings.
 
     Args:
-        storage: the URL of the storage that is meant; without one, the usual one.
-        on_progress: called with how many rows of how many in the storage were checked.
+        storage: URL of the storage to check; by default, the default storage.
+        on_progress: called with the number of storage rows checked so far, and their total.
     """
     stored = storage_findings(storage, on_progress)
     return [*package_findings(), *machine_findings(), *stored]

@@ -1,4 +1,4 @@
-"""One thing that was looked at."""
+"""Result of one check of an installation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ class Verdict(StrEnum):
 
     FINE = "fine"
     ABSENT = "absent"
-    """Nothing breaks without it; some studies need it."""
+    """An optional part is missing; only some studies need it."""
     BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Finding on one part of an installation, and how to fix it where it is not fine.
+    """Finding on one part of an installation.
 
-    ``study`` is the one that it is about, if any.
+    ``mend`` states how to fix it; it is empty if there is nothing to do. ``study`` names the study
+    that the finding concerns, if any.
     """
 
     part: str

@@ -1,4 +1,4 @@
-"""The machine: cores, threads, memory, compiler, graphics card, the folder of caches."""
+"""Checks of the machine: cores, threads, memory, compiler, GPU and cache folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GIB = 2.0**30
 
 
 def machine_findings() -> Iterator[Finding]:
-    """In the order in which people ask."""
+    """Yield one finding for each part of the machine: Python, cores, threads, memory, ..."""
     yield _python()
     yield _cores()
     yield _threads()
@@ -54,7 +54,7 @@ def _threads() -> Finding:
     import numpy as np
     from threadpoolctl import threadpool_info
 
-    np.ones((2, 2)) @ np.ones((2, 2))  # the pool is there once it was used
+    np.ones((2, 2)) @ np.ones((2, 2))  # a thread pool is listed only after its first use
     pools = {one["internal_api"]: one["num_threads"] for one in threadpool_info()}
     told = ", ".join(f"{name} {count}" for name, count in sorted(pools.items())) or "no pool"
     most = max(pools.values(), default=1)
@@ -72,13 +72,13 @@ def _memory() -> Finding:
         sizes = {name: 1024 * int(rest.split()[0]) for name, _, rest in map(_split, lines)}
         total, free = sizes["MemTotal"], sizes["MemAvailable"]
     except (OSError, KeyError, ValueError):
-        return Finding(part="memory", verdict=Verdict.FINE, told="this system does not tell")
+        return Finding(part="memory", verdict=Verdict.FINE, told="not reported by this system")
     few = free < _LEAST_BYTES
     return Finding(
         part="memory",
         verdict=Verdict.BROKEN if few else Verdict.FINE,
         told=f"{free / _GIB:.1f} GiB of {total / _GIB:.1f} GiB free",
-        mend="fewer workers, or close what else runs" if few else "",
+        mend="use fewer workers, or close other programs" if few else "",
     )
 
 
@@ -110,8 +110,8 @@ def _compiler() -> Finding:
     return Finding(
         part="compiler",
         verdict=Verdict.ABSENT,
-        told="no C compiler; only some packages are built where they are installed",
-        mend="apt install gcc, or your system's like",
+        told="no C compiler; only needed for packages that are compiled during installation",
+        mend="apt install gcc, or the equivalent for your system",
     )
 
 
@@ -122,6 +122,6 @@ def _graphics() -> Finding:
     return Finding(
         part="gpu",
         verdict=Verdict.ABSENT,
-        told="none that nvidia-smi tells of; models and optimizers run on the processor",
+        told="nvidia-smi reports none; models and optimizers run on the CPU",
         mend="only evaluators that measure a GPU need one and its driver",
     )

@@ -1,4 +1,4 @@
-"""The packages: what is needed, what is optional, and whether every plug-in can be loaded."""
+"""Checks of required packages, optional packages (extras) and plug-ins."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dse.services.doctor.finding import Finding, Verdict
 DISTRIBUTION = "dse-engine"
 
 _NOT_BESIDE = frozenset({"scalesim", "zigzag", "mlsysim"})
-"""Extras whose packages live in environments of their own."""
+"""Extras that are not checked: their packages are installed in separate environments."""
 
 
 def package_findings() -> Iterator[Finding]:
-    """Yield one finding on the required packages, one for each extra, one on the plug-ins."""
+    """Yield one finding on the required packages, one per extra, and one on the plug-ins."""
     needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
     yield _check_required_packages([one for one in needed if one.marker is None])
     extras: dict[str, list[Requirement]] = {}
@@ -35,7 +35,7 @@ def package_findings() -> Iterator[Finding]:
 def _check_required_packages(requirements: list[Requirement]) -> Finding:
     wrong = [told for told in map(_lack, requirements) if told]
     if not wrong:
-        told = f"{len(requirements)} as they should be, {DISTRIBUTION} {version(DISTRIBUTION)}"
+        told = f"{len(requirements)} installed, {DISTRIBUTION} {version(DISTRIBUTION)}"
         return Finding(part="packages", verdict=Verdict.FINE, told=told)
     return Finding(
         part="packages",
@@ -88,5 +88,5 @@ def _plugins() -> Finding:
         part="plug-ins",
         verdict=Verdict.BROKEN,
         told="; ".join(broken),
-        mend="upgrade or remove the package that brings it: dse plugins list",
+        mend="upgrade or remove the package that provides it: dse plugins list",
     )

@@ -1,4 +1,4 @@
-"""The storage: whether it can be opened, and written where that leaves no trace."""
+"""Checks of the storage: whether it opens, is intact, and its folder can be written quickly."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MENDS = {
 def storage_findings(
     url: str | None, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> Iterator[Finding]:
-    """The storage that commands would use, its damage, and how fast SQLite writes in its folder.
+    """Yield findings on a storage: access, damage, and the write speed of SQLite in its folder.
 
     Args:
-        url: the storage's; without one, the usual one.
-        on_progress: called with how many rows of how many were checked.
+        url: URL of the storage; by default, the default storage.
+        on_progress: called with the number of rows checked so far, and their total.
     """
     url = url or DEFAULT_STORAGE
     try:
@@ -41,8 +41,7 @@ def storage_findings(
             part="storage",
             verdict=Verdict.BROKEN,
             told=f"{mask_url(url)}: {error.problem}",
-            mend=error.hint
-            or _MENDS.get(scheme, "dse plugins list tells which storages there are"),
+            mend=error.hint or _MENDS.get(scheme, "dse plugins list shows the available storages"),
         )
         return
     many = f"{count} {'study' if count == 1 else 'studies'}"
@@ -53,7 +52,7 @@ def storage_findings(
 
 
 def _writing(folder: Path) -> Finding:
-    """Begins a storage in a folder of its own beside the file, and takes it away again."""
+    """Create a storage in a temporary folder next to the file, time it, and delete it again."""
     if not folder.is_dir():
         mend = f"make it: {shlex.join(['mkdir', '-p', str(folder)])}"
         told = f"there is no folder {folder}"
@@ -75,6 +74,6 @@ def _writing(folder: Path) -> Finding:
     return Finding(
         part="writing",
         verdict=Verdict.FINE,
-        told=f"a storage is begun in {seconds * 1e3:.0f} ms in {folder}",
-        mend="a disk of this machine is faster than one over the network" if slow else "",
+        told=f"creating a storage takes {seconds * 1e3:.0f} ms in {folder}",
+        mend="a local disk is faster than a network disk" if slow else "",
     )

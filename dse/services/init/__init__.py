@@ -1,1 +1,1 @@
-"""``dse init``: a first study from a few questions."""
+"""Generation of a first study from a few answers, for ``dse init``."""

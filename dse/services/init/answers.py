@@ -1,4 +1,4 @@
-"""A beginner's description of a study, a line for each parameter and metric."""
+"""Parser of the answers given to ``dse init``: one line for each parameter and metric."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ PARAMETER_HINT = "threads = 1..16, rate = 0.1..0.9, size = 16, 32, 64 or format 
 METRIC_HINT = "minimize time ms, or maximize accuracy"
 
 QUESTION = "Which design is best?"
-"""What is asked where nobody says it."""
+"""Default question of a new study."""
 
 _LATER = (
     "give numbers alone, and their unit in space.yaml: {ordinal: [64 KiB, 128 KiB]}; "
     "words are written there as {choice: [5ms, fast]}"
 )
 _JOINED = frozenset(WRITTEN) - {"B", "s", "h", "min"}
-"""Units that may follow a number without a blank: ``7B``, ``4h`` and ``2d`` are rather words."""
+"""Units that may follow a number without a space; ``7B``, ``4h`` and ``2d`` are read as names."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterAnswer:
-    """One parameter: its range where ``values`` is empty, else all that it can be."""
+    """Parameter with a range (``values`` is empty) or a list of values."""
 
     name: str
     low: float = 0.0
@@ -41,13 +41,13 @@ class ParameterAnswer:
 
     @property
     def whole(self) -> bool:
-        """True for a range of whole numbers."""
+        """Whether the parameter is a range of integers."""
         return not self.values and self.low.is_integer() and self.high.is_integer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """One metric, and where it should go."""
+    """Metric that is an objective, with its goal and unit."""
 
     name: str
     goal: Goal
@@ -56,7 +56,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """All that is needed to write a study that runs.
+    """Complete answers: everything needed to write a study that runs.
 
     Raises:
         SpecError: two parameters or two metrics have one name.
@@ -82,10 +82,10 @@ EXAMPLE_WISHES = (Wish(name="time", goal="minimize", unit="ms"), Wish(name="loss
 
 
 def axis_of(text: str) -> ParameterAnswer:
-    """The parameter of a line such as ``threads = 1..16`` or ``format = int8, fp16``.
+    """Parse a parameter from a line such as ``threads = 1..16`` or ``format = int8, fp16``.
 
     Raises:
-        SpecError: it is no such line.
+        SpecError: the line is not such a parameter.
     """
     name, equals, told = (part.strip() for part in text.partition("="))
     told = told.removeprefix("[").removesuffix("]").strip()
@@ -110,10 +110,10 @@ def axis_of(text: str) -> ParameterAnswer:
 
 
 def wish_of(text: str) -> Wish:
-    """The metric of a line such as ``minimize time ms`` or ``maximize accuracy``.
+    """Parse a metric from a line such as ``minimize time ms`` or ``maximize accuracy``.
 
     Raises:
-        SpecError: it is no such line.
+        SpecError: the line is not such a metric.
     """
     words = text.split()
     goals: dict[str, Goal] = {"minimize": "minimize", "maximize": "maximize"}
@@ -125,14 +125,14 @@ def wish_of(text: str) -> Wish:
 
 
 def check_names(what: str, ones: Iterable[ParameterAnswer | Wish]) -> None:
-    """Nothing, if each has a name of its own.
+    """Raise SpecError unless all names are distinct.
 
     Args:
-        what: what they are called, such as ``metric``.
-        ones: all of them.
+        what: noun for the error message, such as ``metric``.
+        ones: the parameters or the metrics.
 
     Raises:
-        SpecError: a name stands twice.
+        SpecError: a name occurs twice.
     """
     names = Counter(one.name for one in ones)
     twice = next((name for name, count in names.items() if count > 1), None)
@@ -146,7 +146,7 @@ def _check_word(name: str) -> None:
 
 
 def _has_unit(text: str) -> bool:
-    """True for a number with its unit: ``64 KiB``; ``7B`` is rather the size of a model."""
+    """Return whether a text is a number with a unit: ``64 KiB``, but not the model size ``7B``."""
     told = quantity(text)
     if told is None or told[1] == "B":
         return False

@@ -1,4 +1,4 @@
-"""The files of a first study: commented, and running before a line of them is changed."""
+"""Templates of the files of a first study: commented, and runnable without changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from string import Template
 from dse.services.init.answers import Beginning, ParameterAnswer
 
 _LISTED = 4
-"""Of a range, so many values stand in the table."""
+"""Number of values that the table lists for a range."""
 
 
 def files(asked: Beginning) -> dict[str, str]:
@@ -30,7 +30,7 @@ def files(asked: Beginning) -> dict[str, str]:
 
 def _space(asked: Beginning) -> str:
     lines = [
-        "# What may be chosen, and which choices go together.",
+        "# The parameters, and the constraints on their combinations.",
         f"space: {_quote_yaml(asked.name)}",
         "parameters:",
         *(f"  {axis.name}: {_domain(axis)}" for axis in asked.axes),
@@ -64,7 +64,7 @@ def _study(asked: Beginning) -> str:
         *_evaluator(asked),
         "objectives:",
         *(f"  - {wish.goal}: bench.{wish.name}" for wish in asked.wishes),
-        "# Limits that a good design keeps, such as:",
+        "# Limits that a feasible design must satisfy, such as:",
         "# constraints:",
         f"#   - bench.{asked.wishes[0].name} <= 2{f' {asked.wishes[0].unit}'.rstrip()}",
     ]
@@ -78,7 +78,7 @@ def _evaluator(asked: Beginning) -> list[str]:
     match asked.measuring:
         case "command":
             return [
-                "  # A program that is given each design as JSON and prints its metrics.",
+                "  # A program that receives each design as JSON and prints its metrics.",
                 "  bench:",
                 "    use: command",
                 "    run: [python3, measure.py]",
@@ -87,12 +87,12 @@ def _evaluator(asked: Beginning) -> list[str]:
             ]
         case "table":
             return [
-                "  # A row for each design that was measured; only these can be asked for.",
+                "  # One row for each measured design; other designs cannot be evaluated.",
                 f"  bench: {{use: table, file: measured.csv, metrics: {{{units}}}}}",
             ]
         case "formula":
             return [
-                "  # Formulas over the parameters. These are made up: put yours in their place.",
+                "  # Formulas over the parameters. These are examples: replace them by yours.",
                 "  bench:",
                 "    use: expression",
                 "    metrics:",
@@ -105,7 +105,10 @@ def _evaluator(asked: Beginning) -> list[str]:
 
 
 def _formula(asked: Beginning, place: int) -> str:
-    """A made-up metric: the squares of how far each parameter's share is from where it is best."""
+    """Return a synthetic metric as a formula: squared distances of all parameters from a best.
+
+    The distance is that of the parameter's normalised position (0 to 1) from :func:`_best`.
+    """
     best = _best(place)
     unit = f" * 1 {asked.wishes[place].unit}" if asked.wishes[place].unit else ""
     terms = " + ".join(f"({_share(axis)} - {best}) ** 2" for axis in asked.axes)
@@ -113,7 +116,7 @@ def _formula(asked: Beginning, place: int) -> str:
 
 
 def _share(axis: ParameterAnswer) -> str:
-    """Return the parameter's position between its ends as a formula, from 0 to 1."""
+    """Return a formula for the parameter's normalised position between its ends, 0 to 1."""
     if any(isinstance(one, str) for one in axis.values):
         last = max(len(axis.values) - 1, 1)
         terms = [
@@ -143,17 +146,17 @@ def _program(asked: Beginning) -> str:
 
 
 def _as_sent(value: float | str) -> float | str:
-    """A value as a program is shown it: whole numbers without a fraction."""
+    """Return a value as it is passed to a program: integers without a fraction."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _best(place: int) -> float:
-    """The share of every parameter at which a made-up metric is best: they differ."""
+    """Return the normalised position at which a synthetic metric is best; it alternates."""
     return 0.2 if place % 2 == 0 else 0.8
 
 
 def _table(asked: Beginning) -> str:
-    """A grid of designs with made-up metrics, as CSV."""
+    """Return a full factorial of designs with synthetic metrics, as CSV."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([*(axis.name for axis in asked.axes), *(wish.name for wish in asked.wishes)])
@@ -167,7 +170,7 @@ def _table(asked: Beginning) -> str:
 
 
 def _list_values(axis: ParameterAnswer) -> ParameterAnswer:
-    """Return the parameter with no more values than the table has."""
+    """Return the parameter with a list of values; a range becomes evenly spaced ones."""
     if axis.values:
         return axis
     shares = [at / (_LISTED - 1) for at in range(_LISTED)]
@@ -177,7 +180,7 @@ def _list_values(axis: ParameterAnswer) -> ParameterAnswer:
 
 
 def _grid(axis: ParameterAnswer) -> list[tuple[str, float]]:
-    """Values as text, each with its share."""
+    """Return the values as text, each with its normalised position from 0 to 1."""
     last = max(len(axis.values) - 1, 1)
     texts = [one if isinstance(one, str) else f"{one:g}" for one in axis.values]
     return [(text, at / last) for at, text in enumerate(texts)]
@@ -193,7 +196,7 @@ def _value(axis: ParameterAnswer, default: float) -> str:
 
 
 def _quote_yaml(text: str) -> str:
-    """Return a text as YAML reads it back, quoted where it would be read as something else."""
+    """Return a text as a YAML scalar, quoted where YAML would read it as another type."""
     plain = text.replace("_", "").replace("-", "").isalnum() and not text[0].isdigit()
     reserved = text.lower() in {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"}
     return text if plain and not reserved else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A first study put into a folder: all of its files, or none."""
+"""Writer of the files of a first study; it writes all of them or, if they are invalid, none."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def init(
     parameters: Sequence[str] = (),
     metrics: Sequence[str] = (),
 ) -> BegunFolder:
-    """Write a commented space, a study and an evaluator that run, to be changed into one's own.
+    """Write a commented space, study and evaluator that run, as a starting point for editing.
 
     Example:
         ``init("kernels", parameters=["threads = 1..16"], metrics=["minimize time ms"])``
 
     Args:
-        folder: where to; made if it is not there.
-        name: the study's; the folder's without one.
-        question: what is asked, in words.
+        folder: target folder; created if it does not exist.
+        name: name of the study; by default that of the folder.
+        question: the question that the study answers, as a sentence.
         measured: by a program (``command``), from a ``table`` of designs, or by a ``formula``.
-        parameters: each a line such as ``"threads = 1..16"`` or ``"format = int8, fp16"``; an
-            example without any.
-        metrics: each a line such as ``"minimize time ms"``; an example without any.
+        parameters: each a line such as ``"threads = 1..16"`` or ``"format = int8, fp16"``; by
+            default an example.
+        metrics: each a line such as ``"minimize time ms"``; by default an example.
 
     Raises:
-        StudyError: there is such a file already.
-        SpecError: a line cannot be read, or a name stands twice.
-        SpecErrors: what was told makes no study.
+        StudyError: one of the files exists already.
+        SpecError: a line cannot be parsed, or a name occurs twice.
+        SpecErrors: the answers do not form a valid study.
         StorageError: the folder cannot be written.
     """
     place = Path(folder)
@@ -70,11 +70,7 @@ def usual_name(folder: Path) -> str:
 
 
 def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")) -> None:
-    """Nothing, if no file of the folder would be overwritten.
-
-    Raises:
-        StudyError: one would be.
-    """
+    """Raise StudyError if a file of the folder would be overwritten."""
     taken = [name for name in names if (folder / name).exists()]
     if taken:
         raise StudyError(
@@ -89,8 +85,8 @@ def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
     Nothing is written if they do not form a valid study.
 
     Raises:
-        StudyError: there is such a file already.
-        SpecErrors: what was told makes no study, such as an unknown unit.
+        StudyError: one of the files exists already.
+        SpecErrors: the answers do not form a valid study, such as with an unknown unit.
         StorageError: the folder cannot be written.
     """
     texts = files(asked)
@@ -106,10 +102,9 @@ def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
 
 
 def _check(texts: Mapping[str, str]) -> None:
-    """Nothing, if the texts make a study.
+    """Raise SpecErrors unless the texts form a valid study.
 
-    Raises:
-        SpecErrors: they do not; no line is told, since the user has not written any.
+    The errors have no file or line, since the user has written none.
     """
     from dse.schema.study.plan import plan_of
 

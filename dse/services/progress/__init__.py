@@ -1,1 +1,1 @@
-"""A running study on the terminal."""
+"""Terminal display of a running study."""

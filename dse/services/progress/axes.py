@@ -1,4 +1,4 @@
-"""The axes of a small scatter: from where to where, in an objective's own unit and sign."""
+"""Axes of the terminal scatter plot: their ranges, in the unit and sign of each objective."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dse.core.values import Floats
 from dse.report.words import number_text
 
 _DECADES = 100.0
-"""Where the greater end is so many times the lesser, an axis is logarithmic."""
+"""Ratio of the ends of an axis from which on it is logarithmic."""
 
 _MOST = 0.9
-"""An axis ends where so great a share of the answers is on it, ..."""
+"""Share of the feasible trials that an axis covers, ..."""
 
 _FRONTS = 3.0
-"""... unless it would be longer than so many times the front."""
+"""... unless it would then be longer than this multiple of the front's range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class PlotAxis:
 
     @property
     def title(self) -> str:
-        """The name, where it is better, and the scale if it is none that people expect."""
+        """Name of the axis, with the better direction and a note of a logarithmic scale."""
         words = ", ".join(word for word in (self.aim, "log scale" if self.log else "") if word)
         return f"{self.name} ({words})" if words else self.name
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Both ends for people; counts without decimals."""
+        """Both ends as texts; counts have no decimals."""
         low, high = (number_text(end, self.unit) for end in (self.low, self.high))
         return low, high
 
@@ -51,7 +51,7 @@ class PlotAxis:
                 if self.log
                 else (values, self.low, self.high)
             )
-            if high == low:  # equal points stand in the middle
+            if high == low:  # all points are equal: draw them in the middle
                 return np.where(values == self.low, 0.5, np.nan)
             return np.asarray((told - low) / (high - low))
 
@@ -59,9 +59,12 @@ class PlotAxis:
 def axis_of(
     objective: Objective,
     front: Floats,  # (k,), losses
-    answers: Floats,  # (n,), losses, those of the front too
+    answers: Floats,  # (n,), losses of all feasible trials, including the front
 ) -> PlotAxis:
-    """The axis that shows the front large, with the better part of the other answers."""
+    """Return an axis that covers the front and most of the other feasible trials.
+
+    It covers the share :data:`_MOST` of them, but at most :data:`_FRONTS` times the front's range.
+    """
     best, worst = float(front.min()), float(front.max())
     far = float(np.quantile(answers, _MOST)) if len(answers) else worst
     if worst > best:

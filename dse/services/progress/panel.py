@@ -1,4 +1,4 @@
-"""The panel of a running study: how far it is, what was found, and the front as a small scatter."""
+"""Terminal panel of a running study: progress bar, trial counts, and a small scatter plot."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LEAST_COLUMNS, LEAST_ROWS = 36, 18
 _BORDERED = 60
 _SHORTEST, _LONGEST = 4, 14
 _OTHER_ROWS = 14
-"""Rows of the terminal that the scatter leaves to the rest of the panel and to what is above."""
+"""Terminal rows that the plot leaves for the rest of the panel and for earlier output."""
 
 
 class StudyPanel:
-    """Panel of one running study; ``above`` counts the studies to which it belongs."""
+    """Panel of one running study; ``above`` is the bar that counts the studies of a series."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class StudyPanel:
         self.watch = ProgressTracker(study.problem, study.finished, clock=clock)
         self.finished = self.watch.finished
         self._counted, most = _choose_bar_quantity(bounds)
-        self._began_s = clock() - self.watch.cost_s  # as the loop tells how much time is spent
+        self._began_s = clock() - self.watch.cost_s  # seconds are counted as in the loop's budget
         self.way = QuantityProgressBar(self._counted, most, self._done, clock=clock)
         self.search: QuantityProgressBar | None = None
 
@@ -61,7 +61,7 @@ class StudyPanel:
         self.search.at(done, total)
 
     def look(self, *, finally_: bool = False) -> None:
-        """Learn what has finished since the last look."""
+        """Process the trials that have finished since the last call, and update the bars."""
         self.watch.catch_up(finally_=finally_)
         self.way.at(self._done)
         if self._above is not None and self.way.total:
@@ -69,7 +69,7 @@ class StudyPanel:
 
     @property
     def line(self) -> str:
-        """All that a line can hold."""
+        """Progress, counts, quality and times as one line of text."""
         return ", ".join([self.way.count, *self.counts(), self.quality(), self.way.times])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -110,7 +110,7 @@ class StudyPanel:
                 return self._clock() - self._began_s
 
     def counts(self) -> list[str]:
-        """Return the number of trials of each kind, as texts."""
+        """Return the trial counts as short texts, such as ``3 failed``."""
         watch, problem = self.watch, self.watch.problem
         words = [] if self._counted == "trials" else [format_count(watch.ended, "trial")]
         if self._counted != "measurements" and problem.measured:
@@ -126,7 +126,7 @@ class StudyPanel:
         return words
 
     def quality(self) -> str:
-        """The hypervolume, or of one objective the best, and how long ago it got better."""
+        """Return the hypervolume (or the single objective's best value) and when it improved."""
         watch = self.watch
         if watch.hypervolume is None:
             return "hypervolume not known yet"
@@ -146,7 +146,7 @@ class StudyPanel:
 def _choose_bar_quantity(
     bounds: Bounds,
 ) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
-    """Return the quantity that the bar counts, and its end."""
+    """Return the quantity that the bar counts, and its upper bound, if any."""
     if bounds.measurements is not None:
         return "measurements", bounds.measurements
     if bounds.trials is None and bounds.time_s is not None:

@@ -1,4 +1,4 @@
-"""Plot of the panel: the front over the other answers, or the best value over the trials."""
+"""Plot of the panel: the front among all feasible trials, or the best value over the trials."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dse.services.progress.watch import ProgressTracker
 _ALL_FAILED = "every design has failed so far"
 _NONE_WITHIN = "no design is within all limits yet"
 _FINE, _STEEP = 2048, 64
-"""A line is drawn with so many points from its one end to the other, and down each step."""
+"""Number of points that draw the line horizontally, and each of its vertical steps."""
 
 
 def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
-    """A scatter with its legend, so many rows high; where there are no answers yet, a word."""
+    """Yield a scatter plot of ``rows`` rows with its legend; a text if nothing is feasible yet."""
     if not len(watch.front):
         all_failed = watch.failed == watch.ended > 0
         yield Text(_ALL_FAILED if all_failed else _NONE_WITHIN, style=FAINT)
@@ -38,7 +38,7 @@ def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[
 
 
 def _front(watch: ProgressTracker, rows: int) -> Scatter:
-    """The first two objectives, each in its own unit and sign."""
+    """Plot the first two objectives, each in its own unit and sign."""
     pair = watch.problem.objectives[:2]
     x, y = (
         axis_of(objective, watch.front[:, place], watch.cloud[:, place])
@@ -51,7 +51,7 @@ def _front(watch: ProgressTracker, rows: int) -> Scatter:
 
 
 def _descent(watch: ProgressTracker, rows: int) -> Scatter:
-    """The only objective over the trials, and the best of it as a line."""
+    """Plot the single objective over the trials, with the best value so far as a line."""
     (objective,) = watch.problem.objectives
     when = PlotAxis(name="trials", low=1, high=max(watch.ended, 2))
     sign = restore_sign(objective, 1.0)
@@ -66,10 +66,10 @@ def _descent(watch: ProgressTracker, rows: int) -> Scatter:
 
 
 def _staircase(
-    steps: Floats,  # (s, 2): when the best loss fell, and how low
+    steps: Floats,  # (s, 2): trial count at which the best loss fell, and its new value
     ended: int,
 ) -> Floats:
-    """Points that lie so close on the line through the steps that they look like one."""
+    """Return dense points, (n, 2), on the step function of the best loss, drawn as a line."""
     along = np.linspace(steps[0, 0], max(ended, steps[0, 0]), _FINE)
     level = steps[np.searchsorted(steps[:, 0], along, side="right") - 1, 1]
     fell = np.flatnonzero(np.diff(level))

@@ -14,11 +14,11 @@ from dse.report.words import seconds_text
 from dse.services.progress.scatter import BRIGHT, FAINT
 
 _BAR = 28
-"""A bar is so wide where text follows it; else it is as wide as there is room, with text below."""
+"""Width of a bar that is followed by text; in a narrow terminal the text is below the bar."""
 
 _ROOMY = 72
 _MEMORY_S = 3600.0
-"""The speed is told from the last so many seconds."""
+"""Length of the period over which the speed is averaged, in seconds."""
 
 
 class QuantityProgressBar:
@@ -37,7 +37,7 @@ class QuantityProgressBar:
         (self._task,) = self._progress.tasks
 
     def at(self, done: float, total: float | None = None) -> None:
-        """So much is done by now."""
+        """Set the completed amount, and the total if it is given."""
         self.total = self.total if total is None else total
         self.done = done
         if done != self._task.completed:
@@ -45,13 +45,13 @@ class QuantityProgressBar:
 
     @property
     def count(self) -> str:
-        """``41/60 measurements``."""
+        """Completed amount and total, such as ``41/60 measurements``."""
         end = "" if self.total is None else f"/{self.total:g}"
         return f"{int(self.done)}{end} {self.word}"
 
     @property
     def times(self) -> str:
-        """``1 min 12 s, eta 35 s``."""
+        """Elapsed and estimated remaining time, such as ``1 min 12 s, eta 35 s``."""
         spent, left = self._task.elapsed or 0.0, self._task.time_remaining
         words = [seconds_text(int(spent))]
         if left is not None and not self._task.finished:
@@ -60,7 +60,7 @@ class QuantityProgressBar:
 
     @property
     def line(self) -> str:
-        """All of it in words."""
+        """Count and times as one line of text."""
         return f"{self.count}, {self.times}"
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:

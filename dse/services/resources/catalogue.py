@@ -1,4 +1,4 @@
-"""Things of one kind that packages bring in tables: found by name, installed, removed."""
+"""Catalogue of installable resources of one kind, which packages register as plug-in tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.report.schemas.resources import Placed, Places, Removed
 
 
 class Brought(Protocol):
-    """An asset or an environment."""
+    """Installable resource: an asset or an environment."""
 
     @property
     def name(self) -> str: ...
@@ -33,22 +33,22 @@ Facts = TypeVar("Facts")
 Seen = TypeVar("Seen")
 
 
-def _unseen(_: Any) -> None:  # whatever a watch is told
-    """Look at nothing."""
+def _unseen(_: Any) -> None:  # the progress reports of any kind of resource
+    """Ignore a progress report."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCatalogue(Generic[One, Facts, Seen]):
-    """All things of one kind; what is done with them is given.
+    """Catalogue of the resources of one kind, parameterised by the operations on them.
 
     Args:
-        kind: what one is called.
-        group: the entry points whose tables bring them.
-        folder: where they all lie.
-        place: where one is, for those who use it.
-        told: all about one.
-        bring: installs one, and tells how far it is; false if it was there already.
-        take: deletes one; false if it was not there.
+        kind: noun for messages, such as ``asset``.
+        group: entry-point group of the tables that list the resources.
+        folder: returns the folder of all resources of this kind.
+        place: returns the path of one resource, for its users.
+        told: returns the description of one resource.
+        bring: installs one and reports progress; false if it was installed already.
+        take: deletes one; false if it was not installed.
     """
 
     kind: str
@@ -60,24 +60,26 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
     take: Callable[[One], bool]
 
     def known(self) -> Mapping[str, One]:
-        """All of them by name.
+        """Return all resources by name.
 
         Raises:
-            PluginError: a table cannot be imported, or two tables have one name.
+            PluginError: a table cannot be imported, or two tables have different resources of one
+                name.
         """
         found: dict[str, One] = {}
         for table in names(self.group):
             for name, one in load(self.group, table).items():
                 if found.setdefault(name, one) != one:
-                    problem = f"two packages bring an {self.kind} {name!r}"
+                    problem = f"two packages provide an {self.kind} {name!r}"
                     raise PluginError(problem, where=table)
         return found
 
     def chosen(self, *names: str) -> list[One]:
-        """Those of these names, or all.
+        """Return the resources with these names; without names, all.
 
         Raises:
-            PluginError: there is none of a name; for what uses some, the hint is what it uses.
+            PluginError: there is no resource of a name. If the name is that of an evaluator that
+                uses some, the hint lists these.
         """
         known = self.known()
         for name in names:
@@ -91,23 +93,23 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return [self.told(one) for one in self.known().values()]
 
     def install(self, *names: str, on_progress: Callable[[Seen], None] = _unseen) -> list[Placed]:
-        """Get those of these names, or all, from the package index that pip is set up for.
+        """Install resources from the package index that pip is configured for.
 
         Args:
-            names: which; what is there already is left as it is.
-            on_progress: told of each how many bytes of an asset are here, or pip's lines.
+            names: names of the resources, or none for all; installed ones are left unchanged.
+            on_progress: called with the bytes of an asset received so far, or with pip's output.
 
         Raises:
-            PluginError: there is none of a name, it cannot be downloaded, or it is not the file
-                that was pinned.
+            PluginError: there is no resource of a name, it cannot be downloaded, or the file does
+                not match its pinned check sum.
         """
         return [self.placed(one, new=self.bring(one, on_progress)) for one in self.chosen(*names)]
 
     def where(self, *names: str) -> Places:
-        """Return the paths of the named resources, and the folder of all.
+        """Return the paths of the named resources, and the folder of all resources.
 
         Raises:
-            PluginError: there is none of a name, or it is not installed.
+            PluginError: there is no resource of a name, or it is not installed.
         """
         named = self.chosen(*names) if names else []
         for one in named:
@@ -118,19 +120,19 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         }
 
     def remove(self, *names: str) -> list[Removed]:
-        """Delete those of these names; without a name, nothing.
+        """Delete the resources with these names; without names, nothing.
 
         Raises:
-            PluginError: there is none of a name, or it cannot be deleted.
+            PluginError: there is no resource of a name, or it cannot be deleted.
         """
         named = self.chosen(*names) if names else []
         return [{"name": one.name, "removed": self.take(one)} for one in named]
 
     def placed(self, one: One, *, new: bool) -> Placed:
-        """One that is there, installed now or before."""
+        """Return the record of an installed resource; ``new`` if it was installed just now."""
         return {"name": one.name, "version": one.version, "new": new, "folder": str(one.folder)}
 
     def _uses(self, user: str) -> str:
-        """The names of what something uses, such as an evaluator, in words."""
+        """Return a sentence with the resources that an evaluator uses; empty if none."""
         used = [one.name for one in self.known().values() if user in one.used_by]
         return f"{user} uses {' and '.join(used)}" if used else ""

@@ -1,4 +1,4 @@
-"""The two kinds of supplies: models and data, and programs in environments of their own."""
+"""Catalogues of the two kinds of resources: assets (models, data) and Python environments."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ assets: ResourceCatalogue[Asset, AssetFacts, int] = ResourceCatalogue(
     bring=install,
     take=remove,
 )
-"""Models and data that real measurements need, in a cache of their own."""
+"""Models and data that measurements need, stored in a cache folder."""
 
 environments: ResourceCatalogue[Environment, EnvironmentFacts, str] = ResourceCatalogue(
     kind="environment",
@@ -61,4 +61,4 @@ environments: ResourceCatalogue[Environment, EnvironmentFacts, str] = ResourceCa
     bring=build,
     take=demolish,
 )
-"""Programs whose pins conflict with ours, each installed by itself."""
+"""Programs whose pinned packages conflict with this project's, each in its own environment."""

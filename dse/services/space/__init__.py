@@ -1,1 +1,1 @@
-"""Services for a space alone."""
+"""Application services for a space without a study."""

@@ -1,4 +1,4 @@
-"""A space in the words of a file or of another tool, and beside another space."""
+"""Conversion of a space to and from other formats, and comparison of two spaces."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def convert_space(
     """Return a space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
 
     Args:
-        space: ours.
-        target: in which tool's words.
-        name: what the text calls it.
-        description: what the YAML says of it.
-        drop_rules: leave out what the other tool cannot say, each with a warning: a superset.
+        space: the space to convert.
+        target: the target format.
+        name: name of the space in the text.
+        description: description of the space in the YAML file.
+        drop_rules: omit rules that the target cannot express, each with a warning; the result is
+            a superset of the space.
 
     Raises:
-        SpecError: the other tool cannot say a rule, and it is not to be dropped.
+        SpecError: the target cannot express a rule, and ``drop_rules`` is false.
         DesignError: the space has no legal design.
     """
     match target:
@@ -44,15 +45,15 @@ def convert_space(
 
 
 def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
-    """The space that a text of ConfigSpace or Optuna describes.
+    """Return the space that a JSON text of ConfigSpace or Optuna describes.
 
     Args:
-        text: JSON.
-        file: how messages call it.
-        origin: which tool wrote it; by default told by its keys.
+        text: the JSON text.
+        file: file name for error messages.
+        origin: the tool that wrote it; by default recognised by its keys.
 
     Raises:
-        SpecError: the text is none of that tool's, or says something that cannot be.
+        SpecError: the text is not of that tool's format, or is inconsistent.
     """
     listed = '"hyperparameters"' in text  # only ConfigSpace has that key
     match origin or ("configspace" if listed else "optuna"):
@@ -63,7 +64,7 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
 
 
 def differing(old: Space, new: Space) -> Differing:
-    """Return the differences of two spaces: parameters, domains, conditions and rules."""
+    """Return the differences between two spaces in parameters, domains, conditions and rules."""
     told = difference(old, new, spell_number)
     return {
         "same": not told,

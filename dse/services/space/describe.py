@@ -1,4 +1,4 @@
-"""A space in one look: parameters, rules and what each removes, and how much is left."""
+"""Description of a space as JSON: parameters, rules, the effect of each rule, and the size."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dse.services.space.size import estimate_json
 
 
 def space_json(space: Space, file: str, *, name: str, description: str) -> Described:
-    """Return a complete description of a space for machines.
+    """Return a complete description of a space as JSON.
 
-    What cannot be counted is estimated from draws, and says from how many.
+    Shares that cannot be counted are estimated from draws; their number is included.
 
     Args:
         space: the space.
-        file: how its file was named; empty for one that was made in Python.
-        name: what it is called.
-        description: what its author says of it.
+        file: name of its file, as the user gave it; empty for a space made in Python.
+        name: name of the space.
+        description: description of the space by its author.
     """
     portions = Portions(space)
     extent = portions.extent

@@ -1,4 +1,4 @@
-"""Designs drawn from a space: uniformly, evenly, or with some values set."""
+"""Sampling of legal designs: uniform, Sobol, stratified, or with some values fixed."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from dse.report.text.space_words import rule_text
 Method = Literal["uniform", "sobol", "stratified"]
 
 MAX_SOBOL = 21_201
-"""So many coordinates the direction numbers of Joe and Kuo are known for."""
+"""Largest dimension for which the direction numbers of Joe and Kuo are available."""
 
 MOST_VALUES = 200_000_000
-"""So many values are drawn at once, designs times parameters: some gigabyte."""
+"""Largest number of values (designs times parameters) drawn at once: about a gigabyte."""
 
 _ROUNDS = 100
 
 
 def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
-    """Legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
+    """Draw legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
 
-    The points of a sequence that break a rule over real parameters are left out, and others are
-    drawn in their place; there are fewer than ``count`` where next to nothing is legal.
+    Points of a sequence that violate a constraint on real parameters are rejected and replaced by
+    further points. The result has fewer than ``count`` designs if almost no point is legal.
 
     Raises:
-        DesignError: none was found; so many do not fit in memory; or the space has too many
-            parameters for the method.
+        DesignError: no design was found, ``count`` designs do not fit in memory, or the space has
+            too many parameters for the method.
     """
     check_size(space, count)
     if method == "uniform":
@@ -66,15 +66,11 @@ def too_few(space: Space, found: int, count: int) -> str:
     """Return the warning for a sample that is smaller than requested."""
     tries = max((c.tries for c in space.legal.components if c.dropped), default=0)
     many = f" in {max(tries, 4 * count):,} draws" if tries else ""
-    return f"only {found:,} of {count:,} designs were found{many}: the rules leave very little"
+    return f"only {found:,} of {count:,} designs were found{many}: the rules reject almost all"
 
 
 def check_size(space: Space, count: int) -> None:
-    """Nothing, if so many designs fit in memory at once.
-
-    Raises:
-        DesignError: they do not.
-    """
+    """Raise DesignError unless ``count`` designs of the space fit in memory at once."""
     most = MOST_VALUES // max(len(space.parameters), 1)
     if count > most:
         raise DesignError(
@@ -84,20 +80,20 @@ def check_size(space: Space, count: int) -> None:
 
 
 def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:
-    """A legal design that has these values, the rest drawn.
+    """Return a legal design with the given values; the other values are drawn.
 
     Raises:
-        DesignError: there is none; with the rules that rule it out.
+        DesignError: there is no such design; the hint lists the rules that exclude it.
     """
     found = draw_legal(part_with(space, values), np.random.default_rng(seed))
     return space.batch([found]).design(0)
 
 
 def part_with(space: Space, values: Mapping[str, Value]) -> Space:
-    """The part of the space that has these values.
+    """Return the subspace in which some parameters have the given values.
 
     Raises:
-        DesignError: it is empty; with the rules that rule it out.
+        DesignError: the subspace is empty; the hint lists the rules that exclude it.
     """
     told = why(space, values) if values else None
     if told is not None and told.example is None:

@@ -1,4 +1,4 @@
-"""Size of a space, for machines: a count, or an estimate with its interval."""
+"""Size of a space as JSON: an exact count, or an estimate with its confidence interval."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dse.report.schemas.space import Counted, EstimateFacts
 
 
 def count_json(space: Space, file: str) -> Counted:
-    """Return the count of the legal designs or, where there is none, its estimate.
+    """Return the exact count of legal designs or, if they are not countable, an estimate.
 
     Args:
         space: the space.
-        file: how its file was named.
+        file: name of its file, as the user gave it.
     """
     designs = space.count()
     estimate = space.estimate() if designs is None else None
@@ -27,7 +27,7 @@ def count_json(space: Space, file: str) -> Counted:
 
 
 def estimate_json(estimate: Estimate) -> EstimateFacts:
-    """Return an estimate of a count with its interval, its bound and its draws."""
+    """Return an estimate of a count with its interval, its upper bound and its draws."""
     return {
         "designs": estimate.count,
         "low": estimate.low,

@@ -1,4 +1,4 @@
-"""Reasons for or against values of a space's parameters, as text and for machines."""
+"""Explanation of why some parameter values are legal or not, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dse.report.text.space_words import design_text, entries, format_count, rule
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DesignExplanation:
-    """Values that are set, and the verdict of the space on them.
+    """Given parameter values, and whether the space has a legal design with them.
 
-    ``setting`` is how the words call a value that was set.
+    ``setting`` is the term that messages use for a given value.
     """
 
     space: Space
@@ -27,7 +27,7 @@ class DesignExplanation:
 
     @staticmethod
     def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> DesignExplanation:
-        """Return the verdict of the space on these values.
+        """Check whether the space has a legal design with these values.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
@@ -36,7 +36,7 @@ class DesignExplanation:
 
     @property
     def legal(self) -> bool | None:
-        """True if a legal design has the values, False if none has; ``None`` if unknown."""
+        """Whether a legal design has the values; ``None`` if unknown."""
         return True if self.why.example is not None else False if self.why.left == 0 else None
 
     @property
@@ -50,7 +50,7 @@ class DesignExplanation:
         return "with these values" if self.given else "in the space"
 
     def json(self) -> Explained:
-        """The verdict for machines; ``legal`` is null where it is not known."""
+        """Return the explanation as JSON; ``legal`` is null if it is unknown."""
         told = self.why
         return {
             "set": dict(self.given),
@@ -73,11 +73,11 @@ class DesignExplanation:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def __repr__(self) -> str:  # as a notebook shows it: the whole space is in it
+    def __repr__(self) -> str:  # for notebooks; the default would print the complete space
         return str(self)
 
     def lines(self) -> list[str]:
-        """The verdict for people."""
+        """Return the explanation as lines of text."""
         if self.why.whole:
             return self._judged()
         if self.why.example is None:

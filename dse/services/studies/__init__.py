@@ -1,1 +1,1 @@
-"""Services for stored studies."""
+"""Application services for stored studies."""

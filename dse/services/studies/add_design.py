@@ -1,8 +1,8 @@
-"""A design that somebody thought of, added to a study's record as a pending trial.
+"""Addition of a user-chosen design to a study's record, as a pending trial.
 
-The trial is free, as those of a driver that left: whoever runs the study next takes it up before
-anything is asked. The record tells no optimizer that asked for it, so ``dse verify`` counts it
-among what it cannot prove.
+The trial has no owner, like the unfinished trials of a driver that has ended: the next driver
+evaluates it before it asks its optimizer. The record names no optimizer as its origin, so
+``dse verify`` counts it among the trials that cannot be verified.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRIES = 5
 
 
 def trial_with(trials: Trials, design: Design) -> int | None:
-    """The number of the first trial that has the design; ``None`` if none has."""
+    """Return the number of the first trial that has the design, or ``None``."""
     same = (n for n, one in enumerate(trials.iter_designs()) if one == design)
     return next(same, None)
 
@@ -30,10 +30,11 @@ def add_pending_design(study: StudyEngine, design: Design, known: Trials) -> int
     Args:
         study: the study.
         design: a legal design of its space.
-        known: its trials as they were read last; only newer ones are read.
+        known: its trials when they were last read; only newer ones are read again.
 
     Raises:
-        StudyError: a trial has the design already, or the evaluators are other ones by now.
+        StudyError: a trial has the design already, the evaluators have changed, or other
+            processes keep adding trials.
     """
     study.check_unchanged()
     number = trial_with(known, design)
@@ -51,4 +52,4 @@ def add_pending_design(study: StudyEngine, design: Design, known: Trials) -> int
         except Overtaken:
             continue
         return trial.number
-    raise StudyError("the study grows too fast just now", hint="try again")
+    raise StudyError("other processes keep adding trials to the study", hint="try again")

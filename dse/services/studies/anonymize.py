@@ -1,7 +1,7 @@
-"""Records and texts without the machine that they come from: hosts, users and folders.
+"""Anonymisation of records and texts: hosts, users and folders are replaced by pseudonyms.
 
-Each folder has a name that stands for it in a file. Where the file is imported, the name becomes
-the folder of that place, so that a study that is read where it was written is as it was.
+An exported file holds a pseudonym for each folder. The import replaces it by the corresponding
+folder of the importing machine, so that a study imported where it was exported is unchanged.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ Noun = TypeVar("Noun", Asked, Attempt, Driver, Event, Report)
 
 _REMEMBERED = 10_000
 _ANYBODY = ("root", "user")
-"""Names of users that tell nothing."""
+"""Generic user names, which need no pseudonym."""
 
 _HOMES = r"(?:/home|/Users|/var/home)/(?!user\b)[\w.\-]+"
 _NEVER = r"(?!)"
 _PACKED = "base64:"
 _CHOICE = "choice"
-"""The kind of the events that are read again: which optimizer was chosen."""
+"""Kind of the events that the program reads back: which optimizer ``auto`` chose."""
 
 _SHORTEST_HOST = 3
 _FEW_PARTS = 2
-"""A folder of so few parts, such as ``/data``, is nobody's project."""
+"""Number of path parts up to which a folder, such as ``/data``, is not taken for a project."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pseudonyms:
-    """Replacements for names in texts.
+    """Replacements of folder, user and host names in texts.
 
     Args:
-        folders: names by folder, or folders by name.
-        users: likewise of a user, where it is a part of a path.
-        hosts: names by host; looked for in what programs and drivers say, never in a study's words.
-        homes: whether the homes of other users are hidden too.
+        folders: pseudonym by folder (export), or folder by pseudonym (import).
+        users: likewise for user names that are parts of a path.
+        hosts: pseudonym by host name; applied only to the output of programs and drivers, not to
+            the text of the study itself.
+        homes: whether the home folders of other users are replaced, too.
     """
 
     folders: Mapping[str, str]
@@ -65,7 +66,7 @@ class Pseudonyms:
 
     @cached_property
     def text(self) -> Callable[[str], str]:
-        """The function that puts the names of folders into a text, and keeps what it found."""
+        """Cached function that replaces folder and user names in a text."""
         folders = [re.escape(one) for one in _longest_first(self.folders)]
         folders += [_HOMES] if self.homes else []
         users = "|".join(map(re.escape, self.users))
@@ -82,7 +83,7 @@ class Pseudonyms:
 
     @cached_property
     def said(self) -> Callable[[str], str]:
-        """Function that replaces the names of hosts, too, in a text of a program or driver."""
+        """Cached function that also replaces host names, for texts of programs and drivers."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
 
@@ -93,7 +94,7 @@ class Pseudonyms:
         return named
 
     def value(self, value: Any) -> Any:
-        """Return a value of JSON with the names in all of its texts, keys too."""
+        """Return a JSON value with the names in all of its texts replaced, including keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -101,24 +102,27 @@ class Pseudonyms:
         return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
 
     def fault(self, fault: Fault | None) -> Fault | None:
-        """Return a fault with the names in its reason."""
+        """Return a fault with the names in its reason replaced."""
         return None if fault is None else replace(fault, reason=self.said(fault.reason))
 
     def faults(self, trials: Trials) -> Trials:
-        """Return trials with the names in their faults."""
+        """Return trials with the names in their faults replaced."""
         return replace(trials, faults=objects([self.fault(one) for one in trials.faults]))
 
     def sheet(self, sheet: Sheet) -> Sheet:
-        """Return a sheet of trials with the names in its reasons."""
+        """Return a sheet of trials with the names in its reasons replaced."""
         reasons = [self.said(one) if isinstance(one, str) else one for one in sheet["reason"]]
         return {**sheet, "reason": reasons}
 
     def events(self, events: Iterable[Event]) -> tuple[Event, ...]:
-        """Return events with the names in their texts."""
+        """Return events with the names in their texts replaced."""
         return tuple(map(self.noun, events))
 
     def trial(self, trial: Trial) -> Trial:
-        """Return a trial with the names in its fault, and in its design as in its space."""
+        """Return a trial with the names in its fault and design replaced, consistent with the spec.
+
+        A design value may contain a path of the space, which is replaced there, too.
+        """
         texts = [value for value in trial.design.values() if isinstance(value, str)]
         if trial.fault is None and all(self.text(one) == one for one in texts):
             return trial
@@ -126,7 +130,7 @@ class Pseudonyms:
         return replace(trial, design=design, fault=self.fault(trial.fault))
 
     def noun(self, noun: Noun) -> Noun:
-        """Return what else a record holds, with the names in it."""
+        """Return an ask, attempt, driver, event or report with the names in it replaced."""
         match noun:
             case Event():
                 named = self.text if noun.kind == _CHOICE else self.said
@@ -143,14 +147,14 @@ class Pseudonyms:
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """A record with names in it, piece by piece; it is written as the record would be."""
+    """Record whose names are replaced while it is written; it has the interface of a record."""
 
     record: Portable
     names: Pseudonyms
 
     @property
     def study(self) -> str:
-        """The name of the study."""
+        """Name of the study."""
         return self.record.study
 
     @cached_property
@@ -178,11 +182,11 @@ class Named:
 
 
 def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Pseudonyms:
-    """Return the names for the folders of a study's files and for the machines that ran it.
+    """Return the pseudonyms for the folders of a study's files and the machines that ran it.
 
     Args:
-        spec: what the study was begun with.
-        drivers: who ran it.
+        spec: the specification that the study was created with.
+        drivers: the processes that ran it.
     """
     path = PurePath(str(spec.get("path", "")))
     texts = spec.get("texts")
@@ -195,23 +199,23 @@ def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Ps
 
 
 def names_of(study: StudyEngine) -> Pseudonyms:
-    """Return the names for the machines and folders of a stored study."""
+    """Return the pseudonyms for the machines and folders of a stored study."""
     storage, name = study.storage, study.name
     return machine_names(storage.spec(name) or {}, storage.drivers(name))
 
 
 def nameless(record: Portable) -> Named:
-    """Return a record as a file holds it when the names of machines are to be hidden."""
+    """Return a record as it is exported with the names of machines and folders hidden."""
     drivers = list(record.others("drivers"))
     return Named(record=record, names=machine_names(record.spec, drivers))
 
 
 def localize_record(record: Record, folder: Path) -> Record:
-    """Return a record of a file with the folders of this place.
+    """Return an imported record with pseudonyms replaced by the folders of this machine.
 
     Args:
-        record: what the file holds.
-        folder: where the files of the study are here, or would be.
+        record: the contents of the file.
+        folder: folder of the study's files on this machine; it need not exist.
     """
     record = replace(record, spec=storageless(record.spec))
     folders = {STUDY: str(folder.resolve()), LIBRARY: str(library())}
@@ -234,7 +238,7 @@ def _longest_first(words: Iterable[str]) -> list[str]:
 
 
 def _root(path: PurePath, others: Iterable[PurePath]) -> PurePath:
-    """Return the folder that holds a study's files: the present one, if it does."""
+    """Return the folder that contains a study's files; the working directory, if it does."""
     here, root = Path.cwd(), path.parent
     if root.is_relative_to(here) and len(here.parts) > _FEW_PARTS:
         root = here
@@ -262,7 +266,7 @@ def _user() -> dict[str, str]:
 
 
 def _hosts(drivers: Sequence[Driver]) -> dict[str, str]:
-    """Return a name for each machine, under all words by which it is known."""
+    """Return a pseudonym for each machine, keyed by all names that it is known by."""
     found: dict[str, str] = {}
     numbers: dict[str, int] = {}
     for one in [*drivers, Driver(host=platform.node())]:

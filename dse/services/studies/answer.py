@@ -1,4 +1,4 @@
-"""Answer of a study as one object: its front with everything that commands print of it."""
+"""Results of a study as JSON: its front with scenarios, probabilities, fidelities and effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from dse.study.study import StudyEngine
 
 
 def answer_json(study: StudyEngine) -> Front:
-    """The front, what scenarios would choose, what chance makes of it, and how far rungs hold."""
+    """Return the front of a study as JSON, with further analyses where they apply.
+
+    These are the winners under each scenario, the probability of each trial to be on the front,
+    and the agreement between the fidelities.
+    """
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
     told = front_json(study.name, front, finished, proof=study.proof)
@@ -35,14 +39,14 @@ def study_effects(
     *,
     on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[Effects]:
-    """Estimate what each parameter does to some metrics or objectives.
+    """Estimate the effect of each parameter on some metrics or objectives.
 
     Args:
         study: the study.
-        metrics: metrics or objectives; all that is asked without any.
-        on_progress: told how many terms of how many are done.
+        metrics: metrics or objectives; by default, all that the study's problem uses.
+        on_progress: called with the number of terms estimated so far, and their total.
 
     Raises:
-        StudyError: there is no such metric, or no trial has it.
+        StudyError: there is no such metric, or fewer than two trials have it.
     """
     return estimate_effects(study.problem, study.finished, metrics, on_progress=on_progress)

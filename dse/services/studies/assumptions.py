@@ -1,4 +1,4 @@
-"""The assumptions of a study, each turned to both ends of its interval, and its claims there."""
+"""Sensitivity of a study's claims: each assumption is set to both ends of its interval."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def turn_assumptions(
     *,
     storage: str | Storage,
 ) -> list[Judged]:
-    """Return the claims with what becomes of them at both ends of each assumption.
+    """Return the claims with their results at both ends of each assumption.
 
     Args:
-        study: the study, as its file says.
+        study: the study with its assumptions at their stated values.
         judged: its claims.
         run: runs a study to the end of its budget.
-        storage: where the turned studies are kept.
+        storage: storage of the studies with changed assumptions.
     """
     found = []
     for turn in turns_of(study.plan, study.name):
@@ -39,7 +39,7 @@ def turn_assumptions(
 
 
 def stored_turns(study: StudyEngine, judged: Sequence[Judged]) -> list[Judged]:
-    """Return the claims with the turned studies that the same storage has."""
+    """Return the claims with the results at those ends that the study's storage already has."""
     known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
     return _with_turns(judged, list(_iterate_stored_turns(study, judged, known)))
 
@@ -54,7 +54,11 @@ def _iterate_stored_turns(
 
 
 def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
-    """Return the result of each claim; it passes where it counts as it does here, or better."""
+    """Return the result of each claim under a changed assumption.
+
+    It passes if it agrees with its label, in the same category as with the stated value; where the
+    size differs with the stated value, in any category.
+    """
     return [
         Turned(
             name=turn.assumption.spec.name,

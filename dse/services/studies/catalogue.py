@@ -1,4 +1,4 @@
-"""The studies of a storage: what each is, and how one is forgotten."""
+"""List of the studies of a storage, and preview of the deletion of one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from dse.report.schemas.study import Forgotten, StudyRow
 from dse.study.study import DEFAULT_STORAGE, opened_storage, unknown_study
 
 MOST_CHECKED = 10_000
-"""Rows of a storage that are checked by the way, in a tenth of a second; see ``dse doctor``."""
+"""Largest number of rows that a listing checks, in 0.1 s; ``dse doctor`` checks all."""
 
 
 def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
-    """Return the studies of a storage, each with its counts and its question.
+    """Return the studies of a storage, each with its trial counts and its question.
 
-    Of a small storage all rows are checked; of a large one no trial is read.
+    In a storage of at most :data:`MOST_CHECKED` rows all rows are checked for damage; in a larger
+    one no trial is read.
 
     Raises:
-        StorageError: it cannot be opened.
+        StorageError: the storage cannot be opened.
     """
     opened = opened_storage(storage or DEFAULT_STORAGE)
     found = summaries(opened)
@@ -34,7 +35,7 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
     """Return what deleting a study would remove.
 
     Raises:
-        StudyError: there is none.
+        StudyError: there is no such study.
     """
     found = {one.study: one for one in summaries(storage)}
     if name not in found:
@@ -43,14 +44,14 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
 
 
 def summaries(storage: Storage) -> list[Summary]:
-    """Return a summary of each study; a storage that has none is read study by study."""
+    """Return a summary of each study; if the storage provides none, each study is read."""
     if isinstance(storage, SupportsSummaries):
         return storage.summaries()
     return [_summary(storage, name) for name in storage.studies()]
 
 
 def _check_rows(storage: SupportsReading, one: Summary) -> Summary:
-    """Return the summary with the first damage of any row."""
+    """Return the summary with a description of the damage of its rows, if any."""
     notes = DamageNotes()
     try:
         with storage.reader(one.study, notes.take) as reader:

@@ -1,4 +1,4 @@
-"""The claims that a study states, held against the trials that it has."""
+"""Evaluation of the claims that a study file states, on the study's trials."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Verdict = Literal[
 ]
 
 PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
-"""What is as the file says."""
+"""Verdicts that agree with the label that the study file gives the claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """Result of a claim where an assumption stands at an end of its interval."""
+    """Result of a claim with one assumption set to an end of its interval."""
 
     name: str
     value: Scalar
@@ -47,7 +47,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A claim with the study's number; ``reason`` explains why there is none.
+    """Claim with the value that the study yields; without one, ``reason`` explains why.
 
     ``turned`` holds one entry for each end of each assumption that was tried.
     """
@@ -73,7 +73,7 @@ class Judged:
 
     @property
     def counts_as(self) -> CountsAs:
-        """Return where the claim stands in the summary."""
+        """Category in which the summary counts the claim."""
         proof = self.claim.spec.proof
         if self.verdict not in PASSING:
             return "failed"
@@ -83,12 +83,12 @@ class Judged:
 
     @property
     def passes(self) -> bool:
-        """True if the study did what its file states."""
+        """Whether the verdict agrees with the label in the study file."""
         return self.verdict in PASSING
 
 
 def claiming(path: Path) -> Plan:
-    """The plan of a study file that states claims.
+    """Load the plan of a study file that states claims.
 
     Raises:
         SpecErrors: the file has mistakes.
@@ -102,18 +102,18 @@ def claiming(path: Path) -> Plan:
 
 
 def judged_claims(study: StudyEngine) -> list[Judged]:
-    """Each claim of the study, held against the trials that it has."""
+    """Evaluate each claim of the study on its trials."""
     trials = list(study.trials)
     return [_judge_claim(claim, study.problem, trials) for claim in study.plan.claims]
 
 
 def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
-    """Return each claim of a study that cannot be run, without an answer."""
+    """Return the claims of a study that cannot be run, each without a value."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 
 def claims_json(path: Path, judged: Iterable[Judged], plan: Plan) -> JudgedStudy:
-    """The claims of a study file with what became of them."""
+    """Return the claims of a study file with their results, as JSON."""
     claims = [_claim(one) for one in judged]
     return {
         "file": shown(path),

@@ -1,4 +1,4 @@
-"""Designs evaluated with all evaluators of a study; nothing is stored."""
+"""Evaluation of single designs with all evaluators of a study, without storing the results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dse.system.credentials import private_environment
 
 
 def evaluate_designs(study: StudyEngine, designs: Sequence[Design]) -> list[Trial]:
-    """Evaluate designs and return them with their outcomes, each numbered by its place.
+    """Evaluate designs and return them as trials, numbered by their position.
 
-    What the study measured before is not measured again.
+    Measurements that the study has already made are reused.
 
     Raises:
-        StudyError: an evaluator cannot be run here, or is another than it was.
+        StudyError: an evaluator cannot be run here, or has changed since the study was created.
     """
     study.check_runnable()
     pipeline = study.plan.pipeline

@@ -1,4 +1,4 @@
-"""Stored studies as runs: small ones in turn, the large ones of a file each in its own process."""
+"""Loading of stored studies as runs; from large SQLite files in parallel processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse.protocols import Storage
 from dse.study.study import StudyEngine, opened_storage
 
 LARGE_BYTES = 64 * 2**20
-"""From this size of a database on, reading it takes longer than starting processes does."""
+"""Database size from which on reading takes longer than starting processes."""
 
 _SQLITE = "sqlite:///"
 
@@ -26,16 +26,16 @@ Columns = tuple[Floats, Ints, Floats]
 
 
 def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
-    """The runs of these studies.
+    """Load studies as runs.
 
     Args:
         names: studies of the storage.
-        storage: where they are.
-        url: where another process finds them.
+        storage: the storage.
+        url: its URL, by which worker processes open it.
 
     Raises:
         StudyError: there is no such study.
-        StorageError: one is damaged.
+        StorageError: a study is damaged.
     """
     if len(names) < 2 or not _large(url):
         return [_run(StudyEngine.load(name, storage)) for name in names]

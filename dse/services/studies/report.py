@@ -1,4 +1,4 @@
-"""The report of a study as one page."""
+"""Report of a study as one HTML page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse.study.study import StudyEngine
 
 
 def report_text(study: StudyEngine) -> str:
-    """The report of a study as it stands now."""
+    """Return the report of a study in its present state, as HTML."""
     finished = study.finished
     return report_of(study, ParetoSet.of(study.problem, finished), finished, study.events)
 
@@ -27,13 +27,13 @@ def report_text(study: StudyEngine) -> str:
 def report_of(
     study: StudyEngine, front: ParetoSet, finished: Trials, events: Sequence[Event]
 ) -> str:
-    """The report of a study whose record was read already.
+    """Return the report of a study whose record has been read already, as HTML.
 
     Args:
         study: the study.
         front: the front of its finished trials.
-        finished: these.
-        events: what it remembers beside them.
+        finished: its finished trials.
+        events: its recorded events.
     """
     factorial = study.plan.optimizer.use == "factorial"
     names = names_of(study)

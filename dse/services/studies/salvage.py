@@ -1,4 +1,4 @@
-"""Sound part of a damaged study, written as a file that can be imported again."""
+"""Export of the intact part of a damaged study, as a file that can be imported again."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ def salvage_study(
     storage: str | Storage | None = None,
     with_machine: bool = False,
 ) -> Exported:
-    """Write every sound row of a study to a file.
+    """Write every intact row of a study to a file, and report the rows that were left out.
 
-    What was left out is reported, and kept with the study.
-
-    Sound trials keep their order and are numbered without a gap.
+    The report is also recorded in the exported study. Intact trials keep their order and are
+    renumbered without gaps.
 
     Args:
-        name: the study's, or ``#ID`` where that is damaged.
-        file: where to: lines of JSON or Parquet.
-        called: what it is called there.
-        study: the study file, where the question that was stored is damaged.
-        storage: where the study is, or its URL.
-        with_machine: with the names of hosts, users and folders as they are.
+        name: name of the study, or ``#ID`` if its name is damaged.
+        file: target file, JSON lines or Parquet.
+        called: name of the study in the file; by default unchanged.
+        study: study file, needed if the stored specification is damaged.
+        storage: storage of the study, or its URL.
+        with_machine: keep the names of hosts, users and folders.
 
     Raises:
-        StorageError: the file cannot be written, the storage has no rows, or the study's question
-            is damaged and no file says it.
+        StorageError: the file cannot be written, the storage cannot be read past damage, or the
+            study's specification is damaged and no study file is given.
         StudyError: there is no such study, or its trials are not designs of the file's space.
     """
     opened = opened_storage(storage or DEFAULT_STORAGE)
     if not isinstance(opened, SupportsReading):
-        raise StorageError("this storage cannot be read past its damage", hint="export without it")
+        raise StorageError(
+            "this storage cannot be read past its damage", hint="export without --salvage"
+        )
     spec = None if study is None else begun_with(plan_of(study))
     with open_salvage(opened, name, spec) as found:
         told = storageless(_checked_spec(found, study))
@@ -71,18 +72,18 @@ def salvage_study(
 
 
 def _checked_spec(found: Salvage, study: Path | None) -> Mapping[str, Any]:
-    """The spec, if there is one and the trials are of its space.
+    """Return the spec of a study, after checking its trials against a given study file.
 
     Raises:
-        StorageError: the question is damaged, and no file says it.
-        StudyError: a trial is no design of the file's space.
+        StorageError: the specification is damaged, and no study file is given.
+        StudyError: a trial is not a design of the file's space.
     """
     if study is not None:
         _check_designs(found, plan_of(study).problem, shown(study))
     elif not found.spec.get("texts"):
         raise StorageError(
-            f"study {found.study!r}: its question is damaged, so nothing says what its trials are",
-            hint="name the file that it was begun with: --study STUDY.yaml",
+            f"study {found.study!r}: its question is damaged, so its trials cannot be interpreted",
+            hint="name the study file that it was created from: --study STUDY.yaml",
         )
     return found.spec
 
@@ -94,13 +95,13 @@ def _check_designs(found: Salvage, problem: Problem, file: str) -> None:
                 problem.space.check(trial.design)
         except DesignError as error:
             raise StudyError(
-                f"study {found.study!r}: a trial is no design of the space of {file}: {error}",
-                hint="name the file that the study was begun with",
+                f"study {found.study!r}: a trial is not a design of the space of {file}: {error}",
+                hint="name the study file that the study was created from",
             ) from error
 
 
 def _about(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the meaning of names and numbers; empty where the record does not give it."""
+    """Return the units and kinds of names and numbers; empty if the spec cannot be read."""
     try:
         return about(kept_plan(spec).problem)
     except (DseError, KeyError, TypeError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Words as groups of runs: studies, files, patterns and named groups."""
+"""Selection of runs to compare, by study names, files, patterns and named groups."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 def gather_groups(words: Sequence[str], storage: str | Storage | None = None) -> list[RunGroup]:
-    """Return the groups that the patterns select, in their order; each study is read once.
+    """Return the groups that the arguments select, in their order; each study is read once.
 
-    ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
-    differ in their seed alone as one group; ``name=pattern*`` for all that fit as one group.
+    ``study`` and ``file.jsonl`` select a single run. ``pattern*`` selects all matching studies and
+    groups those that differ only in their seed. ``name=pattern*`` puts all matches in one group.
 
     Raises:
-        StudyError: nothing fits a word, or two groups have one name.
+        StudyError: an argument matches nothing, or two groups have the same name.
     """
     opened = opened_storage(storage or DEFAULT_STORAGE)
     url = storage if isinstance(storage, str) else "" if storage else DEFAULT_STORAGE
@@ -44,11 +44,7 @@ def gather_groups(words: Sequence[str], storage: str | Storage | None = None) ->
 
 
 def check_distinct(groups: Sequence[RunGroup]) -> None:
-    """Nothing, if every group has its own name.
-
-    Raises:
-        StudyError: two have one name.
-    """
+    """Raise StudyError unless all groups have distinct names."""
     called = [group.name for group in groups]
     twice = next((name for name in called if called.count(name) > 1), None)
     if twice is not None:
@@ -56,7 +52,7 @@ def check_distinct(groups: Sequence[RunGroup]) -> None:
 
 
 class _Meant(NamedTuple):
-    """A word of the command: which studies and files it means, and how they are grouped."""
+    """Parsed argument: the studies and files that it selects, and how they are grouped."""
 
     name: str
     pattern: str

@@ -1,4 +1,4 @@
-"""Progress of a study and result of a run of it, as JSON."""
+"""Status of a study, and the result of a run of it, as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse.study.study import StudyEngine
 
 
 def status_json(study: StudyEngine) -> Status:
-    """Return the progress of a study."""
+    """Return the status of a study: trial counts, front, failures, events and drivers."""
     trials = study.trials
     proof = study.proof
     front = ParetoSet.of(study.problem, trials.finished)
@@ -48,7 +48,7 @@ def status_json(study: StudyEngine) -> Status:
 
 
 def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
-    """Return how far each study of a storage is, and the error of each that cannot be read."""
+    """Return the status of each study of a storage, and the errors of those that are unreadable."""
     states, errors = list[Status](), list[DseError]()
     for name in storage.studies():
         try:
@@ -62,7 +62,7 @@ def ended_json(study: StudyEngine, reason: str) -> Ended:
     """Return the result of a run of a study.
 
     Args:
-        study: the study as it stands.
+        study: the study after the run.
         reason: why the run ended.
     """
     trials = study.trials

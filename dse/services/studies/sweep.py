@@ -1,4 +1,4 @@
-"""The studies of a sweep: every optimizer with every seed, run and compared."""
+"""Sweeps: one study for each combination of optimizer and seed, run and compared."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Watching(Protocol):
     """Observer of a running sweep."""
 
     def begins(self, study: StudyEngine, budget: Budget) -> None:
-        """A study begins or goes on."""
+        """Note that a study starts or resumes."""
 
     def finished(self, trial: Trial) -> None:
-        """A trial of it has finished."""
+        """Note that a trial of the study has finished."""
 
     def ended(self) -> None:
-        """The study has ended, now or before."""
+        """Note that the study has ended, in this sweep or an earlier one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepStudy:
-    """One study of a sweep: what is asked by another optimizer, or with another seed."""
+    """One study of a sweep: the same problem with another optimizer or seed."""
 
     asked: Callable[..., Plan]
     where: str
@@ -48,11 +48,11 @@ class SweepStudy:
         return f"{self.stem}.{self.optimizer.use}.{self.seed}"
 
     def open(self) -> StudyEngine:
-        """The study, begun now or gone on with.
+        """Open the study; create it if it does not exist.
 
         Raises:
             SpecErrors: the file has mistakes, or the optimizer does not fit it.
-            StudyError: a study of this name exists and is another question.
+            StudyError: a study of this name exists and has a different problem.
         """
         return StudyEngine.of(
             self.asked(seed=self.seed, optimizer=self.optimizer),
@@ -65,9 +65,10 @@ class SweepStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """All studies of a sweep, one seed of every optimizer after the other.
+    """Studies of a sweep, ordered by seed, then by optimizer.
 
-    So what was not finished lacks seeds, and no optimizer.
+    In this order an interrupted sweep has fewer seeds, but still all optimizers. ``stated`` is
+    whether the study file states a reference point.
     """
 
     members: tuple[SweepStudy, ...]
@@ -83,15 +84,15 @@ class Sweep:
         name: str | None,
         storage: str | Storage | None,
     ) -> Sweep:
-        """The sweep of a study; its own optimizer keeps its options.
+        """Return the sweep of a study; the study's own optimizer keeps its options.
 
         Args:
-            asked: the study's plan, by another ``optimizer`` or with another ``seed`` if told so.
-            optimizers: by name; the study's own without any.
-            seeds: how many for each, from the study's on.
-            where: what an error points at.
-            name: instead of the file's ``study:``.
-            storage: a storage or its URL, instead of the file's.
+            asked: returns the study's plan; accepts another ``optimizer`` and ``seed``.
+            optimizers: names of the optimizers; by default, only the study's own.
+            seeds: number of seeds per optimizer, counted up from the study's seed.
+            where: location that error messages refer to.
+            name: prefix of the study names; by default the file's ``study:``.
+            storage: a storage or its URL; by default the file's.
 
         Raises:
             SpecErrors: the file has mistakes.
@@ -126,16 +127,16 @@ class Sweep:
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> None:
-        """Every study to its end, but for those that have ended with these very bounds before.
+        """Run every study to its end, except those that have ended with the same budget before.
 
         Args:
-            watching: told what happens.
-            told: when each stops, instead of the study's budget.
-            executor: instead of the study's.
-            workers: how many evaluations at once.
+            watching: observer that is notified of progress.
+            told: overrides of the budget of each study.
+            executor: executor to use; by default the study's.
+            workers: number of concurrent evaluations.
 
         Raises:
-            SpecError: there is no such budget.
+            SpecError: the budget is not valid.
             StudyError: a study cannot be run.
         """
         for member in self.members:
@@ -153,7 +154,7 @@ class Sweep:
             watching.ended()
 
     def comparison(self) -> ComparisonResult:
-        """The optimizers side by side; from the joint nadir where the file states no reference."""
+        """Compare the optimizers; the joint nadir replaces a reference point that is not stated."""
         groups: dict[str, list[Run]] = {}
         for member in self.members:
             study = StudyEngine.load(member.name, member.storage)
@@ -165,7 +166,7 @@ class Sweep:
 
 
 def _format_bounds(study: StudyEngine, budget: Budget) -> str:
-    """Return the text that is recorded for a study that ended with this budget."""
+    """Return the event text that is recorded for a study that ended with this budget."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)
     return f"bounds: {words or 'none'}"

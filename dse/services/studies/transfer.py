@@ -1,4 +1,4 @@
-"""Studies as files, elsewhere, and together: written, read again, and merged."""
+"""Export, import and merge of studies: files, Optuna storages and tables of trials."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from dse.system.credentials import mask_url
 def write_study_export(
     study: StudyEngine, file: Path, *, name: str | None = None, with_machine: bool = False
 ) -> Exported:
-    """Write a study as one file.
+    """Export a study to one file.
 
-    ``.jsonl`` and ``.parquet`` hold all of it, ``.csv`` its trials.
+    ``.jsonl`` and ``.parquet`` hold the complete study, ``.csv`` only its trials.
 
     Args:
         study: the study.
-        file: where to; the ending says as what.
-        name: what it is called there.
-        with_machine: with the names of hosts, users and folders as they are.
+        file: target file; the suffix selects the format.
+        name: name of the study in the file; by default unchanged.
+        with_machine: keep the names of hosts, users and folders.
 
     Raises:
         StorageError: the file cannot be written, or has another ending.
@@ -64,13 +64,13 @@ def write_study_export(
 def exported_to_optuna(
     study: StudyEngine, url: str, *, name: str | None = None, with_machine: bool = False
 ) -> Exported:
-    """Write a study's finished trials into a storage of Optuna.
+    """Export the finished trials of a study to an Optuna storage.
 
     Args:
         study: the study.
         url: ``sqlite:///optuna.db``, or a journal file.
-        name: what it is called there.
-        with_machine: with the names of hosts, users and folders as they are.
+        name: name of the study in Optuna; by default unchanged.
+        with_machine: keep the names of hosts, users and folders.
 
     Raises:
         PluginError: Optuna is not installed.
@@ -108,17 +108,17 @@ def restore_study(
 
     Args:
         source: a file that :func:`write_study_export` wrote.
-        name: instead of the study's own.
-        storage: where to, or its URL.
-        trusted: it may be run at once; else it waits for the user's word.
-        folder: where the files of the study are here; a file of it may name them by no other.
+        name: new name of the study; by default its own.
+        storage: target storage, or its URL.
+        trusted: the study may be run at once; otherwise the user must trust it first.
+        folder: folder of the study's files on this machine, which replaces that in the file.
 
     Raises:
-        StorageError: it is damaged, or a table that tells no study.
-        StudyError: there is a study of that name, or it is none.
+        StorageError: the file is damaged, or is a table of trials without a study.
+        StudyError: there is a study of that name already, or the name is not valid.
     """
     if "://" in str(source) or str(source).endswith(".csv"):
-        raise StorageError(f"{source} tells trials, but no study", hint="say which: --study FILE")
+        raise StorageError(f"{source} has trials, but no study", hint="name its file: --study FILE")
     record = localize_record(portable.read_archive(source), folder)
     chosen = record.study if name is None else name
     check_name(chosen)
@@ -140,9 +140,9 @@ def restore_study(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """Trials from elsewhere: a table, or a study of Optuna.
+    """Trials from an external source: a table, or an Optuna study.
 
-    The first field holds the source as the record states it.
+    The first field holds the description of the source that is recorded in the study.
     """
 
     told: str
@@ -150,12 +150,12 @@ class Elsewhere:
 
     @staticmethod
     def of(source: str, file: Path, optuna: str | None = None) -> Elsewhere:
-        """The trials of a source.
+        """Read the trials of a source.
 
         Args:
             source: a CSV table, an Optuna storage or its journal.
-            file: the study file that they are to begin.
-            optuna: which study of Optuna's; needless where there is one.
+            file: the study file that the trials will be imported into.
+            optuna: name of the Optuna study; optional if there is only one.
 
         Raises:
             StorageError: the source cannot be read.
@@ -176,17 +176,17 @@ def begun_with(
     storage: str | Storage | None = None,
     trusted: bool = False,
 ) -> Imported:
-    """Begin the study of a file with trials that were found elsewhere.
+    """Create the study of a file with the trials of an external source.
 
     Args:
         elsewhere: the trials.
         file: the study file.
-        name: instead of the file's.
-        storage: where to, or its URL.
-        trusted: its modelled evaluators may start programs now, and its ``prior`` be opened.
+        name: name of the study; by default that in the file.
+        storage: target storage, or its URL.
+        trusted: allow its modelled evaluators to start programs, and its ``prior`` to be opened.
 
     Raises:
-        StudyError: no trial can be taken, or there is a study of that name.
+        StudyError: no trial can be imported, or there is a study of that name already.
         SpecErrors: the file has mistakes.
     """
     new = begun(
@@ -206,19 +206,21 @@ def begun_with(
 
 
 def join_studies(studies: Sequence[StudyEngine], name: str) -> Joined:
-    """Begin a study with the finished trials of several; it asks what the first one asks.
+    """Create a study from the finished trials of several; it has the problem of the first one.
 
-    It is kept where the first one is. The trials count for no budget.
+    It is stored in the storage of the first one. The trials do not count against its budget.
 
     Raises:
-        StudyError: their spaces or evaluators differ, or there is a study of that name.
+        StudyError: the spaces or evaluators differ, or there is a study of that name already.
     """
     check_name(name)
     records = [Record.of(one.storage, one.name) for one in studies]
     records = [replace(one, spec=storageless(one.spec)) for one in records]
     identities = [identity_of(record.spec) for record in records]
     found = merge_records(records, identities, name, by=CARRIED)
-    trusted = has_trust(studies[0].storage, studies[0].name)  # what runs is what that one says
+    trusted = has_trust(
+        studies[0].storage, studies[0].name
+    )  # the new study runs the first one's spec
     restore(found.record, studies[0].storage, trusted=trusted)
     return {
         "study": name,

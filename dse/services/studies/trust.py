@@ -1,4 +1,4 @@
-"""Programs that running a stored study would start, and the user's consent to that."""
+"""Trust in imported studies: what running one would start, and the user's consent to it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dse.system.credentials import mask
 from dse.system.terminal_text import visible
 
 _LOCAL = ("auto", "serial", "processes")
-"""Executors that stay on this machine."""
+"""Executors that run on this machine only."""
 
 
 _OURS = ("dse.", "dse_evaluators.")
-"""How the modules of plug-ins begin that come with dse."""
+"""Module prefixes of the plug-ins that are shipped with dse."""
 
 
 def named_programs(plan: Plan) -> list[str]:
-    """Return the programs, functions, plug-ins of others and clusters that a run would use.
+    """Return the programs, functions, third-party plug-ins and clusters that a run would use.
 
-    Each line begins with the evaluator's name, and has no password of a URL and no character that a
-    terminal would obey.
+    Each line begins with the evaluator's name. Passwords in URLs are masked, and terminal control
+    characters are escaped.
     """
     found = [
         f"{bound.name}: {words}"
@@ -39,7 +39,10 @@ def named_programs(plan: Plan) -> list[str]:
 
 
 def _describe_plugin(plan: Plan, bound: Bound) -> list[str]:
-    """Describe an evaluator that starts no program: code of others, or missing here."""
+    """Describe an evaluator that starts no program: missing here, or a third-party plug-in.
+
+    The list is empty for evaluators that are shipped with dse.
+    """
     missing = getattr(bound.evaluator, "missing", "")
     if missing:
         return [missing]
@@ -49,10 +52,10 @@ def _describe_plugin(plan: Plan, bound: Bound) -> list[str]:
 
 
 def trust_facts(storage: Storage, name: str) -> Trusted:
-    """Return whether a stored study may be run, and what that would start.
+    """Return whether a stored study is trusted, and what running it would start.
 
-    A stranger's record may be beyond reading: what it would start is then unknown, and it cannot be
-    run either.
+    If the record of an untrusted study cannot be read, the error is returned as ``problem``; what
+    it would start is then unknown, and it cannot be run.
     """
     try:
         starts, problem = named_programs(StudyEngine.load(name, storage).plan), ""
@@ -63,7 +66,7 @@ def trust_facts(storage: Storage, name: str) -> Trusted:
 
 
 def trust_study(storage: Storage, name: str) -> Trusted:
-    """Let an imported study be run, and return what it would start.
+    """Mark an imported study as trusted, so that it may be run, and return what it would start.
 
     Raises:
         StudyError: there is no such study, or its record cannot be read.

@@ -1,1 +1,1 @@
-"""Studies in SQLite and PostgreSQL."""
+"""Storage of studies in SQLite and PostgreSQL databases."""

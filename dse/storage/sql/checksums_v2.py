@@ -1,4 +1,7 @@
-"""Checksums for what was written before there were any: part of a released step, never changed."""
+"""Checksums for rows of version 1 databases, which had none.
+
+This is part of a released migration step and must not be changed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _TRIALS = (
 
 
 def fill_sums(connection: Connection) -> None:
-    """Give every row its checksum; a trial whose design is not that of its key gets none."""
+    """Write the checksum of every row; null for a trial whose design does not match its key."""
     for (question, answer), row_of in (
         (_STUDIES, _study),
         (_EVENTS, _event),

@@ -1,4 +1,4 @@
-"""Values as JSON and back: exact, never NaN, and plain enough for any other tool to read."""
+"""Encoding of values as standard JSON, exact and without NaN, and decoding; checksums."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fals
 _IN_ORDER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 DAMAGED = "the disk or another program changed it; take a copy from before"
-"""The hint where a checksum is wrong."""
+"""Hint for a wrong checksum."""
 
 _DOCTOR = "dse doctor --storage URL lists all damage"
 
 
 def build_damage_error(study: str, what: str) -> StorageError:
-    """Return the error for a study with a part that is not as it was written.
+    """Return the error for a study with a damaged part.
 
     Args:
-        study: its name.
-        what: which part, and what is wrong with it: ``trial 17 is damaged``.
+        study: the study's name.
+        what: the part and its problem: ``trial 17 is damaged``.
     """
     hint = f"{DAMAGED}, or keep what is sound: {salvage_command(study)}; {_DOCTOR}"
     return StorageError(f"study {study!r}: {what}", hint=hint)
 
 
 def salvage_command(study: str) -> str:
-    """Return the command that keeps what is sound of a study."""
+    """Return the command that exports the undamaged rows of a study."""
     return f"dse studies export {shlex.quote(study)} --salvage -o FILE.jsonl"
 
 
 def canonical(value: object) -> str:
-    """The one text of a value: sorted keys, no spaces, ASCII.
+    """Return the canonical JSON text of a value: sorted keys, no spaces, ASCII.
 
     Raises:
-        StorageError: JSON has no word for the value.
+        StorageError: the value cannot be represented in JSON.
     """
     return _text(value, _SORTED)
 
 
 def in_order(value: object) -> str:
-    """The value as JSON with its keys as they come: where the order means something.
+    """Return a value as JSON with its keys in their own order, where the order matters.
 
     Raises:
-        StorageError: JSON has no word for the value.
+        StorageError: the value cannot be represented in JSON.
     """
     return _text(value, _IN_ORDER)
 
@@ -58,31 +58,31 @@ def parse_json(text: str) -> Any:
     """Parse a text of :func:`canonical` or :func:`in_order`.
 
     Raises:
-        StorageError: it is no JSON.
+        StorageError: the text is not valid JSON.
     """
     try:
         return json.loads(text)
     except ValueError as error:
-        raise StorageError(f"the storage holds {text[:60]!r}, which is no JSON") from error
+        raise StorageError(f"the storage contains invalid JSON: {text[:60]!r}") from error
 
 
 def checksum(*values: object) -> int:
-    """Compute a checksum that reveals whether any of the values was damaged on the disk."""
+    """Compute a CRC-32 checksum over the text of the values, to detect damage."""
     return zlib.crc32(" ".join(map(str, values)).encode("utf-8", "surrogatepass"))
 
 
 def numbers_text(numbers: Mapping[str, float]) -> str:
-    """Numbers by name as JSON."""
+    """Return numbers by name as canonical JSON."""
     return canonical({name: float(value) for name, value in numbers.items()})
 
 
 def fault_text(fault: Fault | None) -> str | None:
-    """A fault as JSON, or nothing."""
+    """Return a fault as JSON; ``None`` without a fault."""
     return None if fault is None else canonical({"kind": fault.kind, "reason": fault.reason})
 
 
 def fault_of(text: str | None) -> Fault | None:
-    """The fault of a text of :func:`fault_text`."""
+    """Parse a text of :func:`fault_text`."""
     return None if text is None else Fault(**json.loads(text))
 
 
@@ -90,4 +90,4 @@ def _text(value: object, encoder: json.JSONEncoder) -> str:
     try:
         return encoder.encode(value)
     except (ValueError, TypeError) as error:
-        raise StorageError(f"this cannot be stored as JSON: {error}") from error
+        raise StorageError(f"a value cannot be stored as JSON: {error}") from error

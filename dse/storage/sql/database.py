@@ -1,4 +1,4 @@
-"""A connection to SQLite or PostgreSQL: one transaction per block, every error in our words."""
+"""Connections to SQLite or PostgreSQL: one transaction per block; errors become StorageError."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dse.storage.sql.outages import classify
 from dse.system.credentials import HIDDEN, mask_url, take_password
 
 BUSY_TIMEOUT_S = 30.0
-"""How long a writer waits for another one to be done."""
+"""How long a writer waits for the lock that another writer holds."""
 _BUSY_PAUSE_S = 0.005
 
 _LOCK = 0x6473_6521
-"""The key of PostgreSQL's advisory lock of the whole database: ``dse!``."""
+"""Key of PostgreSQL's advisory lock for all studies: ``dse!`` in ASCII."""
 _STUDY_LOCKS = 0x6473_6522
-"""The first key of PostgreSQL's advisory locks of single studies; the second is the name's hash."""
+"""First key of PostgreSQL's advisory locks of single studies; the second is the name's hash."""
 
 _CONNECTION = {
     "connect_timeout": 10,
@@ -37,7 +37,7 @@ _CONNECTION = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""For libpq: seconds, but milliseconds for the last one."""
+"""Connection options of libpq, in seconds; ``tcp_user_timeout`` is in milliseconds."""
 
 _SALVAGE = "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"
 _PRAGMAS = (
@@ -48,9 +48,9 @@ _PRAGMAS = (
     "foreign_keys = ON",
 )
 _HINTS = (
-    ("unable to open", "is it a file, in a folder where you may write?"),
-    ("readonly", "you may not write there; copy it to a folder of yours"),
-    ("not a database", "the file is something else; choose another name"),
+    ("unable to open", "check that it is a file, in a folder where you may write"),
+    ("readonly", "you have no write permission there; copy it to another folder"),
+    ("not a database", "the file is not a database; choose another name"),
     ("malformed", _SALVAGE),
     ("decode to UTF-8", _SALVAGE),
     ("no such", _SALVAGE),
@@ -61,12 +61,13 @@ _HINTS = (
 
 
 class Database:
-    """A database of the present version; made or brought up to it when first opened.
+    """Database with the present schema version; created or migrated when it is opened.
 
-    Its connections end with it, where nobody closes it: a notebook opens studies and forgets them.
+    Its connections are closed when the object is garbage-collected, as in notebooks that do not
+    call :meth:`close`.
 
     Raises:
-        StorageError: it cannot be opened, with what to do about it.
+        StorageError: the database cannot be opened; the hint describes a fix.
     """
 
     def __init__(self, url: str) -> None:
@@ -81,19 +82,18 @@ class Database:
 
     @contextmanager
     def reading(self, study: str | None = None) -> Iterator[Connection]:
-        """A transaction that sees one state of the database; errors name the study, if any."""
-        # Not begin(): SQLite refuses to commit after it has met a damaged page, even nothing.
+        """Open a transaction that sees one state of the database; errors name the study, if any."""
+        # Not begin(): after reading a damaged page, SQLite refuses even an empty commit.
         with self._told(study), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, study: str | None = None) -> Iterator[Connection]:
-        """A transaction that is alone in writing, and on disk when the block is left.
+        """Open a transaction with a write lock; its changes are on disk when the block ends.
 
         Args:
-            study: the one study that is written, where a server lets others be written meanwhile;
-                ``None`` for what concerns all studies. SQLite has one writer either way. Errors
-                name it.
+            study: the study to lock, which errors name; ``None`` locks all studies. SQLite always
+                locks the entire database.
         """
         writer = self._engine.execution_options(dse_writes=True, dse_locks=_lock_of(study))
         with self._told(study), writer.begin() as connection:
@@ -101,16 +101,17 @@ class Database:
 
     @contextmanager
     def taking(self, study: str) -> Iterator[Connection]:
-        """A transaction that writes rows which it has locked, and waits for no other one.
+        """Open a transaction that writes rows which it locks itself, without the study's lock.
 
-        SQLite has one writer: there it is the same as any other. Errors name the study.
+        SQLite has only one writer, so there it is the same as :meth:`writing`. Errors name the
+        study.
         """
         writer = self._engine.execution_options(dse_writes=True)
         with self._told(study), writer.begin() as connection:
             yield connection
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._engine.dispose()
 
     def _prepare(self) -> None:
@@ -123,10 +124,10 @@ class Database:
 
     def _check_ours(self, connection: Connection) -> None:
         tables = inspect(connection).get_table_names()
-        server = self._url.get_backend_name() == "postgresql"  # where others may have tables too
+        server = self._url.get_backend_name() == "postgresql"  # may be shared with others
         if tables and not server and not any(name.startswith("dse_") for name in tables):
             raise StorageError(
-                f"{self._url.database} is a database of something else; it holds {tables[0]!r}",
+                f"{self._url.database} is a database of another program; it contains {tables[0]!r}",
                 hint="choose another name",
             )
 
@@ -136,12 +137,12 @@ class Database:
             yield
         except DBAPIError as error:
             kind = classify(error.orig, disconnected=error.connection_invalidated)
-            if kind is StorageRefusedError:  # a handle of before a remount would fail for ever
+            if kind is StorageRefusedError:  # file handles from before a remount fail forever
                 self._engine.dispose()
             raise _in_our_words(self._url, str(error.orig), study, kind) from error
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise _in_our_words(self._url, str(error), study, classify(error)) from error
-        except UnicodeDecodeError as error:  # the driver's own message held what is damaged
+        except UnicodeDecodeError as error:  # the damaged text was in the driver's message
             raise _in_our_words(self._url, "malformed: a text is no text", study) from error
 
 
@@ -156,7 +157,7 @@ def _parse_storage_url(url: str) -> URL:
     check_address(url)
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # whose words may hold the password
+    except (ArgumentError, ValueError):  # the message may contain the password
         raise StorageError(
             f"{mask_url(url)!r} is no URL of a storage", hint=f"write {FORMS}"
         ) from None
@@ -181,7 +182,7 @@ def _check_file(url: URL) -> None:
 
 def _engine(url: URL) -> Engine:
     lite = url.get_backend_name() == "sqlite"
-    # The driver would begin a transaction late and in secret: ``_begin`` does so in the open.
+    # Without autocommit the driver begins transactions itself, too late: see ``_begin_sqlite``.
     how = {"isolation_level": None, "timeout": BUSY_TIMEOUT_S} if lite else _connection_options(url)
     try:
         engine = create_engine(url, connect_args=how, pool_pre_ping=not lite)
@@ -201,10 +202,9 @@ def _engine(url: URL) -> Engine:
 def _connection_options(url: URL) -> dict[str, Any]:
     """Return the connection options that the URL leaves out.
 
-    With them, a server that is gone is noticed within about a minute.
-
-    Statements are not prepared on the server: behind a pooler in transaction mode the next
-    transaction may run on another connection.
+    They detect an unreachable server within about a minute. Server-side prepared statements are
+    disabled: behind a pooler in transaction mode, the next transaction may run on another
+    connection.
 
     Source:
         https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS;
@@ -215,7 +215,7 @@ def _connection_options(url: URL) -> dict[str, Any]:
 
 
 def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connection
-    """Readers never wait, a commit survives the loss of power, and a stranger's file does no harm.
+    """Set SQLite's pragmas: readers never wait, commits are durable, untrusted files are safe.
 
     Source:
         https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode;
@@ -228,10 +228,10 @@ def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connectio
 
 
 def _set_pragma(connection: Any, pragma: str, *, last: bool) -> bool:
-    """Return whether a pragma was set; a database that is locked raises in the last try alone.
+    """Return whether a pragma was set; a locked database raises only if this is the last try.
 
-    Of two processes that turn a new file to WAL together, one fails at once: SQLite's own timeout
-    does not hold there.
+    If two processes switch a new file to WAL mode at the same time, one of them fails immediately:
+    SQLite's own timeout does not apply.
 
     Source:
         https://www.sqlite.org/c3ref/busy_handler.html, on deadlocks.
@@ -246,7 +246,7 @@ def _set_pragma(connection: Any, pragma: str, *, last: bool) -> bool:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer takes the lock at once: to ask for it after reading can fail without waiting.
+    # A writer takes the lock first: upgrading a read transaction can fail without waiting.
     writes = connection.get_execution_options().get("dse_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -260,7 +260,7 @@ def _begin_postgresql(connection: Connection) -> None:
 
 
 def _lock_of(study: str | None) -> str:
-    """Return the arguments of ``pg_advisory_xact_lock``: two studies of one hash share a lock."""
+    """Return the arguments of ``pg_advisory_xact_lock``; studies with equal hashes share a lock."""
     if study is None:
         return str(_LOCK)
     hashed = crc32(study.encode("utf-8", "surrogatepass"))
@@ -276,6 +276,6 @@ def _in_our_words(
     hint = next((hint for word, hint in _HINTS if word in problem), "")
     if study and hint == _SALVAGE:
         problem = f"study {study!r}: {problem}"
-        hint = f"{hint}; for what is sound of this study: {salvage_command(study)}"
+        hint = f"{hint}; to export the undamaged rows of this study: {salvage_command(study)}"
     place = url.database if url.get_backend_name() == "sqlite" else None
     return kind(problem, where=place or url.render_as_string(hide_password=True), hint=hint)

@@ -1,4 +1,4 @@
-"""Entries that a study keeps besides its trials, as rows of a table and back."""
+"""Conversion of a study's events, asks, attempts, reports and drivers to rows and back."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from dse.storage.sql.tables import asks, attempts, drivers, events, reports
 T = TypeVar("T")
 
 Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-"""To the database and back."""
+"""Pair of functions that encode a field for the database and decode it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowKind(Generic[T]):
-    """One kind of rows.
+    """Kind of record, with its table and the conversion between records and rows.
 
-    ``columns`` are fields of ``kind`` by the same names; ``ways`` has a converter where a field is
-    no plain number or text; ``numbered`` is the field that holds the row's place, if any does.
-    ``late`` are columns that older versions had not: where all are empty, the checksum is theirs.
+    ``columns`` are the fields of ``kind``, by the same names. ``ways`` has converters for fields
+    that are neither numbers nor text. ``numbered`` is the field with the row's number, if any.
+    ``late`` are columns that older versions did not have; if all are null, the checksum omits them.
     """
 
     name: str
@@ -46,11 +46,11 @@ class RowKind(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of a row that :meth:`value` reads."""
+        """Columns of a row for :meth:`value`, in order."""
         return ("seq", *self.columns, *self.late, "sum")
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
-        """Write them after all earlier ones; how many there are now, by the counter's name."""
+        """Write records after all earlier ones; return the new count, by the counter's name."""
         first: int = getattr(study, self.name)
         if new:
             rows = [self._row(study.id, seq, one) for seq, one in enumerate(new, start=first)]
@@ -58,10 +58,10 @@ class RowKind(Generic[T]):
         return {self.name: first + len(new)}
 
     def all(self, connection: Connection, study: Any, since: int = 0) -> list[T]:
-        """All of the study, oldest first, but for so many.
+        """Return the records of a study from number ``since`` on, oldest first.
 
         Raises:
-            StorageError: one is damaged or missing.
+            StorageError: a row is damaged or missing.
         """
         rows = self._rows(connection, study, self.table.c.seq >= since)
         if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
@@ -69,16 +69,16 @@ class RowKind(Generic[T]):
         return [self.value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
-        """Return those at these places that there are, oldest first.
+        """Return the existing records with these numbers, oldest first.
 
         Raises:
-            StorageError: one is damaged.
+            StorageError: a row is damaged.
         """
         rows = self._rows(connection, study, self.table.c.seq.in_(sorted(places)))
         return [self.value(study.name, row) for row in rows]
 
     def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
-        """Write another in the place of one."""
+        """Replace the record with number ``seq``."""
         chosen = (self.table.c.study == study.id) & (self.table.c.seq == seq)
         connection.execute(update(self.table).where(chosen).values(self._row(study.id, seq, one)))
 
@@ -99,7 +99,7 @@ class RowKind(Generic[T]):
         return {"study": study, "seq": seq, **values, "sum": self._sum(seq, *values.values())}
 
     def _sum(self, *values: Any) -> int:
-        """Return the checksum of a row, without its late columns where all of them are empty."""
+        """Return the checksum of a row, without its late columns if all of them are null."""
         before = len(values) - len(self.late)
         return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
 
@@ -108,10 +108,10 @@ class RowKind(Generic[T]):
         return self.ways[name][0](value) if name in self.ways else value
 
     def value(self, study: str, row: Sequence[Any]) -> T:
-        """Return what a row of place, columns and check sum holds.
+        """Decode a row of number, columns and checksum to its record.
 
         Raises:
-            StorageError: it is not as it was written.
+            StorageError: the checksum is wrong.
         """
         seq, *values, kept = row
         if kept != self._sum(seq, *values):

@@ -1,4 +1,4 @@
-"""Damage of a database as a whole: its tables, the file of SQLite, rows of no study."""
+"""Integrity checks of an entire database: its tables, the SQLite file, and orphaned rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sqlalchemy import Connection, inspect
 from dse.storage.sql.tables import metadata
 
 _MOST = 20
-"""So many damages of a file are told."""
+"""Maximum number of problems that SQLite reports for a file."""
 
 
 def check_database(connection: Connection) -> Iterator[str]:
-    """Check what is of no single study; each sentence is a damage."""
+    """Yield a description of each damage that does not belong to a single study."""
     yield from check_tables(connection)
     if connection.dialect.name == "sqlite":
         for (told,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST})"):
@@ -23,7 +23,7 @@ def check_database(connection: Connection) -> Iterator[str]:
 
 
 def check_tables(connection: Connection) -> Iterator[str]:
-    """Look for tables and columns that are missing; each sentence is one."""
+    """Yield a description of each missing table and column."""
     looked = inspect(connection)
     there = set(looked.get_table_names())
     for table in metadata.sorted_tables:
@@ -37,7 +37,10 @@ def check_tables(connection: Connection) -> Iterator[str]:
 
 
 def _check_parents(connection: Connection) -> Iterator[str]:
-    """Count the rows of each table whose study is not there; a server refuses such rows."""
+    """Yield the number of orphaned rows, without a study, of each table.
+
+    PostgreSQL does not accept such rows, so only SQLite is checked.
+    """
     found = dict[str, int]()
     for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
         found[row[0]] = found.get(row[0], 0) + 1

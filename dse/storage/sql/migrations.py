@@ -1,4 +1,4 @@
-"""The steps that bring any older database to the present form, each taken once and never back."""
+"""Schema migrations, which upgrade any older database to the present version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.storage.sql.integrity import check_tables
 from dse.storage.sql.tables import meta, studies
 
 Deed = str | Callable[[Connection], None]
-"""A statement, or what takes more than one can say."""
+"""Migration action: an SQL statement, or a function for changes that need Python."""
 
 STEPS: tuple[tuple[Deed, ...], ...] = (
     (
@@ -168,7 +168,7 @@ STEPS: tuple[tuple[Deed, ...], ...] = (
     ),
     ("ALTER TABLE dse_reports ADD COLUMN worker BIGINT",),
 )
-"""Step n leads from version n to n + 1. A step that was released is never changed."""
+"""Migrations: step n upgrades from version n to n + 1. Released steps must not be changed."""
 
 LATEST = len(STEPS)
 
@@ -176,10 +176,10 @@ _BYTES = {"sqlite": "BLOB", "postgresql": "BYTEA"}
 
 
 def version(connection: Connection) -> int:
-    """The version of the database; 0 where it holds nothing of ours.
+    """Return the schema version of the database; 0 if it has no tables of this program.
 
     Raises:
-        StorageError: it is newer than this program, or damaged.
+        StorageError: the version is newer than this program supports, or damaged.
     """
     tables = inspect(connection).get_table_names()
     if meta.name not in tables:
@@ -193,14 +193,14 @@ def version(connection: Connection) -> int:
     found = told[0]
     if found > LATEST:
         raise StorageError(
-            f"the database has version {found}, and this program knows up to {LATEST}",
+            f"the database has version {found}; this program supports up to {LATEST}",
             hint="upgrade: pip install --upgrade dse-engine",
         )
     return found
 
 
 def _mend(connection: Connection) -> str:
-    """Return a hint on writing the version again, if the tables match the present version.
+    """Return a hint on how to restore the version, if the tables match the present version.
 
     Otherwise return the hint for a damaged database.
     """
@@ -209,13 +209,13 @@ def _mend(connection: Connection) -> str:
     statements = (
         f"DROP TABLE IF EXISTS {meta.name}",
         f"CREATE TABLE {meta.name} (version BIGINT NOT NULL)",
-        f"INSERT INTO {meta.name} VALUES ({LATEST})",  # noqa: S608 - shown, and of constants
+        f"INSERT INTO {meta.name} VALUES ({LATEST})",  # noqa: S608 - only shown, of constants
     )
-    return f"all else is of version {LATEST}; say so, in a copy of it: {'; '.join(statements)}"
+    return f"its tables have version {LATEST}; set it in a copy of it: {'; '.join(statements)}"
 
 
 def migrate(connection: Connection) -> None:
-    """Take the steps that are missing, in the caller's one transaction."""
+    """Run the missing migrations, in the caller's transaction."""
     for step in STEPS[version(connection) :]:
         for deed in step:
             if isinstance(deed, str):

@@ -1,4 +1,4 @@
-"""Database errors that may heal, so that the same call may succeed later."""
+"""Classification of database errors: temporary, refused by the database, or permanent."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _SQLITE_REFUSES = (
 
 _STATES_AWAY = (
     "08",  # connection exception
-    "57P0",  # shutdown of the server or of the session, or it is starting
+    "57P0",  # server or session shutdown, or server startup
     "53200",  # out of memory
     "53300",  # too many connections
-    "53400",  # a configured limit
+    "53400",  # configuration limit exceeded
     "40001",  # serialization failure
     "40P01",  # deadlock
-    "55P03",  # a lock was not to be had
-    "57014",  # the statement's or the administrator's limit of time
-    "25P03",  # the limit of time of a transaction that stands still
+    "55P03",  # lock not available
+    "57014",  # query canceled, by a timeout or an administrator
+    "25P03",  # timeout of an idle transaction
 )
 _STATES_REFUSED = (
     "53100",  # disk full
-    "25006",  # a transaction that may only read: a standby
-    "55000",  # no advisory lock is to be had while a standby recovers
-    "58030",  # input or output failed
+    "25006",  # read-only transaction, as on a standby
+    "55000",  # no advisory locks while a standby recovers
+    "58030",  # I/O error
 )
-"""Beginnings of SQLSTATEs: https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+"""Prefixes of SQLSTATE codes: https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 _NEVER_HEALS = ("password", "pg_hba.conf", '" does not exist')
-"""In errors while connecting, which have no SQLSTATE."""
+"""Texts of permanent errors while connecting, which have no SQLSTATE."""
 
 
 def classify(error: object, *, disconnected: bool = False) -> type[StorageError]:
-    """Return the class of our error for one of a database's driver.
+    """Return the StorageError class for an error of a database driver.
 
     Args:
-        error: what the driver raised.
-        disconnected: it has cost the connection.
+        error: the exception that the driver raised.
+        disconnected: whether the connection was lost.
     """
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
@@ -60,7 +60,7 @@ def classify(error: object, *, disconnected: bool = False) -> type[StorageError]
 
 
 def _classify_sqlite(code: int) -> type[StorageError]:
-    """Return the class for a primary result code.
+    """Return the StorageError class for a primary result code of SQLite.
 
     Source:
         https://www.sqlite.org/rescode.html

@@ -1,4 +1,4 @@
-"""Statements behind ``sql`` for the driver that asks for a study and for waiting trials."""
+"""SQL statements for the queue of waiting trials, and for the driver that requests designs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dse.storage.sql.trial_rows import COLUMNS, standing_of
 
 
 class LeaderTerm(NamedTuple):
-    """Driver that asks for a study, and its term.
+    """Driver that requests new designs for a study (its leader), and the number of its term.
 
-    A driver of ``None`` means that no driver has asked since that term ended.
+    ``driver`` is ``None`` after the last leader's term has ended.
     """
 
     driver: int | None = None
@@ -27,7 +27,7 @@ class LeaderTerm(NamedTuple):
 
 
 def office(connection: Connection, study: Study) -> LeaderTerm:
-    """Return who asks for the study.
+    """Return the study's leader and term.
 
     Raises:
         StorageError: the row is damaged.
@@ -38,12 +38,12 @@ def office(connection: Connection, study: Study) -> LeaderTerm:
         return LeaderTerm()
     driver, term, kept = found
     if kept != checksum(study.id, term, driver):
-        raise build_damage_error(study.name, "its asker is damaged")
+        raise build_damage_error(study.name, "its row in dse_askers is damaged")
     return LeaderTerm(driver, term)
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:
-    """Write who asks for the study from now on."""
+    """Write the study's leader and term; ``None`` for no leader."""
     connection.execute(delete(askers).where(askers.c.study == study.id))
     row = {"study": study.id, "term": term, "driver": driver}
     connection.execute(insert(askers).values(**row, sum=checksum(study.id, term, driver)))
@@ -59,9 +59,12 @@ def take(
     lost: Collection[int],
     below: int | None,
 ) -> dict[int, int | None]:
-    """Let the driver hold free trials; the numbers with who held them before.
+    """Assign up to ``count`` free trials to the driver.
 
-    What another transaction is taking just now is passed over, not waited for.
+    Rows that another transaction has locked are skipped, without waiting.
+
+    Returns:
+        The driver that held each trial before, or ``None``, by the trial's number.
     """
     left = select(drivers.c.seq).where(drivers.c.study == study.id, drivers.c.left != 0)
     mine = (trials.c.worker == driver) & trials.c.number.not_in(list(known))
@@ -82,7 +85,7 @@ def take(
 
 
 def state(connection: Connection, study: Study) -> Queue:
-    """Return how the study stands for a driver that comes for trials."""
+    """Return the state of the study's queue."""
     waiting, holders = connection.execute(
         select(func.count() - func.count(trials.c.worker), func.count(distinct(trials.c.worker)))
         .select_from(trials)

@@ -1,4 +1,4 @@
-"""A study read in pieces, and past its damage: for exports of any size, salvage and checks."""
+"""Reader of a study in chunks that can skip damaged rows: for exports, salvage and checks."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from dse.storage.sql.trial_columns import trials_of
 from dse.storage.sql.trial_rows import COLUMNS, NOTHING
 
 PIECE = 4096
-"""Rows that are read at once: pyarrow, which reads more of them faster, takes 40 MB."""
+"""Rows per chunk: fewer than those for which pyarrow is loaded, which takes 40 MB."""
 
 PARTS: Mapping[str, RowKind[Any]] = {
     one.name: one for one in (DRIVERS, ASKS, ATTEMPTS, REPORTS, EVENTS)
 }
-"""What a study keeps beside its trials."""
+"""Records of a study besides its trials, by the name of the part."""
 
 _TABLES: Mapping[str, tuple[Table, ColumnElement[int]]] = {
     "trials": (trials_table, trials_table.c.number),
     **{name: (one.table, one.table.c.seq) for name, one in PARTS.items()},
 }
-"""Where the rows of each part are, and what numbers them."""
+"""Table of each part, and the column that numbers its rows."""
 
 _GONE = ("no such table", "no such column", "does not exist")
-"""Words of an error that every row of a table has."""
+"""Texts of errors that concern an entire table."""
 
 _BROKEN = ("malformed", "decode to UTF-8", "no text", "disk I/O", "invalid page", "read block")
-"""Words of an error that some rows have: where a smaller piece may be sound."""
+"""Texts of errors that concern single rows, so that a smaller chunk may be readable."""
 
 _CHANGED = "not as written: the check sum differs"
 _MISSING = "missing"
@@ -51,7 +51,7 @@ Row = Sequence[Any]
 
 
 def refuse(damage: Damage) -> NoReturn:
-    """Raise the damage as an error."""
+    """Raise a StorageError for the damage."""
     raise build_damage_error(damage.study, damage_words(damage))
 
 
@@ -66,10 +66,10 @@ class SqlStudyReader:
     """Reader of one state of a study, in one transaction; damage is skipped and reported.
 
     Args:
-        connection: in a transaction that sees one state of the database.
+        connection: a connection in a transaction that sees one state of the database.
         study: the study's name.
         row: the study's own row.
-        on_damage: called for each damage; what raises ends the reading.
+        on_damage: called for each damage; it may raise to stop reading.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SqlStudyReader:
             self.counts = self._recount()
 
     def trials(self) -> Iterator[Trials]:
-        """Iterate over all sound trials by number."""
+        """Yield the undamaged trials in chunks, by number; damaged ones are replaced from pages."""
         for first, end, rows in self._pieces(trials_table, "number", COLUMNS, "trials"):
             found = self._sound_trials(rows)
             lost = np.setdiff1d(np.arange(first, end), found.number)
@@ -105,7 +105,7 @@ class SqlStudyReader:
     def spread_names(self) -> frozenset[str]:
         """Return the metrics of which any trial has a standard error.
 
-        A text that is damaged names none: the trial's check sum tells of it when it is read.
+        Damaged texts are ignored here; the trial's checksum reveals them when it is read.
         """
         spread, number = trials_table.c.spread, trials_table.c.number
         wanted = select(spread).where(trials_table.c.study == self._id, spread != NOTHING)
@@ -118,7 +118,7 @@ class SqlStudyReader:
         return frozenset(found)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over what is sound of one part, in its order."""
+        """Yield the undamaged records of one part, in order."""
         kind = PARTS[part]
         for first, end, rows in self._pieces(kind.table, "seq", kind.names, part):
             held = set[int]()
@@ -134,7 +134,7 @@ class SqlStudyReader:
                 self._tell_lost(part, lost, rows, held)
 
     def check(self) -> Iterator[int]:
-        """Read every row, copies of trials too; after each piece, how many rows it had."""
+        """Read and check every row and page; yield the number of rows after each chunk."""
         self._check_beside()
         for page in self.trials():
             self._check_keys(page)
@@ -149,14 +149,14 @@ class SqlStudyReader:
     def _pieces(
         self, table: Table, key: str, names: Sequence[str], part: str
     ) -> Iterator[tuple[int, int, Sequence[Row]]]:
-        """The rows of a table from place to place; those that cannot be read are left out."""
+        """Yield chunks of a table: first number, end, and rows without the unreadable ones."""
         wanted = select(*(table.c[name] for name in names)).where(table.c.study == self._id)
         for first in range(0, self.counts[part], PIECE):
             end = min(first + PIECE, self.counts[part])
             yield first, end, self._rows(wanted.order_by(table.c[key]), table.c[key], first, end)
 
     def _rows(self, wanted: Any, key: ColumnElement[int], first: int, end: int) -> Sequence[Row]:
-        """Rows of these places; a piece that cannot be read is cut in two until one row is left."""
+        """Return the readable rows in a range; unreadable ranges are halved down to single rows."""
         try:
             with self._connection.begin_nested():
                 asked = self._connection.execute(wanted.where(key >= first, key < end))
@@ -185,12 +185,12 @@ class SqlStudyReader:
             return
 
     def _copies(self, numbers: Any) -> Iterator[Trials]:
-        """Those of the trials that a page holds."""
+        """Yield the trials with these numbers that pages contain."""
         for page in self._pages():
             yield page.take(np.isin(page.number, numbers))
 
     def _check_keys(self, page: Trials) -> None:
-        """Compare the keys of designs, which no check sum covers and nothing reads."""
+        """Check the keys of designs, which no checksum covers and no other code reads."""
         key, number = trials_table.c.key, trials_table.c.number
         wanted = select(number, key).where(trials_table.c.study == self._id).order_by(number)
         if len(page):
@@ -202,7 +202,7 @@ class SqlStudyReader:
                 self._tell("trials", odd, "the key is not that of the design; nothing else is lost")
 
     def _check_beside(self) -> None:
-        """Check who asks, the copies by the page, and that no row was left uncounted."""
+        """Check the queue's leader row, the pages, and that the counts include all rows."""
         try:
             with self._connection.begin_nested():
                 office(self._connection, self._row)
@@ -220,7 +220,10 @@ class SqlStudyReader:
             self._tell("pages", range(sound, copies), reason)
 
     def _recount(self) -> dict[str, int]:
-        """Count rows where the counts themselves are damaged, with some room for missing ones."""
+        """Count rows from their numbers, as the stored counts are damaged.
+
+        At most one chunk of rows may be missing between the numbers.
+        """
         found = dict.fromkeys(COUNTS, 0)
         for part, (table, key) in _TABLES.items():
             mine = table.c.study == self._id
@@ -231,7 +234,7 @@ class SqlStudyReader:
         return found
 
     def _scalar(self, wanted: Any) -> Any:
-        """The one value of a question; ``None`` where it cannot be read."""
+        """Return the single value of a query; ``None`` if it cannot be read."""
         try:
             with self._connection.begin_nested():
                 return self._connection.execute(wanted).scalar_one()
@@ -239,7 +242,7 @@ class SqlStudyReader:
             return None
 
     def _pages(self) -> Iterator[Trials]:
-        """The copies of trials by the page, as far as they are sound."""
+        """Yield the undamaged pages."""
         try:
             with self._connection.begin_nested():
                 yield from pages.read_pages(self._connection, self._id)
@@ -249,7 +252,7 @@ class SqlStudyReader:
     def _tell_lost(
         self, part: str, lost: Sequence[int], rows: Sequence[Row], held: Sequence[int] | set[int]
     ) -> None:
-        """Report lost rows: those read are not as they were written, others are missing."""
+        """Report lost rows: as changed if a row with the number was read, else as missing."""
         there, kept = {row[0] for row in rows}, set(held)
         changed = [place for place in lost if place not in kept and place in there]
         missing = [place for place in lost if place not in kept and place not in there]

@@ -1,4 +1,4 @@
-"""Statements behind ``sql`` with which a transaction reads and changes one study."""
+"""SQL statements of the storage that read and change one study within a transaction."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from dse.storage.sql.trial_rows import COLUMNS, TrialStateRow, standing_of
 from dse.storage.sql.trial_rows import Row as TrialRow
 
 Study = Row[Any]
-"""A row of ``dse_studies``: its id, its name, and how many rows it has elsewhere."""
+"""Row of ``dse_studies``: a study's id, name, and numbers of rows in the other tables."""
 
 COUNTS = ("trials", "finished", "events", "asks", "attempts", "reports", "drivers")
 _CHUNK = 10_000
-"""Numbers per question: SQLite takes no more than 32,766 (https://www.sqlite.org/limits.html)."""
+"""Values per query: SQLite accepts at most 32,766 (https://www.sqlite.org/limits.html)."""
 
 _MISCOUNTED = "its counts of rows are damaged"
 
 _SHOWN = 8
-"""Missing numbers that a message names."""
+"""Maximum number of missing rows that a message lists."""
 
 
 def names(connection: Connection) -> list[str]:
-    """All studies, in the order of their creation; one whose name is no text is called ``#ID``."""
+    """Return the names of all studies by creation; ``#ID`` for one with a damaged name."""
     found = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
     return [name_of(number, name) for number, name in found]
 
@@ -47,7 +47,7 @@ def name_of(number: int, name: object) -> str:
 
 
 def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | None:
-    """These columns of the row of a study, damaged or not; ``None`` where there is none."""
+    """Return columns of a study's row, without a check for damage; ``None`` if there is none."""
     wanted = select(*(studies.c[name] for name in ("id", "name", *columns)))
     found = connection.execute(wanted.where(studies.c.name == study)).one_or_none()
     if found is None and study[:1] == "#" and study[1:].isdecimal():
@@ -57,11 +57,11 @@ def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | 
 
 
 def require_study(connection: Connection, study: str) -> Study:
-    """Return the row of the study of that name.
+    """Return the row of a study.
 
     Raises:
-        StudyError: there is none.
-        StorageError: it is damaged.
+        StudyError: there is no study of that name.
+        StorageError: the row's counts are damaged.
     """
     found = find(connection, study, (*COUNTS, "counted"))
     if found is None:
@@ -72,7 +72,7 @@ def require_study(connection: Connection, study: str) -> Study:
 
 
 def summaries(connection: Connection) -> Iterator[Summary]:
-    """A summary of each study, in the order of their creation, from their own rows alone."""
+    """Yield a summary of each study, by creation, without reading other tables."""
     columns = ("id", "name", "spec", "sum", *COUNTS, "counted")
     for row in connection.execute(select(*(studies.c[n] for n in columns)).order_by(studies.c.id)):
         spec, problem = spec_of(row)
@@ -88,13 +88,13 @@ def summaries(connection: Connection) -> Iterator[Summary]:
 
 
 def has_sound_counts(row: Study) -> bool:
-    """Return whether the counts of a study's row are as they were written."""
+    """Return whether the counts in a study's row match their checksum."""
     counts = (getattr(row, name) for name in COUNTS)
     return bool(row.counted == checksum(row.id, row.name, *counts))
 
 
 def spec_of(row: Study) -> tuple[dict[str, Any], str]:
-    """Return the specification in a study's row, and its problem or an empty text."""
+    """Return the specification in a study's row, and a description of its damage or ``''``."""
     if row.sum != checksum(row.id, row.name, row.spec):
         return {}, "its question is damaged: the check sum of its row differs"
     try:
@@ -102,25 +102,25 @@ def spec_of(row: Study) -> tuple[dict[str, Any], str]:
     except StorageError as error:
         return {}, f"its question is damaged: {error.problem}"
     if not isinstance(told, dict):
-        return {}, "its question is damaged: it is no object of JSON"
+        return {}, "its question is damaged: it is not a JSON object"
     return told, ""
 
 
 def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> None:
-    """Keep how many rows of some kinds there are now."""
+    """Update a study's counts of rows and their checksum."""
     now = {name: counts.get(name, getattr(study, name)) for name in COUNTS}
     total = checksum(study.id, study.name, *now.values())
     connection.execute(update(studies).where(studies.c.id == study.id).values(**now, counted=total))
 
 
 def put(connection: Connection, study: Study, new: Sequence[Mapping[str, Any]]) -> None:
-    """Write the rows of new trials."""
+    """Insert the rows of new trials."""
     if new:
         connection.execute(insert(trials), [{"study": study.id, **row} for row in new])
 
 
 def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the columns that change of some trials, each with the number it is ``of``."""
+    """Update columns of trials; each row has the trial's number under ``of``."""
     if rows:
         chosen = (trials.c.study == study.id) & (trials.c.number == bindparam("of"))
         changed: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "of"}
@@ -130,7 +130,7 @@ def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any
 def move(
     connection: Connection, study: Study, standing: Iterable[TrialStateRow], **values: Any
 ) -> None:
-    """Let trials stand in another way."""
+    """Set columns of unfinished trials to the same values, and update their checksums."""
     moved = (one._replace(**values) for one in standing)
     change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
 
@@ -145,9 +145,9 @@ def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[
 def standing(
     connection: Connection, study: Study, numbers: Iterable[int]
 ) -> dict[int, tuple[TrialStateRow, bool]]:
-    """Return the state of each trial and whether it is finished, in order of the numbers.
+    """Return the state of each trial and whether it is finished, in the order of the numbers.
 
-    They are kept from others until the transaction ends: trials are taken without the study's lock.
+    The rows are locked until the transaction ends, since ``take`` does not use the study's lock.
 
     Raises:
         StudyError: a number is unknown.
@@ -164,7 +164,7 @@ def standing(
 def lock_open_trials(
     connection: Connection, study: Study, numbers: Iterable[int]
 ) -> dict[int, TrialStateRow]:
-    """Return the unfinished ones of these trials.
+    """Return the unfinished trials among these numbers, with locked rows.
 
     Raises:
         StudyError: a number is unknown.
@@ -174,7 +174,7 @@ def lock_open_trials(
 
 
 def fetch_by_number(connection: Connection, study: Study, numbers: Iterable[int]) -> list[Trial]:
-    """Return the trials of these numbers, in their order."""
+    """Return the trials with these numbers, in the same order."""
     asked = list(numbers)
     found: dict[int, Trial] = {}
     for chunk in _chunks(asked):
@@ -183,10 +183,10 @@ def fetch_by_number(connection: Connection, study: Study, numbers: Iterable[int]
 
 
 def everything(connection: Connection, study: Study) -> Trials:
-    """All trials: the finished ones by the page, as far as there are pages.
+    """Return all trials by number; finished ones are read from pages as far as these exist.
 
     Raises:
-        StorageError: one is damaged or missing.
+        StorageError: a trial is damaged or missing.
     """
     whole = list(pages.read_pages(connection, study.id))
     late = _trials(connection, study, trials.c.finished_seq >= pages.PAGE * len(whole))
@@ -199,10 +199,10 @@ def everything(connection: Connection, study: Study) -> Trials:
 
 
 def fetch_from_number(connection: Connection, study: Study, first: int) -> Trials:
-    """Return the trials from a number on.
+    """Return the trials from number ``first`` on.
 
     Raises:
-        StorageError: one is damaged or missing.
+        StorageError: a trial is damaged or missing.
     """
     found = _trials(connection, study, trials.c.number >= first)
     _check_numbers(study, found.number, first, study.trials)
@@ -212,10 +212,12 @@ def fetch_from_number(connection: Connection, study: Study, first: int) -> Trial
 def fetch_finished_trials(
     connection: Connection, study: Study, first: int, most: int | None = None
 ) -> Trials:
-    """Return the finished trials from a place on, in the order in which they finished.
+    """Return up to ``most`` finished trials in the order in which they finished.
+
+    ``first`` is the number of finished trials to skip.
 
     Raises:
-        StorageError: one is damaged or missing.
+        StorageError: a trial is damaged or missing.
     """
     end = study.finished if most is None else min(first + most, study.finished)
     which = (trials.c.finished_seq >= first) & (trials.c.finished_seq < end)
@@ -225,7 +227,7 @@ def fetch_finished_trials(
 
 
 def turn_pages(connection: Connection, study: Study) -> None:
-    """Write the pages whose last trial has finished."""
+    """Write the next pages for which all trials have finished."""
     for seq in pages.missing(connection, study.id, study.finished):
         page = fetch_finished_trials(connection, study, seq * pages.PAGE, pages.PAGE)
         pages.write(connection, study.id, seq, page)
@@ -244,7 +246,10 @@ def _rows(
 def _pages(
     connection: Connection, study: Study, which: ColumnElement[bool], *, locked: bool = False
 ) -> Iterator[Sequence[TrialRow]]:
-    """The driver's own rows: those of SQLAlchemy cost a tenth of the time that reading takes."""
+    """Yield chunks of raw rows of the database driver.
+
+    Rows of SQLAlchemy would take a tenth of the reading time.
+    """
     wanted = (
         select(*(trials.c[name] for name in COLUMNS))
         .where(trials.c.study == study.id, which)
@@ -265,7 +270,7 @@ def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
 
 
 def _differing(found: Ints, first: int, end: int) -> str:
-    """Return which numbers from ``first`` to ``end`` are missing, or that there are others."""
+    """Describe the missing numbers from ``first`` to ``end``, or a wrong number of rows."""
     lost = np.setdiff1d(np.arange(first, end), found)
     if not len(lost):
         return f"are {first + len(found)} where {end} were written"

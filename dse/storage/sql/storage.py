@@ -1,4 +1,4 @@
-"""Studies in a database that outlives the process: a file of SQLite, or a server of PostgreSQL."""
+"""Storage of studies in a database: an SQLite file or a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -55,14 +55,16 @@ _FREE = {"state": State.PENDING.value, "worker": None, "begun_at": None}
 
 
 class SqlStorage:
-    """Every method is one transaction; processes and machines may share the database.
+    """Storage in an SQL database, which several processes and machines may share.
+
+    Every method is one transaction.
 
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or
             ``postgresql+psycopg://user@host/database``.
 
     Raises:
-        StorageError: it cannot be opened.
+        StorageError: the database cannot be opened.
     """
 
     def __init__(self, url: str) -> None:
@@ -325,7 +327,7 @@ class SqlStorage:
 
 
 def _fill(connection: Connection, kept: statements.Study, history: History) -> None:
-    """Write the history of a study that has none."""
+    """Write an imported history into a new study."""
     places = {number: seq for seq, number in enumerate(history.order)}
     rows = [
         row_of(trial, places[trial.number]) if trial.state.finished else row_of(trial.freed())

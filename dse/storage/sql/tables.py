@@ -1,4 +1,4 @@
-"""The tables as the queries speak of them; what makes them is in ``migrations``."""
+"""SQLAlchemy definitions of the tables, for queries; ``migrations`` creates the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ studies = Table(
     Column("name", Text, nullable=False),
     Column("spec", Text, nullable=False),
     Column("sum", BigInteger),
-    # How many rows the other tables hold of the study, and the checksum of these numbers.
+    # Number of the study's rows in the other tables, and the checksum of these numbers.
     Column("trials", BigInteger, nullable=False),
     Column("finished", BigInteger, nullable=False),
     Column("events", BigInteger, nullable=False),
@@ -48,7 +48,7 @@ trials = Table(
     Column("attempts", BigInteger, nullable=False),
     Column("worker", BigInteger),
     Column("sum", BigInteger),
-    # Wall clock, in seconds since 1970 (UTC); NULL where nobody noted it.
+    # Wall clock, in seconds since 1970 (UTC); NULL where it was not recorded.
     Column("asked_at", Double),
     Column("begun_at", Double),
     Column("finished_at", Double),
@@ -56,7 +56,7 @@ trials = Table(
 
 
 def _rows(name: str, *columns: Column[object]) -> Table:
-    """A table of what a study keeps beside its trials: rows from 0 on, each with a checksum."""
+    """Define a table of numbered rows of a study, from 0 on, each with a checksum."""
     return Table(
         name,
         metadata,

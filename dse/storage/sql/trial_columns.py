@@ -1,4 +1,4 @@
-"""Rows of trials as columns: what a million of them are read as."""
+"""Conversion of rows of trials to columns of arrays, for fast reading of large studies."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dse.storage.sql.trial_rows import COLUMNS, NOTHING, Row, check_sums
 
 _CODES = {state.value: code for code, state in enumerate(STATES)}
 _MANY = 5_000
-"""From so many rows on pyarrow is worth the time that importing it takes."""
+"""Number of rows from which pyarrow saves more time than its import takes."""
 
 
 def trials_of(study: str, pages: Iterable[Sequence[Row]]) -> Trials:
-    """The trials of rows of :data:`COLUMNS`.
+    """Convert rows of :data:`COLUMNS` to trials.
 
     Args:
         study: the study's name, for the message.
-        pages: what was read.
+        pages: chunks of rows.
 
     Raises:
-        StorageError: a row is damaged; its number is told.
+        StorageError: a row is damaged; the message has its number.
     """
     found = [_page(study, rows) for rows in pages]
     return Trials.joined(found)
@@ -61,7 +61,7 @@ def _columns(rows: Sequence[Row]) -> Trials:
         spread=_numbers(columns["spread"]),
     )
     if (found.over != (found.ended >= 0)).any():
-        raise ValueError("it has a place among the finished ones, or none, against its state")
+        raise ValueError("its state contradicts its index among the finished trials")
     return found
 
 
@@ -70,20 +70,20 @@ def _or_none(values: Sequence[int | None]) -> Ints:
 
 
 def _numbers(texts: Sequence[str]) -> dict[str, Floats]:
-    """Objects of JSON, each with numbers by name, as one column for each name."""
+    """Parse JSON objects of numbers to one column for each name."""
     if texts.count(NOTHING) == len(texts):
         return {}
     if len(texts) >= _MANY:
-        with suppress(ValueError):  # it has no word for half a character, which a name may hold
+        with suppress(ValueError):  # pyarrow refuses lone surrogates in names
             return _arrow_numbers(texts)
-    rows = json.loads(f"[{','.join(texts)}]")  # all at once, in half the time
+    rows = json.loads(f"[{','.join(texts)}]")  # one parser call takes half the time
     if len(rows) != len(texts):
         raise ValueError("its numbers are no object of JSON")
     return numbers(rows)
 
 
 def _arrow_numbers(texts: Sequence[str]) -> dict[str, Floats]:
-    """The same by pyarrow: bit by bit, in a third of the time."""
+    """Parse as :func:`_numbers` with pyarrow: bitwise equal, in a third of the time."""
     import pyarrow as pa
     from pyarrow.json import ReadOptions, read_json
 

@@ -1,7 +1,7 @@
-"""Finished trials by the page: a compact copy of their rows, from which large studies are read.
+"""Pages: compressed copies of finished trials' rows, from which large studies are read fast.
 
-A page is written once, when its last trial has finished, and never changes. The rows stay the
-record: where a page is missing or damaged, they are read instead.
+A page is written once, when its last trial has finished, and never changes. The rows remain the
+authoritative data: where a page is missing or damaged, they are read instead.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dse.storage.sql.codec import fault_of, fault_text
 from dse.storage.sql.tables import pages
 
 PAGE = 4096
-"""Trials of a page."""
+"""Number of trials per page."""
 
 MOST_AT_ONCE = 16
-"""Pages written by one call at most: a study that has none yet is caught up with in pieces."""
+"""Maximum number of pages written by one call; more are written by later calls."""
 
 _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker", "ended")
 _MAPS = ("metrics", "spread")
@@ -33,21 +33,21 @@ _BAD = (BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, TypeErr
 
 
 def missing(connection: Connection, study: int, finished: int) -> range:
-    """The pages of a study with so many finished trials that are to be written next."""
+    """Return the numbers of the pages to write next, for a number of finished trials."""
     held = select(func.coalesce(func.max(pages.c.seq) + 1, 0)).where(pages.c.study == study)
     first = connection.execute(held).scalar_one()
     return range(first, min(finished // PAGE, first + MOST_AT_ONCE))
 
 
 def write(connection: Connection, study: int, seq: int, trials: Trials) -> None:
-    """Write one page, of trials in the order in which they finished."""
+    """Write one page of trials, which are in the order in which they finished."""
     content = packed(trials)
     row = {"study": study, "seq": seq, "content": content, "sum": zlib.crc32(content)}
     connection.execute(insert(pages), row)
 
 
 def read_pages(connection: Connection, study: int) -> Iterator[Trials]:
-    """Yield the pages from the first on, up to the first that is not intact."""
+    """Yield the pages in order, up to the first damaged or missing one."""
     found = connection.execute(
         select(pages.c.seq, pages.c.content, pages.c.sum)
         .where(pages.c.study == study)
@@ -83,13 +83,13 @@ def packed(trials: Trials) -> bytes:
 def unpack_trials(content: bytes) -> Trials:
     """Return the trials of an archive, the inverse of :func:`packed`.
 
-    Content that is no such archive raises an error of many kinds.
+    Invalid content raises one of the errors in ``_BAD``.
     """
     with np.load(BytesIO(content), allow_pickle=False) as held:
         faults = _lines(held["faults"])
         known = {text: fault_of(text or None) for text in set(faults)}
         plain: dict[str, Any] = {name: held[name] for name in _PLAIN}
-        untimed = np.full(len(plain["number"]), np.nan)  # a page of a version without times
+        untimed = np.full(len(plain["number"]), np.nan)  # pages of older versions have no times
         plain |= {name: held.get(name, untimed) for name in TIMES}
         maps: dict[str, Any] = {name: _columns(held, name) for name in _MAPS}
         return Trials(

@@ -1,4 +1,4 @@
-"""Trials as rows of their table, each with a checksum over all of its columns."""
+"""Conversion of trials to rows of their table, each with a checksum over its columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.trials import TIMES
 from dse.storage.sql.codec import build_damage_error, canonical, fault_text, numbers_text
 
 Row = Sequence[Any]
-"""What the database gives for one row: its types are those of the columns asked for."""
+"""Row of the database driver, with the values of the selected columns."""
 
 ASKED = ("number", "design", "told")
 ENDED = (
@@ -28,11 +28,11 @@ ENDED = (
 COLUMNS = (*ASKED, *ENDED, *TIMES, "sum")
 
 NOTHING = "{}"
-"""What metrics and spread are where there are none."""
+"""JSON text of empty metrics and standard errors."""
 
 
 class TrialStateRow(NamedTuple):
-    """Fields of a trial that can change before it is finished, and those of its checksum."""
+    """Fields of an unfinished trial that can change, and those that its checksum includes."""
 
     number: int
     design: str
@@ -44,7 +44,7 @@ class TrialStateRow(NamedTuple):
     begun_at: float | None = None
 
     def columns(self) -> dict[str, Any]:
-        """The columns that can change, with the checksum."""
+        """Return the columns that can change, with the checksum."""
         ended = (self.state, NOTHING, NOTHING, None, 0.0, 0, self.attempts, self.worker, None)
         return {
             "state": self.state,
@@ -55,12 +55,12 @@ class TrialStateRow(NamedTuple):
         }
 
     def ended(self, outcome: Outcome, *, seq: int, worker: int | None) -> dict[str, Any]:
-        """The columns that an outcome fills.
+        """Return the columns that change when the trial finishes.
 
         Args:
-            outcome: What became of the trial.
-            seq: Its place among all that ended.
-            worker: Who finished it; without, who held it.
+            outcome: the outcome of the trial.
+            seq: the trial's index in the order of completion.
+            worker: the driver that finished it; ``None`` for the driver that held it.
         """
         ended = (
             outcome.state.value,
@@ -84,7 +84,7 @@ class TrialStateRow(NamedTuple):
 
 
 def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
-    """All columns of a trial; ``seq`` is its place among all that ended, if it has."""
+    """Return all columns of a trial; ``seq`` is its index in the order of completion, if done."""
     standing = TrialStateRow(
         number=trial.number,
         design=canonical(dict(trial.design)),
@@ -112,7 +112,7 @@ def standing_of(study: str, row: Row) -> tuple[TrialStateRow, bool]:
 
     Args:
         study: the study's name, for the message.
-        row: what was read.
+        row: the row.
 
     Raises:
         StorageError: the row is damaged.
@@ -124,14 +124,14 @@ def standing_of(study: str, row: Row) -> tuple[TrialStateRow, bool]:
 
 
 def check_sums(study: str, rows: Sequence[Row]) -> None:
-    """Nothing, if these rows of :data:`COLUMNS` are as they were written.
+    """Check that rows of :data:`COLUMNS` match their checksums.
 
     Args:
         study: the study's name, for the message.
-        rows: what was read.
+        rows: the rows.
 
     Raises:
-        StorageError: one is not.
+        StorageError: a row does not match.
     """
     for (
         n,
@@ -167,16 +167,16 @@ _UNFINISHED = {
 }
 
 _UNTIMED: list[float | None] = [None, None, None]
-"""The times of a trial of which nobody noted any: its sum is that of versions without times."""
+"""Times of a trial without recorded times; its checksum is that of versions without times."""
 
 
 def _times_text(times: Row) -> str:
-    """Return what the times add to the text of a row's checksum."""
+    """Return the part of the checksummed text that contains the times."""
     return "".join(f" {one}" for one in times)
 
 
 def _sum(one: TrialStateRow, ended: Row, times: Row) -> int:
-    """The checksum of a row, as :func:`check_sums` finds it."""
+    """Compute the checksum of a row; :func:`check_sums` must compute the same."""
     when = "" if list(times) == _UNTIMED else _times_text(times)
     state, metrics, spread, fault, cost_s, measured, tries, by, seq = ended
     text = f"{one.number} {one.design} {one.told} {state} {metrics} {spread} {fault} "

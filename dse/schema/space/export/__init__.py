@@ -1,1 +1,1 @@
-"""Spaces written as files."""
+"""Serialization of a space as a single YAML space file."""

@@ -1,7 +1,7 @@
-"""A space's rules back as texts, over the names of the whole space and the tables that they need.
+"""Serialization of a space's constraints and conditions as texts, with the data tables they read.
 
-A rule is written as it was said, where that still says the same; else it is written out over
-single parameters, with the units of its literals found again and its lookups given tables.
+The original text of a rule is kept if it still parses to the same rule. Otherwise the rule is
+written over single parameters: units of literals are inferred, and lookups get data tables.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SAID = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
 
 
 class RuleWriter:
-    """Writes the rules of a space; ``tables`` grows with the data that the texts read."""
+    """Writer of a space's rules as texts; ``tables`` collects the data tables that they read."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -62,10 +62,10 @@ class RuleWriter:
         self.tables: dict[str, Table] = {}
 
     def texts(self, rule: Expression) -> Iterator[str]:
-        """The rule as one text, or as several that hold together where it is too long for one.
+        """Yield the text of the rule, or several texts whose conjunction it is if it is too long.
 
         Raises:
-            SpecError: there is no text for it.
+            SpecError: the rule cannot be expressed as a text.
         """
         if self._reads_as(rule.text, rule.node, self._data):
             self._use(rule.text)
@@ -78,10 +78,10 @@ class RuleWriter:
             yield text
 
     def text(self, rule: Expression) -> str:
-        """The rule as one text.
+        """Return the rule as a single text.
 
         Raises:
-            SpecError: there is none, or it is too long.
+            SpecError: the rule cannot be expressed as a text, or is too long for one.
         """
         first, *more = self.texts(rule)
         if more:
@@ -89,7 +89,7 @@ class RuleWriter:
         return first
 
     def _parts(self, node: Node) -> list[Node]:
-        """The node, in parts where a text of it would be too long to be read."""
+        """Split a conjunction into parts short enough to parse; return other nodes as they are."""
         if not isinstance(node, Logic) or node.operator != "and":
             return [node]
         long = len(self._written(node)) > MAX_LENGTH
@@ -105,7 +105,7 @@ class RuleWriter:
         return Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
 
     def _plain(self, node: Node) -> Node:
-        """Return the node in a form that the language can express, with the same meaning."""
+        """Return an equivalent node that the expression language can express."""
         match node:
             case Call(arguments=(only,)) if node.function in _NEUTRAL:
                 neutral = _NEUTRAL[node.function]
@@ -118,7 +118,7 @@ class RuleWriter:
                 return without_strangers(node, self._space.by_name)
 
     def _translate_name(self, node: Node) -> Node:
-        """Return members of lists and lookups in the notation of the language."""
+        """Return a list member or lookup in indexed notation, such as ``bits[0]``."""
         if isinstance(node, Name):
             return self._nodes.get(node.name, node)
         if isinstance(node, Lookup):
@@ -127,7 +127,7 @@ class RuleWriter:
         return node
 
     def _table(self, node: Lookup) -> tuple[str, str]:
-        """The table and the field that hold the lookup's entries; made if there are none."""
+        """Return the table and field that hold the lookup's entries; add them if needed."""
         said = _SAID.fullmatch(node.text)
         table, field = (said["table"], said["field"]) if said else ("table", "value")
         base, number = table if is_name(table) else "table", 2
@@ -159,14 +159,14 @@ class RuleWriter:
         )
 
     def _use(self, text: str) -> None:
-        """Keep the tables that the text mentions."""
+        """Add the data tables that the text uses to ``tables``."""
         for name in names_in(parse(text).node):
             head = name.name if name.name in self._data else name.name.rpartition(".")[0]
             if head in self._data:
                 self.tables.setdefault(head, self._data[head])
 
     def _reads_as(self, text: str, node: Node, data: Mapping[str, Table]) -> bool:
-        """True if the text, read in the written file, is a rule that means the same."""
+        """Return whether the text, parsed in the written file, is equivalent to the node."""
         try:
             read = expand_lists(parse(text), self._listings, data)
             if not read.names <= self._space.by_name.keys():
@@ -180,13 +180,17 @@ class RuleWriter:
 
 
 _NEUTRAL: Mapping[str, int | None] = {"sum": 0, "product": 1, "min": None, "max": None}
-"""What a function of a single value takes beside it, and gives the same; the value itself."""
+"""Second argument that keeps a one-argument call's value; ``None`` is the argument itself."""
 
 
 def _alternatives(node: Listed) -> Node:
-    """Return a table as a formula: a disjunction of its rows, each value by value."""
+    """Return a table as a formula: the disjunction of its rows, each a conjunction of equalities.
+
+    Raises:
+        SpecError: the table has blank cells.
+    """
     if any(value is None for row in node.rows for value in row):
-        raise SpecError("a table with blank cells is a rule of its own, and no part of another")
+        raise SpecError("a table with blank cells cannot be part of another rule")
     rows = tuple(_row(node.names, row) for row in node.rows)
     either = rows[0] if len(rows) == 1 else Logic("or", rows)
     return Unary("not", either) if node.negated else either

@@ -1,9 +1,9 @@
-"""A space back as one YAML file: flat, all that it included resolved.
+"""Serialization of a space as one flat YAML file, with all includes resolved.
 
-Read again it is an equal space: the same parameters, conditions and rules, so the same count and
-the same fingerprint. Two things are written as rules and not as what they were: a member of a
-list that was narrowed beside its neighbours, and the condition of a column in a table with
-blanks; the legal designs stay the same.
+Reading the file yields an equal space: the same parameters, conditions and rules, and so the same
+count and fingerprint. Two constructs are written as rules instead of in their original form: a
+list member that was narrowed differently from its neighbours, and the condition of a column in a
+table with blanks. The legal designs stay the same.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from dse.units import units
 
 
 def format_space(space: Space, name: str, description: str = "") -> str:
-    """Return the text of a file that describes the space.
+    """Return the YAML text of a space file that describes the space.
 
     Args:
-        space: any space, from files or made in Python.
-        name: what the file calls it.
-        description: what the file says of it.
+        space: a space read from files or built in Python.
+        name: the value of the key ``space``.
+        description: the value of the key ``description``.
 
     Raises:
-        SpecError: a rule has no text, or the file would be larger than what is read.
+        SpecError: a rule cannot be expressed as a text, or the file would exceed the maximum size.
     """
     text = yaml_text(mapping_of(space, name, description))
     if len(text.encode()) > MAX_BYTES:
@@ -52,10 +52,15 @@ def format_space(space: Space, name: str, description: str = "") -> str:
 
 
 def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]:
-    """The space as the value of a space file.
+    """Return the content of a space file that describes the space, as a mapping.
+
+    Args:
+        space: a space read from files or built in Python.
+        name: the value of the key ``space``.
+        description: the value of the key ``description``.
 
     Raises:
-        SpecError: a rule has no text.
+        SpecError: a rule cannot be expressed as a text.
     """
     formulas = RuleWriter(space)
     parameters = dict(_parameters(space, formulas))
@@ -78,7 +83,7 @@ def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]
 
 
 def _parameters(space: Space, formulas: RuleWriter) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each parameter's file entry; a list's entry is in the place of its first member."""
+    """Yield each parameter's name and file entry; a list's comes in place of its first member."""
     owner = {m.name: one for one in space.lists.values() for m in one.members}
     done = set[str]()
     for parameter in space.parameters:
@@ -95,7 +100,7 @@ def _parameters(space: Space, formulas: RuleWriter) -> Iterator[tuple[str, dict[
 
 def _check_name(name: str) -> None:
     if not is_name(name):
-        raise SpecError(f"{name!r} is no name that a space file can have", hint=NAME_HINT)
+        raise SpecError(f"{name!r} is not a valid name in a space file", hint=NAME_HINT)
 
 
 def _when(rule: Expression | None, formulas: RuleWriter) -> dict[str, str]:
@@ -110,7 +115,7 @@ def _resolve_units(rule: Expression | None) -> Expression | None:
 
 
 def _rules(space: Space) -> Iterator[Expression]:
-    """The rules that no list implies, and those that keep a list's narrowed members narrow."""
+    """Yield the constraints that no list implies, and one for each narrowed list member."""
     implied = [
         form(rule.resolved(units.factor).node) for one in space.lists.values() for rule in one.rules
     ]
@@ -142,7 +147,7 @@ def _combinations(node: Node) -> dict[str, Any]:
 
 
 def _records(table: Table) -> Any:
-    """The rows of a table: by key, or a list where the keys are 0 to n - 1."""
+    """Return the rows of a table: a list if the keys are 0 to n - 1, else a mapping by key."""
     rows: list[dict[str, Value]] = [{} for _ in table.keys]
     for field, column in table.columns.items():
         for row, value in zip(rows, column, strict=True):
@@ -157,7 +162,7 @@ def _records(table: Table) -> Any:
 
 
 def _check_cell(said: Value, value: Value) -> None:
-    """Nothing, if a table's cell is read as this value. Raises SpecError if not."""
+    """Raise SpecError unless the cell's text is parsed as this value."""
     found = cell(said)
     plain = found.value if isinstance(found, Amount) else found
     if plain != value or isinstance(plain, bool | str) != isinstance(value, bool | str):

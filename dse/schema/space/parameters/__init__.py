@@ -1,1 +1,1 @@
-"""Domains of parameters, and what narrows them."""
+"""Parsing, generation, narrowing and formatting of parameter domains."""

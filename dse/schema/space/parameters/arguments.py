@@ -1,4 +1,4 @@
-"""The arguments of a file: their defaults, and what an include gives instead."""
+"""Values of a file's arguments: those given by an include, or the defaults."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def bound(
     named_at: str,
     mistakes: ErrorCollector,
 ) -> dict[str, Node]:
-    """The literal that each argument stands for.
+    """Return the literal value of each argument; omit those with errors, which are recorded.
 
     Args:
-        stated: the file's arguments and their defaults; without one, it must be given.
-        given: what the include gives.
-        named_at: the place of the include; empty for the file that was asked for.
-        mistakes: where what is wrong is kept.
+        stated: the file's arguments with their defaults; one with default ``None`` is required.
+        given: the values that the include sets.
+        named_at: the location of the include; empty for the top-level file.
+        mistakes: the collector of errors.
     """
     for name, one in given.items():
         if name not in stated:
@@ -70,7 +70,7 @@ def _literal(value: Scalar) -> Node:
         amount(value)
         return Number(int(number) if number == int(number) else number, unit)
     if "'" in value and '"' in value:
-        raise SpecError("a word cannot have both kinds of quotes in it")
+        raise SpecError("a text cannot contain both kinds of quotes")
     return Text(value)
 
 
@@ -83,7 +83,7 @@ def _is_unit(text: str) -> bool:
 
 
 def _check_alike(name: str, default: Node, given: Node, value: Scalar) -> None:
-    """Nothing, if what is given is of the default's kind and dimension. Raises SpecError if not."""
+    """Raise SpecError unless the given value has the default's type and dimension."""
     fits = type(default) is type(given)
     if isinstance(default, Number) and isinstance(given, Number):
         fits = units.same_dimension(default.unit, given.unit)

@@ -1,4 +1,4 @@
-"""From a scalar domain's YAML to the parameter: numbers with units, and checks."""
+"""Parsing of scalar parameter domains: numbers with units, ranges, lists, and their checks."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number in the coherent unit of its dimension."""
+    """Number in the coherent unit of its dimension, such as bytes for a memory size."""
 
     value: Number
     unit: str
 
 
 class DomainReader(Protocol):
-    """Interpreter of a file's terms in the place where they stand."""
+    """Interface to resolve the quantities, texts and generators of one file."""
 
     def amount(self, text: Quantity, unit: str = "") -> Amount:
-        """Return the number that a text denotes, in coherent units; a bare one is in ``unit``."""
+        """Return the amount that a text denotes; a number without a unit is in ``unit``."""
         ...
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the value that a term of a choice denotes."""
+        """Return the argument's value if the value is an argument's name, else the value."""
         ...
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
-        """The numbers that a generator such as ``pow2(1 .. 64)`` makes, and their unit."""
+        """Return the numbers that a generator such as ``pow2(1 .. 64)`` yields, and their unit."""
         ...
 
 
 def parameter_of(name: str, spec: DomainSpec, reader: DomainReader) -> Parameter:
-    """The parameter that the file describes.
+    """Build the scalar parameter that the file declares.
 
     Raises:
-        SpecError: the domain is empty, backwards, or mixes units.
+        SpecError: the domain is empty or too large, its bounds are reversed, or it mixes units.
     """
     unit = spec.unit or ""
     if spec.boolean is not None:
@@ -72,10 +72,16 @@ def parameter_of(name: str, spec: DomainSpec, reader: DomainReader) -> Parameter
 def ordinal_of(
     name: str, values: Sequence[Number], unit: str = "", scale: Scale = "linear"
 ) -> Ordinal:
-    """The ordinal parameter of these coherent values, all of one kind of number.
+    """Build an ordinal parameter; if one value is a float, all are converted to floats.
+
+    Args:
+        name: the full name.
+        values: the values in the coherent unit ``unit``.
+        unit: the coherent unit.
+        scale: ``linear`` or ``log``; a log scale requires ascending positive values.
 
     Raises:
-        SpecError: there is none, or one stands twice.
+        SpecError: the list is empty or too long, has a repeated value, or does not fit the scale.
     """
     if not values:
         raise SpecError("the domain is empty", hint="give at least one value: ordinal: [1, 2, 4]")
@@ -83,7 +89,7 @@ def ordinal_of(
         raise SpecError(f"more than {MAX_VALUES} values")
     if len(set(values)) < len(values):
         twice = next(value for value, count in Counter(values).items() if count > 1)
-        raise SpecError(f"the value {twice} stands twice in the list", hint="leave one out")
+        raise SpecError(f"the value {twice} appears twice in the list", hint="leave one out")
     check_apart(values)
     if scale == "log" and (values[0] <= 0 or list(values) != sorted(values)):
         raise SpecError(f"a log scale needs ascending values above zero, not {values[0]} first")
@@ -91,10 +97,10 @@ def ordinal_of(
 
 
 def check_apart(values: Sequence[Scalar]) -> None:
-    """Nothing, if no two numbers are equal to rules, which compare fractions to twelve digits.
+    """Check that no two numbers compare equal in rules, which compare floats to twelve digits.
 
     Raises:
-        SpecError: two are.
+        SpecError: two numbers agree to twelve digits.
     """
     numbers = sorted(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
     for one, other in pairwise(numbers):
@@ -107,17 +113,17 @@ def check_apart(values: Sequence[Scalar]) -> None:
 
 
 def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
-    """All as floats where one is, so that a value has one key however it is written."""
+    """Convert all numbers to floats if one is a float, so that equal values have one key."""
     if any(isinstance(value, float) for value in values):
         return tuple(float(value) for value in values)
     return tuple(values)
 
 
 def amount(text: Quantity, unit: str = "") -> Amount:
-    """A number from YAML in coherent units; a bare one is in ``unit``.
+    """Parse a number with an optional unit; a number without one is in ``unit``.
 
     Raises:
-        SpecError: it is no number, or its unit does not exist or does not fit ``unit``.
+        SpecError: it is not a finite number, or its unit does not exist or does not fit ``unit``.
     """
     value: Number
     if isinstance(text, str):
@@ -143,7 +149,7 @@ def _no_number(text: str) -> SpecError:
     """Return the error for a text that should be a number."""
     shown = repr(text[:60])
     if _INFINITE.fullmatch(text.strip()):
-        return SpecError(f"{shown} is no finite number", hint="state the largest that is meant")
+        return SpecError(f"{shown} is no finite number", hint="give a finite bound")
     word = re.fullmatch(r"[^\W\d]\w*", text) is not None
     words = "; words go in a 'choice: [...]'" if word else ""
     return SpecError(f"{shown} is no number", hint=f"write it like 64 or '64 KiB'{words}")
@@ -152,10 +158,15 @@ def _no_number(text: str) -> SpecError:
 def amounts(
     texts: Sequence[Quantity], unit: str = "", reader: DomainReader | None = None
 ) -> tuple[list[Number], str]:
-    """Numbers from YAML that share one unit.
+    """Parse numbers that share one coherent unit, and return them with that unit.
+
+    Args:
+        texts: the numbers, with or without units.
+        unit: the unit of numbers without one.
+        reader: resolves formulas; by default, only literals are accepted.
 
     Raises:
-        SpecError: they do not.
+        SpecError: one is not a number, or their units differ.
     """
     found = [amount(text, unit) if reader is None else reader.amount(text, unit) for text in texts]
     for text, one in zip(texts, found, strict=True):
@@ -167,12 +178,12 @@ def amounts(
 
 
 def whole_number(value: Number) -> int | None:
-    """The whole number that it is, if it is one."""
+    """Return the number as an ``int`` if it is integral, else ``None``."""
     return int(value) if value == int(value) else None
 
 
 def literal(text: str) -> Quantity:
-    """A bare number where the text is one, else the text."""
+    """Return the number that the text spells, else the stripped text."""
     words = text.strip()
     if len(words) > 400:
         return words
@@ -187,7 +198,7 @@ def literal(text: str) -> Quantity:
 
 
 def plain(value: Number) -> Number:
-    """An integer where the number is one: 65536.0 bytes are 65536."""
+    """Convert a number within rounding error of an integer to that integer: 65536 for 65536.0."""
     close = round(value)
     if abs(value) < 2**53 and abs(value - close) <= 1e-9 * max(abs(value), 1.0) and close != 0:
         return int(close)
@@ -206,7 +217,7 @@ def _parse_listing(
 
 def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
     if unit and any(isinstance(value, bool | str) for value in values):
-        raise SpecError(f"words have no unit, but this says {unit!r}", hint="leave 'unit' out")
+        raise SpecError(f"words have no unit, but 'unit' is {unit!r}", hint="leave 'unit' out")
     if unit:
         values, unit = amounts(values, unit)
     if not values:
@@ -218,7 +229,7 @@ def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
     for value in values:
         key = (isinstance(value, bool), value)
         if key in seen:
-            raise SpecError(f"{value!r} stands twice in the list")
+            raise SpecError(f"{value!r} appears twice in the list")
         seen.add(key)
     check_apart(values)
     return Choice(name=name, values=tuple(values), unit=unit)

@@ -1,4 +1,4 @@
-"""Domains by formula: ``pow2(1 .. 64)``, ``multiples(8, 8 .. 64)``, ``divisors(gpus)``."""
+"""Domain generators such as ``pow2(1 .. 64)``, ``multiples(8, 8 .. 64)`` or ``divisors(gpus)``."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def generate_numbers(
 
     Args:
         text: such as ``pow2(1 KiB .. 64 KiB)``.
-        unit: of bare numbers.
-        reader: what the file's words mean.
-        values: all that a formula over parameters can be, for ``divisors(gpus)``.
+        unit: the unit of numbers without one.
+        reader: resolves the file's quantities.
+        values: returns the possible values of a formula over parameters, and their unit, for
+            ``divisors(gpus)``.
 
     Raises:
-        SpecError: the text generates no list, or an endless one.
+        SpecError: the text is not a valid generator, or generates too many values.
     """
     found = _CALL.match(text) if len(text) <= _LONGEST else None
     if found is None or found.group(1) not in _GENERATORS:
@@ -59,13 +60,17 @@ def generate_numbers(
 
 
 def extract_dividend(stated: object) -> str | None:
-    """Return the formula whose divisors form the domain, or ``None`` if it has none."""
+    """Return the argument of a ``divisors(...)`` domain; ``None`` for any other domain."""
     found = _CALL.match(stated) if isinstance(stated, str) and len(stated) <= _LONGEST else None
     return found.group(2).strip() if found and found.group(1) == "divisors" else None
 
 
 def _divisors(text: str, numbers: Sequence[Number]) -> list[Number]:
-    """Every divisor of every whole number above zero among them, ascending."""
+    """Return the divisors of all positive integers among the numbers, ascending.
+
+    Raises:
+        SpecError: there is no positive integer, or finding the divisors would take too long.
+    """
     whole = [int(n) for n in numbers if math.isfinite(n) and n == int(n) and n > 0]
     if not whole:
         raise SpecError(f"{text!r} is never a whole number above zero")
@@ -125,7 +130,7 @@ _GENERATORS: Mapping[str, Callable[[str, str, DomainReader], tuple[list[Number],
 
 
 def _check_order(low: Number, high: Number, text: str) -> None:
-    """Raise SpecError if a range ``low .. high`` is written the other way round."""
+    """Raise SpecError if the lower bound of a range ``low .. high`` exceeds the upper one."""
     if low > high:
         first, _, last = text.partition("..")
         hint = f"write {last.strip()} .. {first.strip()}"

@@ -1,4 +1,4 @@
-"""A parameter with fewer values than its file gives it: fixed to one, or narrowed to some."""
+"""Restriction of a parameter's domain: fixed to one value, or narrowed to a subdomain."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dse.schema.space.parameters.domains import DomainReader, ordinal_of, parame
 from dse.units import units
 
 _SHOWN = 200
-"""A long domain is shown by its start."""
+"""Maximum number of characters of a domain in a message."""
 
 
 def fix_value(parameter: Parameter, value: Scalar, reader: DomainReader) -> Parameter:
-    """Return the parameter with one value left; it is still active only where it was.
+    """Return the parameter with this value only; its activity condition is not affected.
 
     Raises:
-        SpecError: it cannot have the value.
+        SpecError: the value is not in the domain.
     """
     return _only(parameter, [value_of(parameter, value, reader)])
 
 
 def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: DomainReader) -> Parameter:
-    """Return the parameter with a part of its domain.
+    """Return the parameter restricted to a list of its values, or to a subdomain.
 
     Raises:
-        SpecError: the part is not inside the domain.
+        SpecError: the list or subdomain is not inside the domain.
     """
     if spec.values is not None:
         return _only(parameter, [value_of(parameter, value, reader) for value in spec.values])
@@ -49,19 +49,21 @@ def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: DomainReader) 
 
 
 def value_of(parameter: Parameter, value: Scalar, reader: DomainReader) -> Value:
-    """Return the parameter's own value for a value in a file, such as 65536 for ``64 KiB``.
+    """Return the parameter's value for one written in a file, such as 65536 for ``64 KiB``.
+
+    The name of an argument stands for the argument's value, unless it is itself in the domain.
 
     Raises:
-        SpecError: it cannot have the value.
+        SpecError: the value is not in the domain.
     """
     return own_value(parameter, value if value in parameter else reader.word(value), reader)
 
 
 def own_value(parameter: Parameter, said: Scalar, reader: DomainReader) -> Value:
-    """The same of a word that stands for itself, also where an argument has its name.
+    """Return the parameter's value for one written in a file, without resolving arguments.
 
     Raises:
-        SpecError: it cannot have the value.
+        SpecError: the value is not in the domain.
     """
     value = said
     if isinstance(said, str) and _is_amount(said, parameter):
@@ -74,7 +76,7 @@ def own_value(parameter: Parameter, said: Scalar, reader: DomainReader) -> Value
 
 
 def build_domain_error(parameter: Parameter, value: Scalar) -> SpecError:
-    """Return the error for a value outside the domain, with the domain shown."""
+    """Return the error for a value outside the domain; its hint describes the domain."""
     domain = describe(parameter)
     shown = domain if len(domain) <= _SHOWN else f"{domain[:_SHOWN]} ..."
     hint = f"legal: {shown}"
@@ -85,7 +87,7 @@ def build_domain_error(parameter: Parameter, value: Scalar) -> SpecError:
 
 
 def _only(parameter: Parameter, values: Sequence[Value]) -> Parameter:
-    """The parameter with these of its values, in the order of its domain."""
+    """Return the parameter restricted to the given values, in the order of its domain."""
     kept = set(values)
     if isinstance(parameter, Real):
         if len(kept) == 1:
@@ -117,7 +119,7 @@ def _shorter(parameter: Parameter, inner: Real, *, kept_scale: bool) -> Real:
 
 
 def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
-    """The part with bare numbers in the parameter's own unit."""
+    """Return the subdomain with the parameter's unit as the unit of numbers without one."""
     numeric = spec.choice is None and spec.boolean is None
     if spec.unit is None and numeric and parameter.unit:
         return spec.model_copy(update={"unit": parameter.unit})
@@ -125,7 +127,7 @@ def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
 
 
 def _is_amount(said: str, parameter: Parameter) -> bool:
-    """True for a text that is to be a number: a choice may have texts of its own."""
+    """Return whether a text is to be parsed as a number; a choice may have text values."""
     if not isinstance(parameter, Choice):
         return True
     return said not in parameter and units.quantity(said) is not None

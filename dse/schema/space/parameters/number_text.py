@@ -1,4 +1,4 @@
-"""Numbers with their units as people write them: what is read back as exactly the same number."""
+"""Formatting of numbers with units in a short form that parses to exactly the same number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DECIMAL = (
     ("p", -12),
 )
 _SIMPLE = re.compile(r"(?!kg)[A-Za-zΩ]+(/[A-Za-z]+)?")
-"""Units that take a prefix in front."""
+"""Units that take a decimal prefix."""
 
 
 def spell_number(value: Number, unit: str) -> str:
@@ -36,7 +36,7 @@ def spell_number(value: Number, unit: str) -> str:
 
 
 def spelled_all(values: Sequence[Number], unit: str) -> list[str] | None:
-    """The numbers with their units; ``None`` where some would be longer than the bare number."""
+    """Return the numbers with units; ``None`` if any would get longer than number plus unit."""
     texts = [spell_number(value, unit) for value in values]
     short = all(
         len(text) <= len(repr(v)) + len(unit) + 1 for v, text in zip(values, texts, strict=True)
@@ -45,13 +45,13 @@ def spelled_all(values: Sequence[Number], unit: str) -> list[str] | None:
 
 
 def literal_unit(unit: str) -> str:
-    """A coherent unit as a literal of a formula may carry it: ``J s`` for ``J*s``.
+    """Return a coherent unit in the notation of a literal in a formula: ``J s`` for ``J*s``.
 
     Raises:
-        SpecError: it has a power that is no whole number.
+        SpecError: the unit has a fractional power.
     """
     if re.search(r"\^-?\d*\.", unit):
-        raise SpecError(f"the unit {unit} has a broken power, and cannot be written")
+        raise SpecError(f"the unit {unit} has a fractional power, which a literal cannot express")
     above, *below = unit.split("/")
     if not below or (above != "1" and len(below) == 1 and "*" not in unit):
         return unit.replace("*", " ")
@@ -82,7 +82,7 @@ def _scale_text(value: Number, power: int) -> str:
 
 
 def _reads_as(text: str, value: Number, unit: str) -> bool:
-    """True if both a domain and a formula read the text as this number in this unit."""
+    """Return whether the text parses, in a domain and in a formula, to this number and unit."""
     found = units.quantity(text)
     if found is None:
         return False

@@ -1,1 +1,1 @@
-"""Rules of a space, checked."""
+"""Checks of a space's rules: definedness, exact integers, units of literals, satisfiability."""

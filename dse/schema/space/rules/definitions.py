@@ -1,8 +1,8 @@
-"""Rules that never have a value: division by zero or overflow for all parameter values.
+"""Detection of rules that divide by zero or overflow for every combination of parameter values.
 
-Where a rule does so for some combinations only, numbers are those of IEEE 754: ``x / 0`` is
-infinite, and ``0 / 0``, ``x // 0`` and ``x % 0`` are no numbers, which equal nothing and are
-neither more nor less than anything; so ``x % y == 0`` is false where y is 0.
+A rule that does so for some combinations only follows IEEE 754 there: ``x / 0`` is infinite, and
+``0 / 0``, ``x // 0`` and ``x % 0`` are NaN, which is neither equal to, less than nor greater than
+any number; so ``x % y == 0`` is false where y is 0.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from dse.core.values import Floats, Value
 from dse.errors import SpecError
 
 MAX_COMBINATIONS = 50_000
-"""A formula over more combinations of parameters is not tried out."""
+"""Maximum number of parameter combinations for which a formula is evaluated."""
 
 _DIVISIONS = ("/", "//", "%")
 _PARTIAL = ("log2", "sqrt")
 
 
 def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> None:
-    """Check that every formula in the rule is a number for some combination of parameters.
+    """Check that every formula in the rule is finite for at least one parameter combination.
 
     Raises:
-        SpecError: one divides by zero, overflows or has no value for every combination.
+        SpecError: for every combination, a formula divides by zero, overflows or has no value.
     """
     for node in _formulas(rule.node, outer=True):
         if isinstance(node, Binary) and node.operator in _DIVISIONS:
@@ -54,7 +54,7 @@ def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> No
 
 
 def _formulas(node: Node, *, outer: bool) -> Iterator[Node]:
-    """The parts that can fail to be a number: quotients, powers, roots, and whole formulas."""
+    """Yield nodes that may not be finite: quotients, powers, roots, logs, outermost formulas."""
     arithmetic = isinstance(node, Binary | Unary | Number | Call) and not is_truth(node)
     risky = isinstance(node, Binary) and node.operator in (*_DIVISIONS, "**")
     if risky or (arithmetic and outer) or (isinstance(node, Call) and node.function in _PARTIAL):
@@ -64,7 +64,7 @@ def _formulas(node: Node, *, outer: bool) -> Iterator[Node]:
 
 
 def _values(node: Node, parameters: Mapping[str, Parameter]) -> Floats | None:
-    """The known numbers that a formula can be; ``None`` if there are too many to try, or none."""
+    """Return the formula's values over all combinations; ``None`` if too many, or no number."""
     names = sorted({name.name for name in names_in(node)})
     domains = [_sample_values(parameters[name]) for name in names]
     size = math.prod(len(domain) for domain in domains)
@@ -89,7 +89,7 @@ def _evaluate_present(node: Node, columns: Mapping[str, Column], size: int) -> F
 
 
 def _sample_values(parameter: Parameter) -> tuple[Value, ...]:
-    """Return every value of the parameter; of a real range, the ends and the middle."""
+    """Return every value of a discrete parameter; the ends and midpoint of a real range."""
     if isinstance(parameter, Real):
         return (parameter.low, (parameter.low + parameter.high) / 2, parameter.high)
     return parameter.values

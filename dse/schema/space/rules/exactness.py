@@ -1,7 +1,7 @@
-"""Integers that a rule cannot distinguish: from 2**53 on they are computed as rounded numbers.
+"""Detection of rules that depend on exact integers of 2**53 and above, which floats round.
 
-``%``, ``//``, ``==`` and ``is_pow2`` would go wrong there without a word; so a rule is refused
-where one of them can meet so large a whole number, by what the parameters' domains allow.
+``%``, ``//``, ``==``, ``!=``, ``in`` and ``is_pow2`` would silently give wrong results there. A
+rule is therefore rejected if the parameters' domains allow such an operand.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dse.errors import SpecError
 from dse.schema.space.rules.ranges import HUGE, Ranges
 
 END = 2**53
-"""All whole numbers below are exact."""
+"""Exclusive upper bound of the integers that a float represents exactly."""
 
 _HINT = "give it in a larger unit, or as 1e17 where a rounded number will do"
 
 
 def check_exact_values(values: Iterable[Value]) -> None:
-    """Nothing, if every whole number among the values is exact.
+    """Check that every integer among the values is exact, that is, below 2**53 in magnitude.
 
     Raises:
         SpecError: one is not.
@@ -47,7 +47,7 @@ def check_exact_values(values: Iterable[Value]) -> None:
 
 
 def check_exact_domain(parameter: Parameter) -> None:
-    """Nothing, if every value of the parameter is exact. Raises SpecError if not."""
+    """Raise SpecError unless every integer in the parameter's domain is exact."""
     if isinstance(parameter, Integer):
         check_exact_values((parameter.low, parameter.high))
     elif not isinstance(parameter, Real):
@@ -55,16 +55,16 @@ def check_exact_domain(parameter: Parameter) -> None:
 
 
 class Exactness:
-    """Checks rules over single parameters, in coherent units."""
+    """Exactness check of rules over single parameters, with literals in coherent units."""
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._ranges = Ranges(parameters)
 
     def check(self, rule: Expression) -> None:
-        """Check that the rule does not distinguish integers that are rounded.
+        """Check that the rule does not depend on integers that are rounded.
 
         Raises:
-            SpecError: it does, for some values of the parameters.
+            SpecError: it does for some parameter values.
         """
         self._check(rule.node, rule.text)
 
@@ -107,7 +107,7 @@ class Exactness:
         return 0.0 if found is None else max(abs(found[0]), abs(found[1]))
 
     def _cancels(self, node: Node) -> bool:
-        """True for a sum of rounded numbers that can be small."""
+        """Return whether the node is a sum in which rounded integers can cancel."""
         parts = _summands(node)
         ranges = [self._ranges.of(part) for part in parts]
         known = [one for one in ranges if one is not None]
@@ -117,7 +117,7 @@ class Exactness:
 
 
 def _find_equalities(node: Node) -> list[tuple[Node, Node]]:
-    """Return the pairs of formulas that the node tests for equality."""
+    """Return the pairs of formulas that the node tests for equality or inequality."""
     match node:
         case Compare():
             links = zip(node.operators, pairwise(node.operands), strict=True)
@@ -129,7 +129,7 @@ def _find_equalities(node: Node) -> list[tuple[Node, Node]]:
 
 
 def _summands(node: Node) -> list[Node]:
-    """Return the terms of a sum, those that are subtracted as negatives."""
+    """Return the terms of a sum; subtracted terms are negated."""
     match node:
         case Binary(operator="+"):
             return [*_summands(node.left), *_summands(node.right)]

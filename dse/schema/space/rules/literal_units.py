@@ -1,8 +1,8 @@
-"""The units of a formula's literals, which were folded away, found again from its names' units.
+"""Inference of the units of a formula's literals from the units of its names.
 
-Inside, a literal is a bare number in the coherent unit that its place asks for; a text needs to
-say the unit. Any consistent choice means the same, for coherent units have no factors: where
-several literals could carry a unit, the first does.
+Internally a literal is a number in the coherent unit that its position requires; a text must
+state the unit. Any consistent assignment has the same meaning, because coherent units convert
+without factors. If several literals could carry a unit, the first one does.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ _OPENED_BY: Mapping[str, Callable[[Sequence[bool]], bool]] = {
     **dict.fromkeys(("*", "/", "//", "product", "abs", "sqrt"), any),
     "**": lambda parts: parts[0],
 }
-"""Which operands must be open, all or any, so that the operation is."""
+"""Whether all or any operands must be open for the operation to be open (see :func:`_open`)."""
 
 
 def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], Number]) -> Node:
-    """Return the tree with the units of its literals written out.
+    """Return the expression tree with a unit on each literal that needs one.
 
     Args:
-        node: a formula over single names, its literals in coherent units.
+        node: a formula over single parameters, with literals in coherent units.
         names: the unit of each name.
-        spell: a literal with its unit, as it is to be written.
+        spell: converts a literal with its coherent unit to the form to write.
     """
     return _Fitter(names, spell).fitted(node, "")
 
 
 class _Fitter:
+    """Recursive assignment of units to the literals of an expression tree."""
+
     def __init__(self, names: Mapping[str, str], spell: Callable[[Number], Number]) -> None:
         self._names = names
         self._spell = spell
 
     def fitted(self, node: Node, wanted: str) -> Node:
-        """The node with units; one that a literal leaves open is made to be in ``wanted``."""
+        """Return the node with units on its literals; an open node gets the unit ``wanted``."""
         match node:
             case Number():
                 return self._spell(Number(node.value, wanted)) if wanted else node
@@ -73,9 +75,10 @@ class _Fitter:
                 return node
 
     def _convert_all(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
-        """Return the nodes in one unit: that of one with its own, or of one that uses a name.
+        """Return the nodes with units that agree; zeros need none.
 
-        A ``wanted`` unit takes precedence, and zeros stay as they are.
+        The unit is ``wanted`` if given, else that of a node that is not open, else that of a node
+        that uses a name.
         """
         unit = wanted or self._common(nodes)
         return [node if _is_zero(node) else self.fitted(node, unit) for node in nodes]
@@ -122,7 +125,7 @@ class _Fitter:
         return found
 
     def _unit(self, node: Node) -> str:
-        """The unit of the node if its literals are bare where they may be."""
+        """Return the unit of the node if every literal that may lack a unit lacks it."""
         match node:
             case Name():
                 told = self._names.get(node.name, "")
@@ -161,7 +164,7 @@ class _Fitter:
 
 
 def _open(node: Node) -> bool:
-    """True if a literal in the node can give it any unit."""
+    """Return whether the node is open: a literal in it can give it any unit."""
     match node:
         case Number():
             return True
@@ -182,7 +185,7 @@ def _is_zero(node: Node) -> bool:
 
 
 def _times(left: str, right: str, power: int) -> str:
-    """The unit of ``left * right ** power``."""
+    """Return the unit of ``left * right ** power``."""
     return _short(units.unit(left) * units.unit(right) ** power) if right else left
 
 
@@ -191,7 +194,7 @@ def _power(unit: str, power: float) -> str:
 
 
 def _short(of: object) -> str:
-    """A product of coherent units; one that has a name of its own by that."""
+    """Return the text of a product of coherent units; by its own name if it has one."""
     text = units.short(of)
     if units.same_dimension(text, ""):
         return ""

@@ -1,4 +1,4 @@
-"""The least and the greatest whole number that a formula can be, by its parameters' domains."""
+"""Interval arithmetic: bounds on the values of integer formulas from their parameters' domains."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 
 HUGE = 1e300
-"""Bounds beyond are not told apart."""
+"""Magnitude to which bounds are clipped."""
 
 Range = tuple[float, float]
-"""The least and the greatest."""
+"""Lower and upper bound."""
 
 
 class Ranges:
-    """The ranges of formulas over single parameters."""
+    """Bounds of formulas over single parameters."""
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = parameters
         self._domains: dict[str, Range | None] = {}
 
     def of(self, node: Node) -> Range | None:  # noqa: C901 - one case per kind of node
-        """Return the range of the formula if it is an integer; else ``None``."""
+        """Return the bounds of the formula; ``None`` if it may not be an integer."""
         match node:
             case Number():
                 return (node.value, node.value) if isinstance(node.value, int) else None
@@ -80,7 +80,7 @@ def _of(values: Iterable[Value]) -> Range | None:
 
 
 def _each(fold: Callable[..., Range | None] | None, parts: Sequence[Range | None]) -> Range | None:
-    """The fold of the parts from the left; ``None`` where one is no whole number."""
+    """Fold the parts from the left; return ``None`` if a part has no integer bounds."""
     known = [part for part in parts if part is not None]
     if fold is None or len(known) < len(parts):
         return None
@@ -125,7 +125,7 @@ def _rest(_one: Range, other: Range) -> Range:
 
 
 def _power(one: Range, other: Range) -> Range | None:
-    """Only of a natural exponent: other powers are fractions."""
+    """Return the bounds of a power; ``None`` if the exponent may be negative (a fraction)."""
     if other[0] < 0:
         return None
     base = max(_size(one)[1], 1.0)

@@ -1,4 +1,4 @@
-"""Satisfiability of a space: a legal design or, failing that, the rules in conflict."""
+"""Satisfiability check of a space; an unsatisfiable one is reported with its conflicting rules."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from dse.errors import DesignError, SpecError
 _SHOWN = 100
 _OTHERS = 4
 _ALONE = 50
-"""So many rules are tried on their own, which is sooner done than a search through all."""
+"""Maximum number of rules tested singly before the search for a minimal conflict set.
+
+Testing one rule alone is cheaper than that search.
+"""
 
 
 def check_satisfiable(space: Space, where: str) -> None:
-    """Nothing, if there is a legal design.
+    """Check that the space has a legal design.
 
     Raises:
-        SpecError: there is none, or none was found; it names the rule that leaves none, beside
-            which others.
+        SpecError: it has none, or none was found; the message names the rule that excludes the
+            last designs, and the hint the other rules of the conflict.
     """
     count = space.count()
     if count == 0:
@@ -39,7 +42,7 @@ def check_satisfiable(space: Space, where: str) -> None:
 
 
 def _against(space: Space) -> list[Expression]:
-    """A rule that cannot hold, or a minimal set of rules that cannot hold together."""
+    """Return a rule that cannot hold, or a minimal set of rules that cannot hold together."""
     groups = [group for group in space.legal.components if group.count == 0]
     group = min(groups, key=lambda one: len(one.parameters), default=None)
     if group is not None and group.constraints:
@@ -74,22 +77,22 @@ def _impossible(
 
 
 def _hint_equation(space: Space, rule: Expression) -> list[str]:
-    """Return a hint on an equation of reals, which randomly sampled designs do not satisfy."""
+    """Return a hint on an equation over reals, which sampled designs almost never satisfy."""
     real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
     if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
         return []
-    return ["reals that are drawn do not meet an equation: use a simplex, or an inequality"]
+    return ["sampled reals do not satisfy an equation: use a simplex, or an inequality"]
 
 
 def _elusive(space: Space, knit: Component, where: str) -> SpecError:
-    """Return the error for a group whose legal combinations are too rare, or do not exist."""
+    """Return the error for a group of parameters without a legal combination found by search."""
     names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
     rules = list(knit.constraints)
     return SpecError(
-        f"no legal design was found in {knit.tries:,} draws and a search, which proves nothing: "
-        f"the rules between {names} are too closely knit to be solved",
+        f"no legal design was found in {knit.tries:,} draws and a search, though one may exist: "
+        f"the rules that link {names} are too tightly coupled to be solved",
         where=space.places.get(rules[0].text, where) if rules else where,
-        hint="; ".join(_list_rules(space, rules)).removeprefix("beside "),
+        hint="; ".join(_list_rules(space, rules)).removeprefix("together with "),
     )
 
 
@@ -101,7 +104,7 @@ def _domains(space: Space, rule: Expression) -> list[str]:
 def _list_rules(space: Space, others: list[Expression]) -> list[str]:
     told = [f"{rule.text[:_SHOWN]!r} ({space.places.get(rule.text, '')})" for rule in others]
     more = [f"{len(others) - _OTHERS} more rules"] if len(others) > _OTHERS else []
-    return [f"beside {' and '.join(told[:_OTHERS] + more)}"] if told else []
+    return [f"together with {' and '.join(told[:_OTHERS] + more)}"] if told else []
 
 
 def _order(space: Space) -> Callable[[Expression], int]:
@@ -110,7 +113,7 @@ def _order(space: Space) -> Callable[[Expression], int]:
 
 
 def _prefix(space: Space) -> list[Expression]:
-    """The first rule with which none is found any more, by halving."""
+    """Find, by bisection, the first rule with which no legal design is found any more."""
     low, high = 0, len(space.constraints)
     while low < high:
         middle = (low + high) // 2

@@ -1,1 +1,1 @@
-"""Tables of legal combinations, and data."""
+"""Readers of the tables of a space file: allowed or forbidden combinations, and data records."""

@@ -1,4 +1,4 @@
-"""Columns of a table: cells with or without units become values of one kind and unit."""
+"""Parsing of table cells, with or without units, into columns of one type and one unit."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from dse.schema.space.rules.exactness import check_exact_values
 from dse.units import units
 
 _Said = Amount | bool | str
-"""What a cell can say."""
+"""Parsed content of a cell that is not blank."""
 
 _HEADER = re.compile(r"^\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*$")
-"""``memory [GiB]`` has a unit; ``bits[0]``, without a space, is a member of a list."""
+"""Column header: ``memory [GiB]`` has a unit; ``bits[0]``, without a space, is a list member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A table as it was read: a header per column, and the cells.
+    """Table of unparsed cells, with one header per column.
 
-    ``place`` tells where a cell stands, by the number of its row from 0 and its column's header.
+    ``place`` returns the location of a cell from its row number (from 0) and its column header;
+    ``where`` is the location of the table.
     """
 
     headers: tuple[str, ...]
@@ -36,9 +37,9 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellColumn:
-    """The values of a column in their coherent unit; ``None`` where the cell is blank.
+    """Parsed values of a column in the coherent unit ``unit``; ``None`` for a blank cell.
 
-    ``distinct`` are those that are there, in the order in which they appear.
+    ``distinct`` are the different values without ``None``, in order of first appearance.
     """
 
     name: str
@@ -48,19 +49,19 @@ class CellColumn:
 
     @property
     def numeric(self) -> bool:
-        """True if every cell that is not blank is a number."""
+        """Truth value: every cell that is not blank is a number."""
         return all(is_number(value) for value in self.distinct)
 
 
 def columns_of(grid: Grid, *, mixed: frozenset[str] | None = frozenset()) -> list[CellColumn]:
-    """Every column of the grid.
+    """Parse every column of the table.
 
     Args:
-        grid: the table.
-        mixed: headers of columns that may hold words and numbers; ``None`` for all.
+        grid: the unparsed table.
+        mixed: headers of columns that may hold both texts and numbers; ``None`` for all.
 
     Raises:
-        SpecError: two have one name, or the cells of one are not of one kind and unit.
+        SpecError: two columns have the same name, or a column mixes types or units.
     """
     found: list[CellColumn] = []
     for header, cells in zip(grid.headers, grid.columns, strict=True):
@@ -86,15 +87,19 @@ def split_header(header: str) -> tuple[str, str]:
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """True for numbers; a truth is none."""
+    """Return whether the value is a number; a boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def cell(value: Any, unit: str = "") -> _Said:
-    """Return the value of a cell: an amount, a boolean or a text.
+    """Parse the content of a cell as an amount, a boolean or a text.
+
+    Args:
+        value: the cell; a text is stripped and may hold a number, a boolean or a quantity.
+        unit: the unit of a number without one.
 
     Raises:
-        SpecError: it is a number that is not finite, or no value at all.
+        SpecError: the number is not finite or not exact, or the cell is not a scalar.
     """
     said = value
     if isinstance(value, str):
@@ -107,13 +112,13 @@ def cell(value: Any, unit: str = "") -> _Said:
     if isinstance(said, bool):
         return said
     if not isinstance(said, int | float):
-        raise SpecError(f"{str(said)[:60]!r} is no number and no word")
+        raise SpecError(f"{str(said)[:60]!r} is neither a number nor a text")
     check_exact_values((said,))
     return amount(said, unit)
 
 
 def _quantity(words: str, unit: str) -> Amount | str:
-    """The amount in a text such as ``80 GiB``; the text where it is none."""
+    """Return the amount in a text such as ``80 GiB``, or the text if it is not a quantity."""
     found = units.quantity(words)
     if found is None:
         return words
@@ -132,7 +137,7 @@ def _column(
     mixed: bool,
     place: Callable[[int, str], str],
 ) -> CellColumn:
-    """The column, each distinct cell read once."""
+    """Parse a column; each distinct cell is parsed once."""
     keys = cells if _of_one_type(cells) else [(type(cell), cell) for cell in cells]
     rows: dict[Any, int] = {}
     for row, key in enumerate(keys):
@@ -159,7 +164,7 @@ def _column(
 
 
 def _of_one_type(cells: Sequence[Any]) -> bool:
-    """True if equal cells are the same: 1 and true are not."""
+    """Return whether all cells have one type, so that equal cells (unlike 1, true) are the same."""
     return len(set(map(type, cells)) - {type(None)}) < 2
 
 
@@ -170,7 +175,10 @@ def _kind(said: _Said) -> str:
 
 
 def _go_together(kinds: Iterable[str]) -> bool:
-    """True for words beside truths, or words beside numbers of one unit; 1 and true are equal."""
+    """Return whether the kinds are texts and at most one other kind.
+
+    Numbers and booleans may not be mixed, because 1 and true compare equal.
+    """
     return len(set(kinds) - {"a word"}) < 2
 
 

@@ -1,4 +1,4 @@
-"""``data:`` of a space file: records by key, a list of records, or a table in a file."""
+"""Parser of ``data:`` in a space file: records by key, a list of records, or a table file."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MAX_ROWS = 100_000
 
 
 def table_of(stated: Stated[Any], files: Files) -> tuple[Table, str]:
-    """Return the table of an entry of ``data:``, and why its first column is no key.
+    """Return the lookup table of a ``data:`` entry, and why its first column is not the key.
 
-    The reason is empty where the first column is a key.
-
-    Records by key, and files whose first column tells its rows apart by words or whole numbers,
-    are looked up by that; others by 0, 1, 2 ... It is a mistake to use a blank cell.
+    The reason is empty if there is no repeated key. Records in a mapping are indexed by their
+    keys; a file by its first column if that has distinct texts or integers; anything else by row
+    number from 0. Looking up a blank cell is an error.
 
     Raises:
-        SpecError: the entry is no table, a cell cannot be read, or a column has no one unit.
+        SpecError: the entry is not a table, a cell cannot be parsed, or a column mixes types or
+            units.
     """
     value = stated.value
     if isinstance(value, str):
@@ -81,7 +81,7 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
     plain = [one.value if isinstance(one, Amount) else one for one in told]
     twice = next((key for place, key in enumerate(plain) if key in plain[:place]), None)
     if twice is not None:
-        raise SpecError(f"the key {twice!r} stands twice", where=grid.where)
+        raise SpecError(f"the key {twice!r} appears twice", where=grid.where)
     return Table(
         keys=_keys(columns[0]) if keys is None else tuple(plain),
         columns={column.name: column.values for column in columns},
@@ -90,10 +90,7 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
 
 
 def _describe_repeat(grid: Grid) -> str:
-    """Return a message on the key that occurs twice in the first column; else empty.
-
-    It names both places.
-    """
+    """Return a message with both locations of a repeated key; empty if all keys are distinct."""
     header, seen = grid.headers[0], dict[Any, int]()
     for row, key in enumerate(grid.columns[0]):
         if key in seen:
@@ -106,9 +103,9 @@ def _describe_repeat(grid: Grid) -> str:
 
 
 def _keys(first: CellColumn) -> tuple[Value, ...]:
-    """Return the first column where its values are distinct; else the row numbers.
+    """Return the table's keys: the first column if it can be a key, else the row numbers.
 
-    Numbers in the column must be integers for it to be used.
+    It can be a key if no cell is blank, all values are distinct, and every number is an integer.
     """
     values = [value for value in first.values if value is not None]
     exact = all(not is_number(value) or value == int(value) for value in values)

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, or Parquet through pyarrow."""
+"""Readers of table files: CSV, and Parquet through pyarrow."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_CELLS = 20_000_000
 
 
 def grid_of(path: Path, files: Files, *, named_at: str) -> Grid:
-    """The table in a file, by the ending of its name.
+    """Read a table file; the suffix of its name selects CSV or Parquet.
 
     Raises:
-        SpecError: there is no such file, or it is no table with at least one row.
+        SpecError: the file does not exist, is not a table, or has no rows.
     """
     suffix = path.suffix.lower()
     if suffix not in _ENDINGS:

@@ -1,4 +1,4 @@
-"""``table:`` of a space file: the space is the rows of a table, and nothing else."""
+"""Construction of a space from ``table:`` of a space file: its legal designs are the rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dse.schema.space.tables.tables import digest_of
 MAX_ROWS = 2_000_000
 
 _FEW = 8
-"""A condition over so many values of one column is told value by value."""
+"""Maximum number of values of one column that a condition lists in its text."""
 
 _Row = tuple[Value | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpace:
-    """The parameters, conditions and the one rule that make a table's rows the legal designs.
+    """Parameters, activity conditions and constraint whose legal designs are a table's rows.
 
-    The parameters are by the names of their columns; all else is under full names.
+    ``parameters`` is keyed by column name; ``conditions`` and ``rule`` use full names.
     """
 
     parameters: dict[str, Parameter]
@@ -34,17 +34,18 @@ class TableSpace:
 
 
 def table_space(grid: Grid, full: Callable[[str], str] = str) -> TableSpace:
-    """The space of the table's rows; equal rows are one design.
+    """Build the space whose legal designs are the distinct rows of the table.
 
-    A column of numbers is an ordinal, one of words or truths a choice. A blank cell is a
-    parameter that is absent, as the columns without blanks must tell.
+    A column of numbers becomes an ordinal parameter, one of texts or booleans a choice. A blank
+    cell means that the parameter is inactive; the columns without blanks must determine where.
 
     Args:
-        grid: the table.
-        full: the whole space's name of a column.
+        grid: the unparsed table.
+        full: maps a column name to the parameter's full name.
 
     Raises:
-        SpecError: a column cannot be read, or the columns do not tell where one is blank.
+        SpecError: the table is too long, a column cannot be parsed, or two rows that agree in
+            all columns without blanks differ in which cells are blank.
     """
     if len(grid.columns[0]) > MAX_ROWS:
         raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=grid.where)
@@ -71,7 +72,7 @@ def table_space(grid: Grid, full: Callable[[str], str] = str) -> TableSpace:
 
 
 def _uniform(column: CellColumn) -> CellColumn:
-    """The column with one kind of number, so that a value has one key."""
+    """Convert a column that contains a float to floats, so that equal numbers have one key."""
     if not column.numeric or not any(isinstance(value, float) for value in column.distinct):
         return column
     return replace(
@@ -93,16 +94,19 @@ def _parameter(column: CellColumn, name: str, grid: Grid) -> Parameter:
 def _presence(
     place: int, always: Sequence[int], names: Sequence[str], rows: Sequence[_Row], grid: Grid
 ) -> Expression:
-    """Return the condition under which a column has a value, over few columns without blanks.
+    """Return the condition under which the column ``place`` has a value.
 
-    Columns that are not needed to decide it are left out.
+    It is stated over columns without blanks (``always``); those that are redundant are omitted.
+
+    Raises:
+        SpecError: these columns do not determine it.
     """
     clash = _clash(place, always, rows)
     if clash is not None:
         one, other = clash
         raise SpecError(
-            f"nothing tells when {names[place]!r} is blank: two rows are alike in every column "
-            "without blanks, and only one has a value",
+            f"no column determines when {names[place]!r} is blank: two rows agree in every column "
+            "without blanks, but only one has a value",
             where=grid.place(one, names[place]),
             hint=f"the other is at {grid.place(other, names[place])}",
         )
@@ -126,7 +130,7 @@ def _presence(
 
 
 def _clash(place: int, columns: Sequence[int], rows: Sequence[_Row]) -> tuple[int, int] | None:
-    """Two rows that are alike in these columns, of which one has a value at ``place``."""
+    """Return two rows equal in these columns of which only one has a value at ``place``, if any."""
     first: dict[_Row, int] = {}
     for number, row in enumerate(rows):
         key = tuple(row[column] for column in columns)

@@ -1,4 +1,4 @@
-"""``tables:`` of a space file: combinations that are allowed, or forbidden."""
+"""Parser of ``tables:`` in a space file: allowed or forbidden combinations of values."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dse.schema.yaml.files import Files, resolve_path
 MAX_ROWS = 1_000_000
 
 GONE = "\0"
-"""Stands for a value that the parameter has no more; a row with it can never be met."""
+"""Marker for a value that was fixed, narrowed or replaced away; no design matches its row."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a table, cell by cell, and where each stands."""
+    """Unparsed rows of a table, with the location of each row and the unit of each column."""
 
     cells: Sequence[Sequence[Scalar | None]]
     places: Sequence[str]
@@ -40,10 +40,13 @@ class _Rows:
 def rule_of(
     stated: Stated[TableSpec], scope: Scope, files: Files, mistakes: ErrorCollector
 ) -> Expression | None:
-    """Return the table's rule; ``None``, with every mistake recorded, if a row is invalid.
+    """Return the constraint that the table states.
+
+    If a row is invalid, every error is added to ``mistakes`` and the result is ``None``.
 
     Raises:
-        SpecError: a name is no parameter with listed values, or the file cannot be read.
+        SpecError: a column is not a parameter with a finite domain, a row has the wrong length,
+            the table is too long, or its file cannot be read.
     """
     spec = stated.value
     names = spec.allow or spec.forbid or []
@@ -97,7 +100,7 @@ def _columns(
             hint = "give it steps: an ordinal such as 'range(0 .. 1, 0.1)'"
             raise SpecError(f"{name} is real, and a table lists values", where=where, hint=hint)
         if parameter in found:
-            raise SpecError(f"{name} stands twice", where=where)
+            raise SpecError(f"{name} appears twice", where=where)
         found.append(parameter)
     return found
 
@@ -130,10 +133,11 @@ def _read_file_rows(stated: Stated[TableSpec], names: Sequence[str], files: File
 
 
 class _CellReader:
-    """Turns the cells of one column into values of its parameter; each distinct one once.
+    """Converter from the cells of one column to values of its parameter, with a cache.
 
-    A text that is blank is a value where the parameter can be that text, and it stands in YAML,
-    where absence is ``null``, or the parameter is never absent.
+    A blank text usually means that the parameter is inactive. It is a value if the parameter's
+    domain contains that text and either the row is ``written`` in the YAML file, where ``null``
+    means inactive, or the parameter is always active.
     """
 
     def __init__(self, parameter: Parameter, scope: Scope, unit: str, *, written: bool) -> None:
@@ -145,7 +149,7 @@ class _CellReader:
         self._known: dict[tuple[type, Scalar], Value] = {}
 
     def value(self, said: Scalar | None) -> Value | None:
-        """Return the parameter's value in a cell; ``None``, for absence, where it is blank."""
+        """Return the parameter's value in a cell; ``None`` (inactive) if the cell is blank."""
         if self._keeps_blank and isinstance(said, str) and said in self.parameter:
             return said
         if said is None or blank(said):
@@ -161,7 +165,7 @@ class _CellReader:
         return self._known[key]
 
     def _match_value(self, said: Scalar) -> Value:
-        """Return the parameter's value; ``GONE`` for one since settled or replaced."""
+        """Return the parameter's value; ``GONE`` if only an earlier definition had that value."""
         try:
             return own_value(self.parameter, said, self.scope)
         except SpecError:
@@ -172,7 +176,7 @@ class _CellReader:
             raise
 
     def _plain(self, said: Scalar) -> Scalar:
-        """Return the value of a text: ``8`` of a file is a number, ``64 KiB`` one in bytes."""
+        """Return the value that a text denotes: a number for ``8``, bytes for ``64 KiB``."""
         if not isinstance(said, str) or said in self.parameter:
             return said
         words = isinstance(self.parameter, Choice)
@@ -194,7 +198,7 @@ def _row(
 
 
 def digest_of(rows: Iterable[tuple[Value | None, ...]]) -> str:
-    """Return six hex digits that distinguish tables of one shape, in messages and records."""
+    """Return a hash of six hex digits, which identifies the table in messages and records."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(repr(row).encode())
