@@ -26,6 +26,7 @@ _QUESTION = re.compile(r"(What|How|Which|Whose|Who|Where|When|Why|Whether)\b")
 _PARTICIPLE = re.compile(
     r"_*(\w+ed|told|made|found|known|given|chosen|written|drawn|read|kept|held)$"
 )
+_VERBS = {"check", "is", "has", "list", "build", "compute", "keep", "end", "test", "find", "count"}
 _NOUNS = {"seed", "speed", "need", "feed", "bed", "embed", "exceed", "proceed", "breed", "red"}
 
 
@@ -56,8 +57,9 @@ class Source:
     def participles(self) -> Iterator[str]:
         """Yield functions that are named by a participle; properties are values."""
         for path, node in self.functions():
-            last = node.name.rstrip("_").rpartition("_")[2] or node.name
-            if _PARTICIPLE.fullmatch(last) and last not in _NOUNS:
+            first, _, last = node.name.strip("_").rpartition("_")
+            led = first.partition("_")[0] in _VERBS  # check_installed, is_used: named by the verb
+            if _PARTICIPLE.fullmatch(last) and last not in _NOUNS and not led:
                 yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
 
     def functions(self) -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:

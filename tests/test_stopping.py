@@ -85,7 +85,7 @@ def looped(folder, storage, gains, trials=None, gain=0.01) -> tuple[str, list[Tr
             optimizer=Forecast(plan.problem, gains),
             executor=Serial(plan.pipeline),
             readings=MeasurementCache(plan.pipeline),
-            bounds=Bounds(trials=trials, gain=gain),
+            bounds=Bounds(trials=trials, min_improvement=gain),
         ).run()
     return reason, [replace(trial, cost_s=0, worker=None) for trial in storage.trials("s")]
 
@@ -141,7 +141,7 @@ def test_money_that_is_spent_stays_spent(tmp_path):
 
 @pytest.mark.slow
 def test_a_surrogate_that_has_found_the_front_expects_little_more(tmp_path):
-    text = "budget: {gain: 0.5 %, trials: 60}"
+    text = "budget: {min_improvement: 0.5 %, trials: 60}"
     study = StudyEngine.open(path_in(tmp_path, text, "qlognehvi"), storage=MemoryStorage())
     reason = study.run()
     assert reason.endswith("is below 0.5 % of the hypervolume")
@@ -162,7 +162,7 @@ def best(study: StudyEngine, whole: list[Trial]) -> float:
 
 @pytest.mark.slow
 def test_a_resumed_surrogate_ends_where_an_undisturbed_one_does(tmp_path):
-    text = "budget: {gain: 0.5 %, trials: 60}"
+    text = "budget: {min_improvement: 0.5 %, trials: 60}"
     path = path_in(tmp_path, text, "qlognehvi")
     once, twice = (
         StudyEngine.open(path, name=n, storage=MemoryStorage()) for n in ("once", "twice")
@@ -192,7 +192,7 @@ def test_what_was_asked_last_asked_again_when_a_study_is_gone_on_with(tmp_path):
                 optimizer=Witness(plan.problem, [HIGH] * 30),
                 executor=runner,
                 readings=MeasurementCache(plan.pipeline),
-                bounds=Bounds(trials=trials, gain=0.01),
+                bounds=Bounds(trials=trials, min_improvement=0.01),
             ).run()
 
     storage = MemoryStorage()

@@ -186,7 +186,9 @@ def test_what_single_scenarios_would_choose_is_proved(tmp_path):
 def test_designs_and_guesses_of_an_earlier_study_are_proved(tmp_path):
     storage = MemoryStorage()
     ran(tmp_path / "earlier", STUDY.replace("study: s", "study: earlier"), storage)
-    study = ran(tmp_path / "new", STUDY, storage, MORE="prior: [earlier]", OPTIMIZER="nsga2")
+    study = ran(
+        tmp_path / "new", STUDY, storage, MORE="transfer_from: [earlier]", OPTIMIZER="nsga2"
+    )
     assert check_proved(study).trials > 10
 
 

@@ -66,7 +66,7 @@ def earlier(tmp_path: Path) -> MemoryStorage:
 
 def begun(tmp_path: Path, storage: MemoryStorage, **words: str) -> StudyEngine:
     return StudyEngine.open(
-        study_file(tmp_path / "new", "new", "prior: [old]\n", **words), storage=storage
+        study_file(tmp_path / "new", "new", "transfer_from: [old]\n", **words), storage=storage
     )
 
 
@@ -107,7 +107,7 @@ def test_what_the_earlier_study_finds_later_makes_no_difference(tmp_path, earlie
     twin_file = study_file(
         tmp_path / "twin",
         "twin",
-        "prior: [old]\n",
+        "transfer_from: [old]\n",
         FORMATS="[bf16, fp8, mxfp4, int4]",
         ROWS="[32, 64]",
     )
@@ -151,7 +151,7 @@ def test_another_version_is_a_guess_and_no_reading(tmp_path, earlier):
 
 
 def test_the_same_evaluator_under_another_name_is_known(tmp_path, earlier):
-    path = study_file(tmp_path / "new", "new", "prior: [old]\n")
+    path = study_file(tmp_path / "new", "new", "transfer_from: [old]\n")
     path.write_text(
         path.read_text().replace("  board:", "  bench:").replace("board.acc", "bench.acc")
     )
@@ -185,7 +185,7 @@ def test_another_prior_is_another_question(tmp_path, earlier):
 
 
 def test_a_prior_that_does_not_exist_is_told(tmp_path):
-    path = study_file(tmp_path / "new", "new", "prior: [odl]\n")
+    path = study_file(tmp_path / "new", "new", "transfer_from: [odl]\n")
     with pytest.raises(StudyError, match="there is no study 'odl'"):
         StudyEngine.open(path, storage=MemoryStorage())
 
@@ -193,7 +193,7 @@ def test_a_prior_that_does_not_exist_is_told(tmp_path):
 def test_an_earlier_study_may_stand_in_another_storage(tmp_path):
     url = f"sqlite:///{tmp_path}/other.db"
     StudyEngine.open(study_file(tmp_path / "old", "old"), storage=url).run()
-    more = f"prior: [{{study: old, storage: '{url}'}}]\n"
+    more = f"transfer_from: [{{study: old, storage: '{url}'}}]\n"
     study = StudyEngine.open(study_file(tmp_path / "new", "new", more), storage=MemoryStorage())
     assert len(study.inherited.readings) == 3
 

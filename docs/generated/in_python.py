@@ -32,7 +32,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "evaluate": ('study.evaluate({"rows": 4, "clock": 1.5})',),
     "space count": ("space.count()", "space.fixed(rows=4).count()"),
     "space describe": ("space.describe()",),
-    "space why": ("space.why(rows=4)",),
+    "space explain": ("space.why(rows=4)",),
     "space sample": ('space.sample(5, method="sobol")',),
     "space neighbours": ('space.neighbours({"rows": 4, "clock": 1.5})',),
     "space enumerate": ("list(space.fixed(clock=1.5).enumerate())",),

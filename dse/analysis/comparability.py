@@ -62,7 +62,7 @@ def _check_space(first: Run, other: Run) -> None:
         words = f"in {other.name}, {'; '.join(changes[:_MOST])}"
         more = len(changes) - _MOST
         words += f" (and {more} more)" if more > 0 else ""
-        raise _unlike("spaces", first, other, f"{words}. To compare anyway: --may-differ space")
+        raise _unlike("spaces", first, other, f"{words}. To compare anyway: --ignore space")
 
 
 def _check_evaluators(first: Run, other: Run) -> None:
@@ -70,7 +70,7 @@ def _check_evaluators(first: Run, other: Run) -> None:
     label = next((one for one in mine if mine[one] != theirs.get(one)), None)
     if mine and theirs and label is not None:
         words = f"{first.name}: {label} {mine[label]}; {other.name}: {theirs.get(label, 'none')}"
-        hint = f"{words}. To compare anyway: --may-differ evaluators"
+        hint = f"{words}. To compare anyway: --ignore evaluators"
         raise _unlike("evaluators", first, other, hint)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dse.api.renamed_arguments import renamed_arguments
 from dse.api.study import Study
 from dse.errors import SpecError
 from dse.system.terminal_text import visible
@@ -93,14 +94,15 @@ class Comparison:
         return visible(f"<Comparison at {at}, median hypervolume: {told}>")
 
 
+@renamed_arguments(over="budget_axis", at="budget", may_differ="ignore")
 def compare(
     *studies: Compared,
     storage: str | Storage | None = None,
-    over: Currency | None = None,
-    at: float | None = None,
+    budget_axis: Currency | None = None,
+    budget: float | None = None,
     indicators: Sequence[Indicator] | None = None,
     joint_reference: bool = False,
-    may_differ: Collection[Unlike] = (),
+    ignore: Collection[Unlike] = (),
 ) -> Comparison:
     """Compare the fronts of studies of one question at one budget, with tests over seeds.
 
@@ -112,13 +114,13 @@ def compare(
         studies: each a study; groups of studies by name; or a selector: the name of a stored
             study, an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
         storage: storage (or its URL) in which selectors are resolved.
-        over: unit of the budget; default: measurements, or trials if nothing was measured.
-        at: budget at which the fronts are compared, in that unit (time in seconds, cost in
+        budget_axis: unit of the budget; default: measurements, or trials if nothing was measured.
+        budget: budget at which the fronts are compared, in that unit (time in seconds, cost in
             dollars); default: the least that any study spent.
         indicators: indicators that are tested; default: hypervolume, IGD+, epsilon and R2.
         joint_reference: if no study states a reference point, use the worst value of all fronts
             in each objective.
-        may_differ: parts of the question in which the studies may differ.
+        ignore: parts of the question in which the studies may differ.
 
     Raises:
         StudyError: the questions differ, a selector matches nothing, or there is no reference
@@ -131,10 +133,10 @@ def compare(
     from dse.services.studies.selection import check_distinct
 
     asked = analysis.ComparisonOptions(
-        over=over,
-        at=at,
+        over=budget_axis,
+        at=budget,
         joint_nadir=joint_reference,
-        may_differ=may_differ,
+        may_differ=ignore,
         indicators=INDICATORS if indicators is None else indicators,
     )
     with in_python():

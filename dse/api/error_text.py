@@ -9,8 +9,8 @@ from dse.errors import DseError
 
 _IN_PYTHON = (
     ("--joint-reference", "joint_reference=True"),
-    ("--may-differ space", 'may_differ=["space"]'),
-    ("--may-differ evaluators", 'may_differ=["evaluators"]'),
+    ("--ignore space", 'ignore=["space"]'),
+    ("--ignore evaluators", 'ignore=["evaluators"]'),
     ("--storage URL", "storage=URL"),
     ("(--name)", "(name=...)"),
     ("'reference:'", "reference="),

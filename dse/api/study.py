@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
+from dse.api.renamed_arguments import renamed_arguments
 from dse.errors import DseError, StudyError
 from dse.system.terminal_text import visible
 
@@ -52,9 +53,9 @@ class Study:
         storage: a storage or its URL; default: ``sqlite:///dse.db``.
         asked: the definition: ``minimize`` and ``maximize``, expressions over metrics, and other
             keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
-            ``baselines``, ``scenarios``, ``fidelities``, ``prior``, ``budget``, ``retries``,
-            ``storage_patience``, ``early``, ``optimizer``, ``executor``, ``seed``. Without
-            ``minimize`` and ``maximize``, each metric with a goal is an objective.
+            ``baselines``, ``scenarios``, ``fidelities``, ``transfer_from``, ``budget``,
+            ``retries``, ``storage_patience``, ``early_stopping``, ``optimizer``, ``executor``,
+            ``seed``. Without ``minimize`` and ``maximize``, each metric with a goal is one.
 
     Raises:
         SpecErrors: with every mistake in the definition.
@@ -159,6 +160,7 @@ class Study:
 
         return front_of(self.engine)
 
+    @renamed_arguments(gain="min_improvement")
     def run(  # noqa: PLR0913 - its options are its arguments
         self,
         *,
@@ -166,7 +168,7 @@ class Study:
         trials: int | None = None,
         time: str | float | None = None,
         cost: str | float | None = None,
-        gain: str | float | None = None,
+        min_improvement: str | float | None = None,
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
         on_finished: Callable[[Trial], None] | None = None,
@@ -186,7 +188,8 @@ class Study:
             trials: maximum number of trials of the study.
             time: maximum total evaluation time: ``"20 min"``, or a number of seconds.
             cost: maximum total cost, at the study's price.
-            gain: stop when the expected relative gain in hypervolume is lower: ``"0.1 %"``.
+            min_improvement: stop when the expected relative gain in hypervolume is lower:
+                ``"0.1 %"``.
             executor: an executor that replaces the study's: ``"processes"``.
             workers: the number of concurrent evaluations.
             on_finished: called with each trial when it is stored.
@@ -204,7 +207,7 @@ class Study:
         from dse.api.progress import ShownRun
 
         stops: BudgetOverrides = {"measurements": measurements, "trials": trials}
-        stops |= {"time": time, "cost": cost, "gain": gain}
+        stops |= {"time": time, "cost": cost, "min_improvement": min_improvement}
         shown = ShownRun(self.engine, stops, executor, workers, on_error)
         self.ended = ""
         self.ended = shown.run(on_finished, progress=progress)

@@ -39,11 +39,11 @@ class StudyOptions(TypedDict, total=False):
     baselines: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
     scenarios: Mapping[str, Mapping[str, Any]]
     fidelities: Mapping[str, Sequence[str]]
-    prior: Sequence[str | Mapping[str, str]]
+    transfer_from: Sequence[str | Mapping[str, str]]
     budget: Mapping[str, Any]
     retries: Mapping[str, int]
     storage_patience: str | float
-    early: Mapping[str, Any]
+    early_stopping: Mapping[str, Any]
     optimizer: Plugin
     executor: Plugin
     seed: int
@@ -115,7 +115,7 @@ class EvaluatorSpecs:
 
     def _entries(self, goal: Goal, goals: Goals) -> list[dict[str, str]]:
         if isinstance(goals, Mapping):
-            return [{goal: self._full(text), "as": label} for label, text in goals.items()]
+            return [{goal: self._full(text), "label": label} for label, text in goals.items()]
         listed = [goals] if isinstance(goals, str) else goals
         return [{goal: self._full(text)} for text in listed]
 

@@ -6,6 +6,7 @@ import errno
 import inspect
 import os
 import sys
+import warnings
 from typing import Any
 
 import typer
@@ -42,7 +43,7 @@ from dse.cli.space import convert as exchange
 from dse.cli.space import count as space
 from dse.cli.space import describe as space_describe
 from dse.cli.space import designs as space_designs
-from dse.cli.space import why as space_why
+from dse.cli.space import explain as space_explain
 from dse.system.credentials import mask
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -61,7 +62,13 @@ class Commands(TyperGroup):
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(deeper)}?")
         return super().resolve_command(ctx, args)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from dse.cli.renamed_words import rename_words
+
+        return super().parse_args(ctx, rename_words(args))
+
     def invoke(self, ctx: Any) -> Any:
+        warnings.showwarning = _show_warning
         try:
             with interruptible():
                 return super().invoke(ctx)
@@ -107,7 +114,7 @@ app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
 spaces.command("count")(space.count)
 spaces.command("describe")(space_describe.describe)
-spaces.command("why")(space_why.why)
+spaces.command("explain")(space_explain.explain)
 spaces.command("sample")(space_designs.sample)
 spaces.command("neighbours")(space_designs.neighbours)
 spaces.command("enumerate")(space_designs.enumerate_)
@@ -169,6 +176,14 @@ def _text(word: str) -> str:
     except UnicodeError as error:
         raise SpecError(f"{word!a} is no text in UTF-8", hint="write it in UTF-8") from error
     return word if text == word or os.path.exists(word) else text  # noqa: PTH110 - no path, mostly
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    """Print a warning for users as one line; others are for developers, and not printed."""
+    if issubclass(category, FutureWarning | UserWarning):
+        say(f"warning: {message}")
 
 
 def _show_error(error: Exception) -> None:

@@ -15,7 +15,7 @@ from dse.cli.options import OutputFormat, StorageOption, ToldOption, say, show_j
 FELL_SHORT = 1
 
 
-class Over(StrEnum):
+class BudgetAxis(StrEnum):
     """Currency in which the spending of studies is counted."""
 
     MEASUREMENTS = "measurements"
@@ -52,14 +52,16 @@ def compare(
     ],
     *,
     storage: StorageOption = None,
-    over: Annotated[
-        Over | None,
-        typer.Option(help="What is spent: measurements, where any were made, without it."),
+    budget_axis: Annotated[
+        BudgetAxis | None,
+        typer.Option(
+            help="Unit of the budget. Default: measurements, or trials if none were made."
+        ),
     ] = None,
-    at: Annotated[
+    budget: Annotated[
         float | None,
         typer.Option(
-            min=0.0, help="After how much of it; the least that any study spent without it."
+            min=0.0, help="Compare at this budget. Default: the least that any study spent."
         ),
     ] = None,
     indicator: Annotated[
@@ -72,9 +74,9 @@ def compare(
             "--joint-reference", help="Take the worst of all fronts where no study states a point."
         ),
     ] = False,
-    may_differ: Annotated[
+    ignore: Annotated[
         list[IgnoredDifference] | None,
-        typer.Option(help="Compare studies that differ in this all the same; may be repeated."),
+        typer.Option(help="Compare studies although they differ in this; may be repeated."),
     ] = None,
     fail_if_worse: Annotated[
         str | None,
@@ -103,10 +105,10 @@ def compare(
 
     share = None if fail_if_worse is None else _share(fail_if_worse)
     asked = ComparisonOptions(
-        over=None if over is None else over.value,
-        at=at,
+        over=None if budget_axis is None else budget_axis.value,
+        at=budget,
         joint_nadir=joint_reference,
-        may_differ=tuple(one.value for one in may_differ or ()),
+        may_differ=tuple(one.value for one in ignore or ()),
         indicators=_select_indicators(indicator, share),
     )
     groups = gather_groups(names, storage)

@@ -92,7 +92,9 @@ PUBLISHED: Mapping[str, Printed] = {
     "evaluate": Printed(evaluation.Evaluated, "studies/quickstart.yaml --set chip.rows=16"),
     "space count": Printed(space.Counted, "library:spaces/edge_codesign.yaml"),
     "space describe": Printed(space.Described, "library:spaces/edge_codesign.yaml"),
-    "space why": Printed(space.Explained, "library:spaces/edge_codesign.yaml --set chip.rows=64"),
+    "space explain": Printed(
+        space.Explained, "library:spaces/edge_codesign.yaml --set chip.rows=64"
+    ),
     "space sample": Printed(list[Design], "library:spaces/edge_codesign.yaml -n 3"),
     "space neighbours": Printed(space.Neighbours, "library:spaces/edge_codesign.yaml"),
     "space enumerate": Printed(

@@ -36,9 +36,12 @@ Cost = Annotated[
     str | None,
     typer.Option(help="Stop when so much is spent, at the study's price: '20 $'."),
 ]
-Gain = Annotated[
+MinImprovement = Annotated[
     str | None,
-    typer.Option(help="Stop when less of the hypervolume is expected to be gained: '0.1 %'."),
+    typer.Option(
+        "--min-improvement",
+        help="Stop when the expected gain of hypervolume falls below this share: '0.1 %'.",
+    ),
 ]
 Patience = Annotated[
     str | None,
@@ -69,7 +72,7 @@ def run(
     trials: Trials = None,
     time: Time = None,
     cost: Cost = None,
-    gain: Gain = None,
+    min_improvement: MinImprovement = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the file's seed.")] = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
@@ -84,7 +87,7 @@ def run(
     from dse.schema.study.overrides import BudgetOverrides, budget_of_words
     from dse.study.study import StudyEngine
 
-    spent: BudgetOverrides = {"time": time, "cost": cost, "gain": gain}
+    spent: BudgetOverrides = {"time": time, "cost": cost, "min_improvement": min_improvement}
     spent |= {"measurements": measurements, "trials": trials}
     with handled_by(leave):
         opened = StudyEngine.open(study_path(study), name=name, storage=storage, seed=seed)
@@ -102,7 +105,7 @@ def resume(
     trials: Trials = None,
     time: Time = None,
     cost: Cost = None,
-    gain: Gain = None,
+    min_improvement: MinImprovement = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
     storage_patience: Patience = None,
@@ -120,7 +123,7 @@ def resume(
     from dse.storage.trust import trust as trust_study
     from dse.study.study import StudyEngine
 
-    spent: BudgetOverrides = {"time": time, "cost": cost, "gain": gain}
+    spent: BudgetOverrides = {"time": time, "cost": cost, "min_improvement": min_improvement}
     spent |= {"measurements": measurements, "trials": trials}
     with handled_by(leave):
         opened = StudyEngine.load(name, storage)

@@ -29,11 +29,11 @@ Rules = Annotated[list[str], BeforeValidator(default_to_list)]
 
 
 class ObjectiveSpec(Model):
-    """Objective: ``minimize:`` or ``maximize:`` an expression over metrics; ``as`` is its label."""
+    """Objective: ``minimize:`` or ``maximize:`` an expression over metrics, with a ``label``."""
 
     minimize: str | None = None
     maximize: str | None = None
-    label: str | None = Field(default=None, alias="as", min_length=1, max_length=40)
+    label: str | None = Field(default=None, min_length=1, max_length=40)
 
     @model_validator(mode="after")
     def _one_goal(self) -> ObjectiveSpec:
@@ -55,10 +55,10 @@ class PluginSpec(BaseModel):
 
 
 class ReplicatesSpec(Model):
-    """Replicates of a stochastic evaluator; the input named by ``as`` receives their number."""
+    """Replicates of a stochastic evaluator; the input ``seed_input`` receives their number."""
 
     count: int = Field(ge=2, le=100_000)
-    reading: str = Field(default="seed", alias="as")
+    seed_input: str = "seed"
     quantiles: list[Annotated[float, Field(gt=0, lt=1)]] = []
 
 
@@ -112,7 +112,7 @@ class BudgetSpec(Model):
     time: Quantity | None = None
     cost: Quantity | None = None
     price: Quantity | None = None
-    gain: Quantity | None = None
+    min_improvement: Quantity | None = None
 
 
 class RetriesSpec(Model):
@@ -138,7 +138,7 @@ class EarlySpec(Model):
 
     rule: Literal["successive-halving", "certain"]
     eta: int = Field(default=3, ge=2, le=1_000_000)
-    at: list[int] = []
+    rungs: list[int] = Field(default=[], serialization_alias="at")  # see Plan._identity
     worsens: list[str] = []
     best: dict[str, Quantity] = {}
 
@@ -239,14 +239,14 @@ class StudySpec(Model):
     reference: dict[str, Quantity] | None = None
     baselines: list[dict[str, Scalar]] | dict[str, dict[str, Scalar]] = []
     fidelities: dict[str, list[str]] = {}
-    prior: list[Annotated[PriorSpec, BeforeValidator(_study)]] = []
+    transfer_from: list[Annotated[PriorSpec, BeforeValidator(_study)]] = []
     optimizer: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     executor: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     storage: str | None = None
     storage_patience: Quantity | None = None
     budget: BudgetSpec = BudgetSpec()
     retries: RetriesSpec = RetriesSpec()
-    early: EarlySpec | None = None
+    early_stopping: EarlySpec | None = None
     reproduces: list[ClaimSpec] = []
     finds: list[FindingSpec] = []
     assumes: list[AssumptionSpec] = []

@@ -29,8 +29,9 @@ class Bounds:
     All drivers of a study count together. ``time_s`` is in seconds: of evaluation before the run
     began, plus the elapsed time of the run.
 
-    ``cost`` is in dollars, at ``price_per_s`` dollars per second of evaluation; ``gain`` is the
-    least expected improvement of a suggestion, as a fraction of the hypervolume.
+    ``cost`` is in dollars, at ``price_per_s`` dollars per second of evaluation;
+    ``min_improvement`` is the least expected improvement of a suggestion, as a fraction of the
+    hypervolume.
     """
 
     measurements: int | None = None
@@ -38,7 +39,7 @@ class Bounds:
     time_s: float | None = None
     cost: float | None = None
     price_per_s: float | None = None
-    gain: float | None = None
+    min_improvement: float | None = None
 
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0

@@ -113,7 +113,9 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
     Raises:
         StudyError: the file names a storage on a network.
     """
-    named = [one.storage for one in plan.prior] + [plan.storage if storage is None else None]
+    named = [one.storage for one in plan.transfer_from] + [
+        plan.storage if storage is None else None
+    ]
     for url in filter(None, named):
         scheme = url.partition(":")[0]
         if scheme not in _LOCAL:

@@ -171,9 +171,9 @@ class Loop:
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         self._note_news(reported)
-        if self.bounds.gain is None:
+        if self.bounds.min_improvement is None:
             return ""
-        self._patience = Patience(self.bounds.gain)
+        self._patience = Patience(self.bounds.min_improvement)
         ended = self._patience.ended(storage.events(study), ledger.trials)
         if ended:
             return ended

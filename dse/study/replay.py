@@ -153,7 +153,7 @@ class Replay:
 
     def _stopped_wrongly(self) -> Mismatch | None:
         """Return the first trial whose early stopping contradicts the rule; ``None`` if all fit."""
-        rule, study = self._study.plan.early, self._study
+        rule, study = self._study.plan.early_stopping, self._study
         if rule is None or self._salvaged:  # reports may be lost
             return None
         found = contradiction(

@@ -88,15 +88,15 @@ class StudyRun:
             for event in self._events():
                 if event.kind == "choice":
                     self.on_choice(event.text)
-            if self.plan.prior:
+            if self.plan.transfer_from:
                 self._note(Event(kind="prior", text=self.inherited.words()))
             self._measure_baselines()
             use = self._resolve_optimizer()
             optimizer = suggesting(self.plan, use)
             if hasattr(optimizer, "on_progress"):
                 optimizer.on_progress = self.on_progress
-            if self.bounds.gain is not None and not hasattr(optimizer, "expected_gain"):
-                text = "the optimizer does not estimate its expected gain: 'gain' is no bound"
+            if self.bounds.min_improvement is not None and not hasattr(optimizer, "expected_gain"):
+                text = "the optimizer expects no improvement: 'min_improvement' is no bound"
                 self._note(Event(kind="gain", text=text))
             reason = self._loop(optimizer, use, self.bounds)
             self._add_what_is_free()
@@ -189,7 +189,7 @@ class StudyRun:
             runner.on_report = EarlyStopMonitor(
                 ledger=self._ledger,
                 problem=self.plan.problem,
-                rule=self.plan.early,
+                rule=self.plan.early_stopping,
                 worker=self._lease.id,
             )
         readings = MeasurementCache(self.plan.pipeline)

@@ -361,7 +361,7 @@ class StudyEngine:
             time_s=told.time_s,
             cost=told.cost,
             price_per_s=told.price_per_s,
-            gain=told.gain,
+            min_improvement=told.min_improvement,
         )
 
 
@@ -370,7 +370,7 @@ def _begun(
 ) -> Mapping[str, Any]:
     """Create a study, unless another process creates it first; return the stored specification."""
     begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
-    if plan.prior:
+    if plan.transfer_from:
         begun["prior"] = _left(plan, storage, whole=not carried).plain()
     try:
         storage.create(name, begun, history)
@@ -389,7 +389,7 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
     """
     new = StudyLineage.of(plan, plan.identity)
     found = Inherited(studies={})
-    for one in plan.prior:
+    for one in plan.transfer_from:
         earlier = StudyEngine.load(one.study, one.storage or storage)
         spec = earlier.storage.spec(one.study) or {}
         old = StudyLineage.of(earlier.plan, identity_of(spec))

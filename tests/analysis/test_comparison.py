@@ -193,7 +193,7 @@ def test_a_space_that_differs_is_told_in_words(question, good, made_objective) -
     with pytest.raises(StudyError) as caught:
         compare(alone([good, question.run("other", (1, 1), problem=narrow)]))
     assert "in other, x is narrower" in caught.value.hint
-    assert "--may-differ space" in caught.value.hint
+    assert "--ignore space" in caught.value.hint
 
 
 def test_where_a_file_lies_makes_no_other_evaluator(question) -> None:

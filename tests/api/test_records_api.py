@@ -139,10 +139,10 @@ def test_what_falls_short_is_said():
     good, bad = asked("good"), asked("bad")
     good.run(measurements=24, progress=False)
     bad.run(measurements=1, progress=False)
-    comparison = dse.compare(good, bad, over="trials", at=24)
+    comparison = dse.compare(good, bad, budget_axis="trials", budget=24)
     (sentence,) = comparison.shortfalls(0.0)
     assert "bad falls short of good" in sentence
-    assert dse.compare(bad, good, over="trials", at=24).shortfalls(0.0) == []
+    assert dse.compare(bad, good, budget_axis="trials", budget=24).shortfalls(0.0) == []
 
 
 def test_a_study_is_compared_once(study):

@@ -49,7 +49,7 @@ study: s
 question: QUESTION
 space: space.yaml
 evaluators: {m: {use: expression, metrics: {time: {formula: 100 s / n, unit: s}, area: {formula: n + 3}}}}
-objectives: [{minimize: m.time, as: LABEL}, {minimize: m.area}]
+objectives: [{minimize: m.time, label: LABEL}, {minimize: m.area}]
 constraints: [m.area <= 30]
 unread: [word]
 optimizer: {use: random}
@@ -186,7 +186,7 @@ COMMANDS = [
     ["space", "describe", "space.yaml"],
     ["space", "sample", "space.yaml", "-n", "5"],
     ["space", "enumerate", "space.yaml"],
-    ["space", "why", "space.yaml", "--set", "word=x\x1b[2J"],
+    ["space", "explain", "space.yaml", "--set", "word=x\x1b[2J"],
     ["space", "diff", "space.yaml", "space.yaml"],
     ["report", "s", "NAME", "-o", "report\x1b[2J.html"],
     ["doctor", "--storage", "sqlite:///dse\x1b[2J\u202e.db"],

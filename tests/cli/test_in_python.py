@@ -125,8 +125,8 @@ SAME: dict[str, tuple[list[str], Callable[[dict[str, Any]], Any]]] = {
         ["space", "describe", "space.yaml"],
         lambda n: {**n["space"].describe(), "file": "space.yaml"},
     ),
-    "space why": (
-        ["space", "why", "space.yaml", "--set", "rows=4"],
+    "space explain": (
+        ["space", "explain", "space.yaml", "--set", "rows=4"],
         lambda n: n["space"].why(rows=4).json(),
     ),
     "space sample": (

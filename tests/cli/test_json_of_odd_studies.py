@@ -114,7 +114,7 @@ def test_a_claim_without_an_answer_has_no_number(told, folder):
 
 
 def test_designs_that_cannot_be_are_told_with_the_rules_against_them(told):
-    one = told("space", "why", "space.yaml", "--set", "rows=8", "--set", "mode=broken", code=1)
+    one = told("space", "explain", "space.yaml", "--set", "rows=8", "--set", "mode=broken", code=1)
     assert (one["legal"], one["example"]) == (False, None)
     assert [rule["rule"] for rule in one["against"]] == ["mode == 'fine' or rows <= 2"]
 

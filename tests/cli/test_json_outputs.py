@@ -34,7 +34,10 @@ RUNS: dict[str, list[list[str]]] = {
     "evaluate": [["evaluate", "odd.yaml", "--set", "mode=fine", "--set", "rows=1"]],
     "space count": [["space", "count", "space.yaml"], ["space", "count", "free.yaml"]],
     "space describe": [["space", "describe", "space.yaml"], ["space", "describe", "free.yaml"]],
-    "space why": [["space", "why", "space.yaml", "--set", "rows=1"], ["space", "why", "free.yaml"]],
+    "space explain": [
+        ["space", "explain", "space.yaml", "--set", "rows=1"],
+        ["space", "explain", "free.yaml"],
+    ],
     "space sample": [["space", "sample", "space.yaml"], ["space", "sample", "free.yaml"]],
     "space neighbours": [["space", "neighbours", "space.yaml"]],
     "space enumerate": [["space", "enumerate", "space.yaml"]],

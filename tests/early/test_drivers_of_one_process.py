@@ -51,7 +51,9 @@ def driver_of(plan, storage):
     ledger = TrialHistory(storage, "s")
     ledger.read()
     executor = Serial(plan.pipeline)
-    executor.on_report = EarlyStopMonitor(ledger=ledger, problem=plan.problem, rule=plan.early)
+    executor.on_report = EarlyStopMonitor(
+        ledger=ledger, problem=plan.problem, rule=plan.early_stopping
+    )
     return executor
 
 
@@ -62,7 +64,7 @@ def test_a_trial_is_judged_by_the_reports_before_its_own_whatever_another_driver
         {"rate": [BETTER, WORSE]},
         {"net": net},
         minimize="net.loss",
-        early={"rule": "successive-halving", "eta": 3, "at": [1]},
+        early_stopping={"rule": "successive-halving", "eta": 3, "rungs": [1]},
         storage=storage,
     ).engine
     designs = [Design({"rate": rate}) for rate in (BETTER, WORSE)]

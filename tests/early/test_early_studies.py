@@ -32,7 +32,7 @@ optimizer: random
 executor: {executor}
 budget: {{trials: 24}}
 seed: 5
-early: {early}
+early_stopping: {early}
 """
 BENCH = """
 import json, sys
@@ -42,7 +42,7 @@ for step in range(1, 10):
     print(json.dumps({"step": step, "loss": loss, "time": step * design["rate"]}), flush=True)
 print(json.dumps({"loss": design["rate"] / design["width"], "time": 9 * design["rate"]}))
 """
-HALVING = "{rule: successive-halving, eta: 3, at: [1, 3]}"
+HALVING = "{rule: successive-halving, eta: 3, rungs: [1, 3]}"
 
 
 def written(tmp_path, early=HALVING, executor="serial", objectives=None):
@@ -64,7 +64,7 @@ def run(path, **options):
 def checked(study):
     record = Record.of(study.storage, study.name)
     return contradiction(
-        study.plan.early,
+        study.plan.early_stopping,
         study.problem,
         record.trials,
         record.reports,
@@ -124,7 +124,7 @@ def test_a_record_that_was_changed_is_found_out(tmp_path):
     went_on = next(t.number for t in record.trials if t.state is State.DONE)
     spared = [replace(t, state=State.DONE) if t.number == stopped else t for t in record.trials]
     ended = [replace(t, state=State.STOPPED) if t.number == went_on else t for t in record.trials]
-    rule, problem = study.plan.early, study.problem
+    rule, problem = study.plan.early_stopping, study.problem
     found = contradiction(rule, problem, spared, record.reports)
     assert found == (stopped, "it went on, and had to be stopped")
     assert contradiction(rule, problem, ended, record.reports)[0] == went_on
@@ -147,9 +147,9 @@ def test_what_is_certain_to_be_dominated_is_stopped_and_the_front_stays(tmp_path
     ("early", "problem"),
     [
         ("{rule: successive-halving}", "takes only steps"),
-        ("{rule: successive-halving, at: [3, 1]}", "do not rise"),
-        ("{rule: successive-halving, at: [1], eta: 1}", "eta is at least 2"),
-        ("{rule: successive-halving, at: [1], worsens: [net.loss]}", "nothing else"),
+        ("{rule: successive-halving, rungs: [3, 1]}", "do not rise"),
+        ("{rule: successive-halving, rungs: [1], eta: 1}", "eta is at least 2"),
+        ("{rule: successive-halving, rungs: [1], worsens: [net.loss]}", "nothing else"),
         ("{rule: certain}", "takes metrics in"),
         ("{rule: certain, worsens: [net.los]}", "did you mean 'net.loss'"),
         ("{rule: certain, worsens: [chip.area]}", "no objective or limit reads a measured"),

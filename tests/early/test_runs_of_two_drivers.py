@@ -34,7 +34,7 @@ class Drivers:
             {"rate": [1, 9]},
             {"net": net},
             minimize="net.loss",
-            early={"rule": "successive-halving", "eta": 3, "at": [1]},
+            early_stopping={"rule": "successive-halving", "eta": 3, "rungs": [1]},
             storage=self.storage,
         ).engine
         self.storage.add("s", [Design({"rate": 1}), Design({"rate": 9})])
@@ -52,7 +52,7 @@ class Drivers:
     def watch(self, worker: int) -> EarlyStopMonitor:
         ledger = TrialHistory(self.storage, "s")
         ledger.read()
-        problem, rule = self.study.problem, self.study.plan.early
+        problem, rule = self.study.problem, self.study.plan.early_stopping
         return EarlyStopMonitor(ledger=ledger, problem=problem, rule=rule, worker=worker)
 
     def mismatch(self, outcome: Outcome, worker: int) -> str:

@@ -26,14 +26,16 @@ def budget_from(folder: Path, text: str) -> Budget:
 
 
 def test_a_budget_is_told_in_any_unit_and_kept_in_seconds_and_dollars(tmp_path):
-    text = "budget: {time: 2 h, cost: 20 $, price: 3.6 $/h, gain: 0.1 %}\n"
+    text = "budget: {time: 2 h, cost: 20 $, price: 3.6 $/h, min_improvement: 0.1 %}\n"
     budget = budget_from(tmp_path, text)
-    assert budget == Budget(time_s=7200, cost=20, price_per_s=pytest.approx(0.001), gain=0.001)
+    assert budget == Budget(
+        time_s=7200, cost=20, price_per_s=pytest.approx(0.001), min_improvement=0.001
+    )
 
 
 def test_bare_numbers_are_dollars_dollars_an_hour_and_a_share():
-    budget = budget_of(BudgetSpec(cost=20, price=3.6, gain=0.01))
-    assert (budget.cost, budget.gain) == (20, 0.01)
+    budget = budget_of(BudgetSpec(cost=20, price=3.6, min_improvement=0.01))
+    assert (budget.cost, budget.min_improvement) == (20, 0.01)
     assert budget.price_per_s == pytest.approx(0.001)
 
 
@@ -45,8 +47,8 @@ def test_bare_numbers_are_dollars_dollars_an_hour_and_a_share():
         ("{cost: 20 $, price: 4 $}", "'4 $' is no price"),
         ("{cost: 0, price: 4}", "a budget's cost is above zero"),
         ("{time: 5 mm}", "'5 mm' is no time"),
-        ("{gain: 200 %}", "a gain of 200 % is never reached"),
-        ("{gain: 1 s}", "'1 s' is no gain"),
+        ("{min_improvement: 200 %}", "an improvement of 200 % is never reached"),
+        ("{min_improvement: 1 s}", "'1 s' is no min_improvement"),
     ],
 )
 def test_a_mistake_in_a_budget_is_told_with_its_line(tmp_path, budget, told):
@@ -57,8 +59,8 @@ def test_a_mistake_in_a_budget_is_told_with_its_line(tmp_path, budget, told):
 
 
 def test_an_optimizer_that_tells_no_gain_is_not_stopped_by_it(tmp_path):
-    with pytest.raises(SpecErrors, match="'random' does not report its expected gain"):
-        budget_from(tmp_path, "optimizer: random\nbudget: {gain: 1 %}\n")
+    with pytest.raises(SpecErrors, match="'random' does not report an expected improvement"):
+        budget_from(tmp_path, "optimizer: random\nbudget: {min_improvement: 1 %}\n")
 
 
 def test_the_command_states_another_cost_at_the_price_of_the_file():

@@ -12,8 +12,8 @@ space: x.yaml
 evaluators:
   chip: {{use: expression, metrics: {{time: {{formula: x * 1 s, unit: s}}, area: {{formula: 1 mm2 / x, unit: mm2}}}}}}
 objectives:
-  - {{minimize: chip.time * chip.area, as: burden}}
-  - {{minimize: chip.area, as: {second}}}
+  - {{minimize: chip.time * chip.area, label: burden}}
+  - {{minimize: chip.area, label: {second}}}
 reference: {{burden: 2 s mm2, chip.area: 1 mm2}}
 """
 

@@ -36,7 +36,7 @@ evaluators:
     run: [PYTHON, -S, -E, board.py]
     reads: [rows, seed]
     metrics: {time: s}
-    replicates: {count: 8, as: seed, quantiles: [0.5, 0.999]}
+    replicates: {count: 8, seed_input: seed, quantiles: [0.5, 0.999]}
 objectives:
   - minimize: board.time
   - minimize: rows
@@ -136,7 +136,7 @@ class Picky:
 
 
 def test_an_evaluator_judges_the_values_of_every_replicate():
-    three, four = (Replicated(Picky(), ReplicatesSpec(count=n, **{"as": "seed"})) for n in (3, 4))
+    three, four = (Replicated(Picky(), ReplicatesSpec(count=n)) for n in (3, 4))
     three.check_values({"rows": (1, 8)})
     with pytest.raises(SpecError, match=r"seeds of \[0, 1, 2, 3\] for \(1, 8\)"):
         four.check_values({"rows": (1, 8)})

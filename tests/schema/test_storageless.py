@@ -31,9 +31,9 @@ objectives: [{minimize: m.time}]
         f"storage:\n  {URL}\n",
         "storage:\n",
         f"# storage: {URL}\n",
-        f"prior: [old, {{study: far, storage: '{URL}'}}]\n",
+        f"transfer_from: [old, {{study: far, storage: '{URL}'}}]\n",
         f"prior:\n  - study: far\n    storage: {URL}\n  - old\n",
-        f"ü: ä  # ü {URL} and more\nstorage: {URL}\nprior: [{{storage: {URL}, study: a}}]\n",
+        f"ü: ä  # ü {URL} and more\nstorage: {URL}\ntransfer_from: [{{storage: {URL}, study: a}}]\n",
     ],
 )
 def test_the_value_of_a_storage_is_null_and_all_else_stays_on_its_line(told):

@@ -130,8 +130,11 @@ def test_a_table_is_no_file(told):
         (["one.0", "one.0"], "'one.0' is there twice"),
         (["one.0", "--fail-if-worse", "much"], "'much' is no share"),
         (["one.0", "--fail-if-worse", "120%"], "not from 0 % to below 100 %"),
-        (["one.0", "sobol.0", "--over", "cost"], "cannot be compared over cost"),
-        (["one.0", "sobol.0", "--over", "measurements"], "cannot be compared over measurements"),
+        (["one.0", "sobol.0", "--budget-axis", "cost"], "cannot be compared over cost"),
+        (
+            ["one.0", "sobol.0", "--budget-axis", "measurements"],
+            "cannot be compared over measurements",
+        ),
         (["no.jsonl"], "no.jsonl cannot be read"),
     ],
 )
@@ -143,9 +146,9 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(told, words, says):
     "words",
     [
         ["one.0", "far.0", "--joint-reference"],
-        ["one.0", "wide.0", "--may-differ", "space", "--at", "5"],
+        ["one.0", "wide.0", "--ignore", "space", "--budget", "5"],
         ["free.0", "free.1", "--joint-reference"],
-        ["one.0", "sobol.0", "--over", "seconds"],
+        ["one.0", "sobol.0", "--budget-axis", "seconds"],
         ["one.0", "sobol.0", "--indicator", "r2", "--indicator", "igd+"],
     ],
 )

@@ -36,7 +36,7 @@ executor: {use: processes, workers: 2}
 budget: {trials: 40}
 retries: {lost: 9}
 seed: 5
-early: EARLY
+early_stopping: EARLY
 """
 BENCH = """
 import json, sys, time
@@ -48,7 +48,7 @@ for step in range(1, 7):
 print(json.dumps({"loss": design["rate"] / design["width"], "time": 6 * design["rate"]}))
 """
 RULES = {
-    "net.loss": "{rule: successive-halving, eta: 2, at: [1, 3]}",
+    "net.loss": "{rule: successive-halving, eta: 2, rungs: [1, 3]}",
     "net.time": "{rule: certain, worsens: [net.time]}",
 }
 LONG_S = 300.0

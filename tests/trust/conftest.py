@@ -69,7 +69,7 @@ baselines: {{base: {{a: 1, b: 1}}}}
 optimizer: OPTIMIZER
 executor: {{use: ray, address: "ray://198.51.100.7:10001"}}
 storage: postgresql+psycopg://stranger@198.51.100.7/theirs
-prior: [{{study: earlier, storage: "postgresql+psycopg://stranger@198.51.100.7/theirs"}}]
+transfer_from: [{{study: earlier, storage: "postgresql+psycopg://stranger@198.51.100.7/theirs"}}]
 """
 """What a file can name beside programs: a cluster and storages on a network (RFC 5737)."""
 

@@ -33,7 +33,7 @@ LOOKING: dict[str, list[list[str]]] = {
     "doctor": [["--storage", "sqlite:///dse.db"]],
     "space count": [["space.yaml"]],
     "space describe": [["space.yaml"]],
-    "space why": [["space.yaml", "--set", "a=1"]],
+    "space explain": [["space.yaml", "--set", "a=1"]],
     "space sample": [["space.yaml"]],
     "space neighbours": [["space.yaml"]],
     "space enumerate": [["space.yaml"]],

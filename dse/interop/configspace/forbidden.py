@@ -105,7 +105,7 @@ class Forbidden:
         if self._reads_real(node):
             return self._by_parts(node, "it computes with a real parameter", wanted=wanted)
         try:
-            return self._listed(node, wanted=wanted)
+            return self._list_clauses(node, wanted=wanted)
         except UnsayableError as error:
             return self._by_parts(node, error.problem, wanted=wanted)
 
@@ -218,13 +218,13 @@ class Forbidden:
             return self._where(Absent(Name(real.name), negated=True), wanted=True)
         if operator in ("<=", ">="):
             self.warnings.append(
-                f"{real.name} {operator} {number} is exported as {operator[0]}: ConfigSpace differs "
-                f"where {real.name} is exactly {number}"
+                f"{real.name} {operator} {number} is exported as {operator[0]}: ConfigSpace "
+                f"differs where {real.name} is exactly {number}"
             )
         kind = "CLAUSE_LT" if below else "CLAUSE_GT"
         return [({"type": kind, "name": real.name, "value": float(number)},)]
 
-    def _listed(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
+    def _list_clauses(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
         found: list[tuple[Clause, ...]] = []
         for path in paths(tree(self._space, Expression("", node), wanted=wanted)):
             clauses = tuple(clause for test in path for clause in clauses_of(test))

@@ -31,7 +31,7 @@ def storageless(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_storages(text: str) -> str:
-    """Return a YAML text with ``storage:`` set to null, at the top level and in ``prior:``.
+    """Return a YAML text with ``storage:`` set to null, in ``transfer_from:`` as well.
 
     Passwords of URLs in comments are masked too. Line numbers do not change.
     """
@@ -48,7 +48,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     except yaml.YAMLError:
         return
     found = list(_values(root, _KEY))
-    for prior in _values(root, "prior"):
+    for prior in (*_values(root, "transfer_from"), *_values(root, "prior")):
         if isinstance(prior, yaml.SequenceNode):
             found += [value for one in prior.value for value in _values(one, _KEY)]
     spans = ((one.start_mark.index, one.end_mark.index) for one in found)

@@ -13,8 +13,9 @@ from dse.schema.space.parameters.domains import amount
 class Budget:
     """Stopping criteria of a study: the first that is met stops it; ``None`` is no bound.
 
-    ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran. ``gain`` is
-    the expected relative gain in hypervolume below which no design is measured any more.
+    ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran.
+    ``min_improvement`` is the expected relative gain in hypervolume below which no further design
+    is measured.
     """
 
     measurements: int | None = None
@@ -22,7 +23,7 @@ class Budget:
     time_s: float | None = None
     cost: float | None = None
     price_per_s: float | None = None
-    gain: float | None = None
+    min_improvement: float | None = None
 
 
 def budget_of(spec: BudgetSpec) -> Budget:
@@ -33,16 +34,17 @@ def budget_of(spec: BudgetSpec) -> Budget:
     """
     if spec.cost is not None and spec.price is None:
         raise SpecError("a budget of cost needs a price", hint="{cost: 20 $, price: 4 $/h}")
-    gain = _above_zero("gain", spec.gain, "1")
-    if gain is not None and gain >= 1:
-        raise SpecError(f"a gain of {spec.gain} is never reached", hint="gain: 0.1 %")
+    least = _above_zero("min_improvement", spec.min_improvement, "1")
+    if least is not None and least >= 1:
+        problem = f"an improvement of {spec.min_improvement} is never reached"
+        raise SpecError(problem, hint="min_improvement: 0.1 %")
     return Budget(
         measurements=spec.measurements,
         trials=spec.trials,
         time_s=_above_zero("time", spec.time, "s"),
         cost=_above_zero("cost", spec.cost, "$"),
         price_per_s=_above_zero("price", spec.price, "$/h"),
-        gain=gain,
+        min_improvement=least,
     )
 
 
@@ -62,7 +64,7 @@ _HINTS = {
     "time": "time: 20 min",
     "cost": "cost: 20 $, with a price per hour: price: 4 $/h",
     "price": "price: 4 $/h",
-    "gain": "gain: 0.1 %",
+    "min_improvement": "min_improvement: 0.1 %",
 }
 
 

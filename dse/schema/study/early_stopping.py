@@ -9,8 +9,8 @@ from dse.schema.models import EarlySpec, Quantity
 from dse.schema.space.parameters.domains import amount
 from dse.units import units
 
-_HALVING = "early: {rule: successive-halving, at: [1, 3, 9]}"
-_CERTAIN = "early: {rule: certain, worsens: [board.time], best: {train.loss: 0}}"
+_HALVING = "early_stopping: {rule: successive-halving, rungs: [1, 3, 9]}"
+_CERTAIN = "early_stopping: {rule: certain, worsens: [board.time], best: {train.loss: 0}}"
 
 
 def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
@@ -23,12 +23,12 @@ def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
     if spec is None:
         return None
     if spec.rule == "successive-halving":
-        if not spec.at or spec.worsens or spec.best:
-            raise SpecError("successive halving takes only steps, under 'at'", hint=_HALVING)
-        if list(spec.at) != sorted(set(spec.at)):
-            raise SpecError(f"the steps {spec.at} do not rise", hint=_HALVING)
-        return Halving(eta=spec.eta, at=tuple(spec.at))
-    if spec.at or not (spec.worsens or spec.best):
+        if not spec.rungs or spec.worsens or spec.best:
+            raise SpecError("successive halving takes only steps, under 'rungs'", hint=_HALVING)
+        if list(spec.rungs) != sorted(set(spec.rungs)):
+            raise SpecError(f"the steps {spec.rungs} do not rise", hint=_HALVING)
+        return Halving(eta=spec.eta, at=tuple(spec.rungs))
+    if spec.rungs or not (spec.worsens or spec.best):
         raise SpecError("'certain' takes metrics in 'worsens' or 'best', not steps", hint=_CERTAIN)
     for name in (*spec.worsens, *spec.best):
         if name not in problem.measured:

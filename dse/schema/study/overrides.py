@@ -24,7 +24,7 @@ class BudgetOverrides(TypedDict, total=False):
     trials: int | None
     time: Quantity | None
     cost: Quantity | None
-    gain: Quantity | None
+    min_improvement: Quantity | None
 
 
 def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
@@ -48,10 +48,14 @@ def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
         try:
             stated_budget(plan, {key: value})  # type: ignore[misc]
         except SpecErrors as errors:
-            raise errors.errors[0].at(f"--{key}") from errors
+            raise errors.errors[0].at(_option(key)) from errors
         except DseError as error:
-            raise error.at(f"--{key}") from error
+            raise error.at(_option(key)) from error
     return stated_budget(plan, told)
+
+
+def _option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
 
 
 def stated_executor(

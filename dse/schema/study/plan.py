@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
 from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
+from dse.schema.yaml.renamed_keys import rename_old_keys
 from dse.schema.yaml.source import Path_, SourceDocument
 from dse.schema.yaml.validation import legible
 
@@ -72,14 +74,14 @@ class Plan:
     budget: Budget
     retries: Mapping[FaultKind, int]
     storage_patience_s: float
-    prior: tuple[PriorSpec, ...]
+    transfer_from: tuple[PriorSpec, ...]
     stages: Mapping[str, int]
     identity: Mapping[str, Any]
     texts: Mapping[str, str] = field(repr=False)
     weights: Mapping[str, float] = field(default_factory=dict)
     alone: Mapping[str, Problem] = field(default_factory=dict, repr=False)
     awaited: Mapping[str, Design] = field(default_factory=dict)
-    early: Rule | None = None
+    early_stopping: Rule | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
     assumptions: tuple[Assumption, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
@@ -111,12 +113,17 @@ def plan_of(
         SpecErrors: all errors in the study file and the files that it names.
     """
     files = Files(kept=kept or {}, documents=documents or {})
-    source = files.source(path)
+    renamed = rename_old_keys(files.source(path))
+    source = renamed.source
     if is_space(source.value):
         hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
         told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
         raise SpecErrors([told])
     mistakes = ErrorCollector()
+    for one in renamed.mistakes:
+        mistakes.add(one)
+    for text in () if kept else renamed.warnings:
+        warnings.warn(text, FutureWarning, stacklevel=2)
     spec, rest, lost = legible(StudySpec, PartialStudySpec, source, mistakes)
     if spec is None:
         mistakes.skip("all but the keys")
@@ -168,11 +175,11 @@ class _Builder:
         )
         sections.check_options()
         question = sections.question()
-        warnings = self._unread(legible, cast, question)
+        unread = self._unread(legible, cast, question)
         assumptions = self._assumptions(legible)
         pipeline = sections.asked(question)
         problem = sections.problem(question, pipeline, seed)
-        early = sections.early(problem)
+        early_stopping = sections.early(problem)
         sections.check_factorial(problem)
         self.mistakes.check()
         assert pipeline is not None
@@ -191,17 +198,17 @@ class _Builder:
             budget=question.budget,
             retries=retries_of(self.spec.retries),
             storage_patience_s=patience_of(self.spec.storage_patience),
-            prior=tuple(self.spec.prior),
+            transfer_from=tuple(self.spec.transfer_from),
             stages=stages_of(pipeline.bound, pipeline.sources, question.ladders),
             identity=identity,
             texts=dict(self.files.texts),
             weights=cast.scenarios.weights,
             alone=problems_alone(problem, self.spec, sections.formulas, cast.known, sections.lists),
             awaited=sections.baselines.awaited,
-            early=early,
+            early_stopping=early_stopping,
             claims=question.claims,
             assumptions=assumptions,
-            warnings=warnings,
+            warnings=unread,
             objects=self.objects,
         )
 
@@ -279,6 +286,15 @@ class _Builder:
             "seed": problem.seed,
             **({"scenarios": weights_of(self.spec.scenarios)} if self.spec.scenarios else {}),
             **({"fidelities": dict(problem.ladders)} if problem.ladders else {}),
-            **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
-            **({"early": self.spec.early.model_dump()} if self.spec.early else {}),
+            # Studies of earlier versions are held against these keys: they keep their first names.
+            **(
+                {"prior": [one.study for one in earlier]}
+                if (earlier := self.spec.transfer_from)
+                else {}
+            ),
+            **(
+                {"early": rule.model_dump(by_alias=True)}
+                if (rule := self.spec.early_stopping)
+                else {}
+            ),
         }

@@ -63,11 +63,11 @@ def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
     Raises:
         SpecError: the optimizer does not report it.
     """
-    if budget.gain is None or spec.use not in names("optimizers"):
+    if budget.min_improvement is None or spec.use not in names("optimizers"):
         return
     if not hasattr(load("optimizers", spec.use), "expected_gain"):
-        problem = f"the optimizer {spec.use!r} does not report its expected gain"
-        raise SpecError(problem, hint="remove 'gain', or use another optimizer")
+        problem = f"the optimizer {spec.use!r} does not report an expected improvement"
+        raise SpecError(problem, hint="remove 'min_improvement', or use another optimizer")
 
 
 def check_workers(spec: PluginSpec) -> None:

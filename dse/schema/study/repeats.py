@@ -31,13 +31,13 @@ class Replicated:
     """
 
     def __init__(self, evaluator: Evaluator, spec: ReplicatesSpec) -> None:
-        if not reads_any(evaluator, spec.reading):
+        if not reads_any(evaluator, spec.seed_input):
             raise SpecError(
-                f"it reads no {spec.reading!r}, so all replicates would be the same",
-                hint="name the input for its seed under 'as'",
+                f"it reads no {spec.seed_input!r}, so all replicates would be the same",
+                hint="name the input for its seed under 'seed_input'",
             )
-        self.reads = evaluator.reads - {spec.reading}
-        self.optional = evaluator.optional - {spec.reading}
+        self.reads = evaluator.reads - {spec.seed_input}
+        self.optional = evaluator.optional - {spec.seed_input}
         self.units = evaluator.units
         self.kind: Kind = evaluator.kind
         self.version = evaluator.version
@@ -46,7 +46,7 @@ class Replicated:
         self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
         reads = getattr(evaluator, "reads_by_metric", {})
         self.reads_by_metric = {
-            name: reads[_own(name, own)] - {spec.reading} for name in self.provides if reads
+            name: reads[_own(name, own)] - {spec.seed_input} for name in self.provides if reads
         }
         self.starts: Sequence[str] = getattr(evaluator, "starts", ())
         self._evaluator = evaluator
@@ -65,7 +65,7 @@ class Replicated:
         """
         if hasattr(self._evaluator, "check_values"):
             every = range(self._spec.count)
-            self._evaluator.check_values({**values, self._spec.reading: every})
+            self._evaluator.check_values({**values, self._spec.seed_input: every})
 
     def evaluate(self, batch: Batch) -> Metrics:
         found = [self._replicate(batch, number) for number in range(self._spec.count)]
@@ -89,7 +89,7 @@ class Replicated:
 
     def _replicate(self, batch: Batch, number: int) -> Metrics:
         same = np.zeros(len(batch), dtype=np.int64)
-        view = batch.with_columns({self._spec.reading: Column.coded((number,), same)})
+        view = batch.with_columns({self._spec.seed_input: Column.coded((number,), same)})
         return self._evaluator.evaluate(view)
 
 

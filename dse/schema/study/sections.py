@@ -191,10 +191,12 @@ class Sections:
     def early(self, problem: Problem | None) -> Rule | None:
         """Return the early stopping rule; ``None`` where there is none or it is invalid."""
         if problem is None:
-            if self.spec.early is not None:
-                self._skip(["early"])
+            if self.spec.early_stopping is not None:
+                self._skip(["early_stopping"])
             return None
-        rule: Rule | None = self._try_make(["early"], lambda: early_of(self.spec.early, problem))
+        rule: Rule | None = self._try_make(
+            ["early_stopping"], lambda: early_of(self.spec.early_stopping, problem)
+        )
         return rule
 
     def check_options(self) -> None:
@@ -205,7 +207,9 @@ class Sections:
         self._try_make(["executor"], lambda: check_workers(executor))
         self._try_make(["storage"], lambda: check_storage(self.spec.storage))
         self._try_make(["storage_patience"], lambda: patience_of(self.spec.storage_patience))
-        self._try_make(["budget", "gain"], lambda: check_gain(self.spec.budget, optimizer))
+        self._try_make(
+            ["budget", "min_improvement"], lambda: check_gain(self.spec.budget, optimizer)
+        )
         if optimizer.use == "exhaustive" and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])
         else:

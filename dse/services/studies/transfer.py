@@ -183,7 +183,8 @@ def begun_with(
         file: the study file.
         name: name of the study; by default that in the file.
         storage: target storage, or its URL.
-        trusted: allow its modelled evaluators to start programs, and its ``prior`` to be opened.
+        trusted: allow its modelled evaluators to start programs, and the studies of its
+            ``transfer_from`` to be opened.
 
     Raises:
         StudyError: no trial can be imported, or there is a study of that name already.

@@ -1,4 +1,4 @@
-"""``dse space why``: whether designs are legal, and which rules stand against them."""
+"""``dse space explain``: whether designs are legal, and which rules stand against them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dse.cli.space.options import SetOption, SpaceFile, space_at
 ILLEGAL = 1
 
 
-def why(
+def explain(
     file: SpaceFile, *, values: SetOption = None, output: ToldOption = OutputFormat.TABLE
 ) -> None:
     """Explain why designs are possible or not, rule by rule.
@@ -19,7 +19,7 @@ def why(
     legal designs have them or, where none has, a smallest set of rules and values that
     contradict one another. The exit code is 1 if there is no legal design.
 
-    Example: dse space why library:spaces/edge_codesign.yaml --set chip.rows=64 --set chip.cols=4
+    Example: dse space explain library:spaces/edge_codesign.yaml --set chip.rows=64
     """
     from dse.cli.settings import settings
     from dse.services.space.why import DesignExplanation

@@ -1,0 +1,101 @@
+"""Keys of study files that were renamed: old files are read, with a warning for each old key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dse.errors import SpecError
+from dse.schema.yaml.source import Path_, SourceDocument
+
+UNTIL = "0.3"
+"""The version that no longer reads the old keys."""
+
+ANY = "*"
+
+RENAMED: Mapping[tuple[str, ...], str] = {
+    ("prior",): "transfer_from",
+    ("early",): "early_stopping",
+    ("early_stopping", "at"): "rungs",
+    ("budget", "gain"): "min_improvement",
+    ("objectives", ANY, "as"): "label",
+    ("evaluators", ANY, "replicates", "as"): "seed_input",
+}
+"""The present key for each old one. Outer keys come first: an inner path has their new names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A study file with present keys only.
+
+    ``warnings`` has a line for each old key, and ``mistakes`` an error for each key that is there
+    under both of its names. Values and lines are those of the file, so that errors point at it.
+    """
+
+    source: SourceDocument
+    warnings: tuple[str, ...]
+    mistakes: tuple[SpecError, ...]
+
+
+def rename_old_keys(source: SourceDocument) -> Renamed:
+    """Return the study file with present keys in place of old ones."""
+    warnings, mistakes = list[str](), list[SpecError]()
+    for old, new in RENAMED.items():
+        for path in list(_find(source.value, old)):
+            where, name = source.place(path), path[-1]
+            if new in _follow(source.value, path[:-1]):
+                problem = f"{name!r} is the old name of {new!r}, which is here as well"
+                mistakes.append(SpecError(problem, where=where, hint="keep one of them"))
+                source = source.without([path])
+            else:
+                now = f"'{name}' is called '{new}' now"
+                warnings.append(f"{where}: {now}; the old key is read until version {UNTIL}")
+                source = _rename(source, path, (*path[:-1], new))
+    return Renamed(source, tuple(warnings), tuple(mistakes))
+
+
+def _find(value: Any, old: Sequence[str], above: Path_ = ()) -> Iterator[Path_]:
+    """Yield the paths of a document that match the pattern of an old key."""
+    key, inner = old[0], old[1:]
+    if key == ANY:
+        keys: Sequence[str | int] = list(value) if isinstance(value, dict) else ()
+        keys = range(len(value)) if isinstance(value, list) else keys
+    else:
+        keys = [key] if isinstance(value, dict) and key in value else ()
+    for each in keys:
+        if inner:
+            yield from _find(value[each], inner, (*above, each))
+        else:
+            yield (*above, each)
+
+
+def _follow(value: Any, path: Path_) -> Any:
+    for part in path:
+        value = value[part]
+    return value
+
+
+def _rename(source: SourceDocument, old: Path_, new: Path_) -> SourceDocument:
+    """Return the source with one key renamed, in its place."""
+    size = len(old)
+    lines = source.lines and {
+        (*new, *path[size:]) if path[:size] == old else path: line
+        for path, line in source.lines.items()
+    }
+    return SourceDocument(source.path, _with_renamed(source.value, old, str(new[-1])), lines)
+
+
+def _with_renamed(value: Any, path: Path_, new: str) -> Any:
+    """Return a copy of the value in which the last key of the path is the new one."""
+    first, inner = path[0], path[1:]
+    if isinstance(value, list):
+        return [
+            _with_renamed(v, inner, new) if place == first else v for place, v in enumerate(value)
+        ]
+    return {
+        (new if key == first and not inner else key): (
+            _with_renamed(held, inner, new) if key == first and inner else held
+        )
+        for key, held in value.items()
+    }
