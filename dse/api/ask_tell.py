@@ -204,7 +204,7 @@ class Asking:
             reason = self._study.run_by(
                 self._desk,
                 bounds=Bounds() if free else self._study.bounds(),
-                on_finished=self._finished,
+                on_finished=self._store_finished,
             )
             self.reason = "" if self._desk.ended else reason
         except Left:
@@ -215,7 +215,7 @@ class Asking:
             with self._desk.changed:
                 self._desk.changed.notify_all()
 
-    def _finished(self, trial: Trial) -> None:
+    def _store_finished(self, trial: Trial) -> None:
         if trial.number in self._asked_at:
             with self._desk.changed:
                 self._stored[trial.number] = trial

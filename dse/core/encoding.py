@@ -97,7 +97,7 @@ def decode_points(space: Space, points: Floats) -> Batch:
     ]
     reals = [np.clip(layout[real.name][:, 0], 0.0, 1.0) for real in space.legal.reals]
     shares = np.column_stack(reals) if reals else np.zeros((len(points), 0))
-    return space.legal.assembled(codes, space.legal.simplex_shares(shares))
+    return space.legal.assemble(codes, space.legal.simplex_shares(shares))
 
 
 def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:

@@ -39,7 +39,7 @@ def cross_parents(space: Space, mothers: Batch, fathers: Batch, rng: np.random.G
         )
         for component in legal.components
     ]
-    return legal.assembled(codes, _blend_shares(legal.shares(mothers), legal.shares(fathers), rng))
+    return legal.assemble(codes, _blend_shares(legal.shares(mothers), legal.shares(fathers), rng))
 
 
 def mutate_designs(
@@ -70,7 +70,7 @@ def mutate_designs(
     shaken = _shaken(shares, moves[:, len(legal.components) :], rng)
     for place, real in enumerate(legal.reals):
         moved |= (np.abs(shaken - shares)[:, place] > _LEAST_MOVE) & ~batch.absent(real.name)
-    return legal.assembled([rows[moved] for rows in codes], shaken[moved])
+    return legal.assemble([rows[moved] for rows in codes], shaken[moved])
 
 
 def _mix_component(

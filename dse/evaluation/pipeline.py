@@ -136,7 +136,7 @@ class Pipeline:
         batch = Batch.of([row.known() for row in rows])
         with self._turn(bound), self._place(bound, rows, rank):
             started = time.perf_counter()
-            got = self._told(bound, batch, rows)
+            got = self._evaluate_reporting(bound, batch, rows)
             seconds = (time.perf_counter() - started) / len(rows)
         for place, row in enumerate(rows):
             row.cost_s += seconds
@@ -149,7 +149,7 @@ class Pipeline:
                     if np.isfinite(values[place]):  # the standard error may be unknown
                         row.spread[bound.metric(own)] = float(values[place])
 
-    def _told(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
+    def _evaluate_reporting(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
         """Return the evaluator's metrics; none if the trial was stopped early.
 
         Only the evaluation of a single design can send reports.

@@ -61,7 +61,7 @@ class Processes:
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            outcomes = self._finished()
+            outcomes = self._collect_outcomes()
             busy = [worker for worker in self._workers if worker.task is not None]
             if outcomes or not busy:
                 return outcomes
@@ -85,7 +85,7 @@ class Processes:
         found, self._events = self._events, []
         return found
 
-    def _finished(self) -> dict[int, Outcome]:
+    def _collect_outcomes(self) -> dict[int, Outcome]:
         outcomes: dict[int, Outcome] = {}
         for worker in self._workers:
             if (task := worker.task) is None:

@@ -123,7 +123,7 @@ class WorkerProcess:
             while self._pipe.poll():
                 answer = self._pipe.recv_bytes()
                 if answer.startswith(REPORT):
-                    self._told(answer.removeprefix(REPORT))
+                    self._forward_report(answer.removeprefix(REPORT))
                 elif answer.startswith(BEGUN):
                     self._begin(float(answer.removeprefix(BEGUN)))
                 elif answer not in (READY, WAITS, GOES_ON):
@@ -157,7 +157,7 @@ class WorkerProcess:
         self._begun_at = at
         self.on_begin(self.task.number, at)
 
-    def _told(self, report: bytes) -> None:
+    def _forward_report(self, report: bytes) -> None:
         """Forward a report, and reply whether the task must stop."""
         assert self.task is not None
         sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from this driver's worker

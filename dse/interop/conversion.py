@@ -62,17 +62,17 @@ class UnsupportedRules:
         """Collect a SpecError raised in the block, for the condition of this parameter."""
         rule = self._space.conditions[name]
         what = f"that {name} exists only when {rule.text!r}"
-        with self._kept(what, self._space.places.get(name, "")):
+        with self._collect_errors(what, self._space.places.get(name, "")):
             yield
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
         """Collect a SpecError raised in the block, for this rule."""
-        with self._kept(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
+        with self._collect_errors(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 
     @contextmanager
-    def _kept(self, what: str, where: str) -> Iterator[None]:
+    def _collect_errors(self, what: str, where: str) -> Iterator[None]:
         try:
             yield
         except SpecError as error:

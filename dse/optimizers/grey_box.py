@@ -255,11 +255,11 @@ class GreyBox:
     def _worth(
         self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
     ) -> Floats:
-        stairs, groups = self._stairs.guessed(batch)
+        stairs, groups = self._stairs.guess_fronts(batch)
         chance = known.chances(batch)
         if not known.feasible:
             return np.where(groups >= 0, chance, 0.0)
-        beliefs = [one.widened(factor) for one in known.predictions(batch)]
+        beliefs = [one.widen(factor) for one in known.predictions(batch)]
         losses = [one.losses for one in stairs]
         gains = expected_gains(known.archive, beliefs, losses, groups, rng)
         return np.asarray(gains * chance)
@@ -273,7 +273,7 @@ class GreyBox:
 
     def _complete_part(self, one: Batch, known: Beliefs | None) -> list[Design]:
         """Return the completion of a measured part that alone adds most, or an empty list."""
-        stairs, groups = self._stairs.guessed(one)
+        stairs, groups = self._stairs.guess_fronts(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):
             case = self._stairs.wholes(one)[0]

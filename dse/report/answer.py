@@ -54,7 +54,7 @@ class Answer:
             weighty=tuple(weighty),
         )
 
-    def thinned(self, most: int, keep: Trial | None = None) -> Answer:
+    def thin(self, most: int, keep: Trial | None = None) -> Answer:
         """Return at most ``most`` evenly spaced trials, both ends included, plus ``keep``."""
         size = len(self.trials)
         if size <= most:

@@ -175,7 +175,7 @@ class ClaimSpec(Model):
     note: str = ""
 
     @model_validator(mode="after")
-    def _judged(self) -> ClaimSpec:
+    def _check_accept(self) -> ClaimSpec:
         if self.accept is None and self.proof != "not reproduced":
             raise ValueError("a claim needs a condition on its number: 'accept: ours < 1'")
         return self

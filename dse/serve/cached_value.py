@@ -47,7 +47,7 @@ class CachedValue(Generic[T]):
                     self._read(read)
             finally:
                 self._lock.release()
-        return self._told()
+        return self._unwrap()
 
     def _read(self, read: Callable[[T | None], T]) -> None:
         begun = time.monotonic()
@@ -58,7 +58,7 @@ class CachedValue(Generic[T]):
         self._at = time.monotonic()
         self._took_s = self._at - begun if self._fault is None else 0.0
 
-    def _told(self) -> T:
+    def _unwrap(self) -> T:
         fault, value = self._fault, self.value
         if fault is not None:
             raise fault.with_traceback(None)

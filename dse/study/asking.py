@@ -58,7 +58,7 @@ class AskCoordinator:
         self._lookahead = Lookahead()
         self._vain = 0
         self._storage = ledger.storage if isinstance(ledger.storage, Queueing) else None
-        self._queue = Queue() if self._storage is None else self._read(self._storage)
+        self._queue = Queue() if self._storage is None else self._refresh_queue(self._storage)
         many = self._queue.drivers > _FEW  # spread the first checks of drivers that start together
         self._look_at_s = clock.now_s() + (clock.draw_s(0.0, self._often_s) if many else 0.0)
 
@@ -95,10 +95,10 @@ class AskCoordinator:
         if storage is None or room <= 0 or (not self.shares and ledger.open.keys() <= own):
             return []
         if self.shares and not self._lingers:
-            self._read(storage)
+            self._refresh_queue(storage)
             return []
         looked = self._look()
-        if self._vain and not looked and not self._read(storage).waiting:
+        if self._vain and not looked and not self._refresh_queue(storage).waiting:
             self._vain += 1
             return []
         taken = storage.take(
@@ -136,7 +136,7 @@ class AskCoordinator:
             return True
         term = self._queue.term
         if not self._storage.acquire_asker(self._ledger.study, self._lease.id, term):
-            self._read(self._storage)
+            self._refresh_queue(self._storage)
             return False
         self.term = term + 1
         return True
@@ -171,7 +171,7 @@ class AskCoordinator:
         """Update the state after a rejected ask; the driver keeps its term if it is still asker."""
         if self._storage is None:
             return
-        queue = self._read(self._storage)
+        queue = self._refresh_queue(self._storage)
         if (queue.asker, queue.term) != (self._lease.id, self.term):
             self.term = None
 
@@ -197,7 +197,7 @@ class AskCoordinator:
     def _often_s(self) -> float:
         return max(LOOK_S, _LOOK_PER_DRIVER_S * self._queue.drivers)
 
-    def _read(self, storage: Queueing) -> Queue:
+    def _refresh_queue(self, storage: Queueing) -> Queue:
         found = storage.take(self._ledger.study, self._lease.id, 0)
         return self._note(found.queue)
 

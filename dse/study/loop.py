@@ -213,7 +213,7 @@ class Loop:
             if self._idle:
                 return ""
             try:
-                reason = self._asked(count, own)
+                reason = self._queue_designs(count, own)
             except Overtaken:
                 self._asker.note_overtaken()
                 self._learn()
@@ -236,7 +236,7 @@ class Loop:
         self._until = room.until
         return room
 
-    def _asked(self, count: int, own: int) -> str:
+    def _queue_designs(self, count: int, own: int) -> str:
         """Queue up to ``count`` designs, or return why no design is left; hold the first ``own``.
 
         Raises:

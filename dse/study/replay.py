@@ -140,7 +140,9 @@ class Replay:
                 continue
             wrong = self._wrong(moment) if ask.by else None
             if wrong is not None:
-                return replace(proof, mismatch=replace(wrong, versions=self._changed(ask)))
+                return replace(
+                    proof, mismatch=replace(wrong, versions=self._list_changed_versions(ask))
+                )
             proof = proof.after(ask, replayed=ask.first in self._replayed)
             self._on_progress(proof.asks, len(self._replayed))
         wrong = self._stopped_wrongly()
@@ -212,7 +214,7 @@ class Replay:
         self._optimizers[ask.by] = optimizer, max(told, ask.told)
         return optimizer.ask(wanted, moment.pending)
 
-    def _changed(self, ask: Asked) -> dict[str, tuple[str, str]]:
+    def _list_changed_versions(self, ask: Asked) -> dict[str, tuple[str, str]]:
         """Return (version then, version now) of what changed since the driver asked, by name."""
         drivers = {one.id: one.provenance for one in self._study.storage.drivers(self._study.name)}
         then = drivers.get(-1 if ask.worker is None else ask.worker, {})

@@ -182,7 +182,7 @@ class StudyRun:
         below: int | None = None,
     ) -> str:
         if self.outside is None or here is not None:
-            runner = self._made(here or self.executor, optimizer)
+            runner = self._make_executor(here or self.executor, optimizer)
         else:
             runner = self.outside
         if hasattr(runner, "on_report"):
@@ -215,7 +215,7 @@ class StudyRun:
                 set_aside=self._retrying.set_aside,
             ).run()
 
-    def _made(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
+    def _make_executor(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
         use, options = spec.use, spec.options
         if use == AUTO:
             use = executor_for(self.plan.problem).use

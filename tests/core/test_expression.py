@@ -178,14 +178,14 @@ def test_an_unknown_function_is_told_with_the_nearest_one():
     ],
 )
 def test_a_unit_is_folded_into_its_number_without_dust(text, factor, value):
-    node = parse(text).resolved(lambda unit: factor).node
+    node = parse(text).resolve_units(lambda unit: factor).node
     assert node == Number(value)
     assert type(node.value) is type(value)
 
 
 def test_a_unit_that_makes_a_number_too_large_is_refused():
     with pytest.raises(SpecError, match="too large"):
-        parse("1e308 TB").resolved(lambda unit: 1e12)
+        parse("1e308 TB").resolve_units(lambda unit: 1e12)
 
 
 @pytest.mark.parametrize(
@@ -248,4 +248,4 @@ def test_whatever_is_written_has_a_value_or_is_refused(words):
     except SpecError:
         return
     columns = {name: ROWS.columns.get(name, Column.of([1, None])) for name in rule.names}
-    rule.resolved(factor).values(columns, len(ROWS))
+    rule.resolve_units(factor).values(columns, len(ROWS))

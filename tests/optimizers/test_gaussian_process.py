@@ -53,7 +53,7 @@ def test_leaving_one_out_is_what_a_process_without_it_predicts() -> None:
 def test_what_was_seen_of_one_parameter_is_carried_to_where_others_were_not_seen() -> None:
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
     values = corners.sum(axis=1) - 0.75
-    process = GaussianProcess.fitted(corners, values, OWNERS)
+    process = GaussianProcess.fit(corners, values, OWNERS)
     assert process.moments(np.ones((1, 3)))[0][0] > values.max()
 
 
@@ -70,7 +70,7 @@ def test_observed_variances_make_it_trust_a_value_less() -> None:
 
 
 def test_equal_values_are_no_trouble() -> None:
-    process = GaussianProcess.fitted(POINTS, np.zeros(30), OWNERS)
+    process = GaussianProcess.fit(POINTS, np.zeros(30), OWNERS)
     means, deviations = process.moments(POINTS)
     assert np.isfinite(means).all()
     assert np.isfinite(deviations).all()

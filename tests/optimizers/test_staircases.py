@@ -91,7 +91,7 @@ def test_a_guess_depends_on_the_parts_at_hand_and_on_nothing_before(problem, par
     monkeypatch.setattr(staircases, "_PROBES", 1)  # so that parts are easily taken for equal
     fresh, used = (ConditionalFronts(problem, MeasuredSplit(problem=problem)) for _ in range(2))
     for row in (2, 1, 0):
-        used.guessed(parts.take(np.array([row])))
-    (one, places), (other, same) = fresh.guessed(parts), used.guessed(parts)
+        used.guess_fronts(parts.take(np.array([row])))
+    (one, places), (other, same) = fresh.guess_fronts(parts), used.guess_fronts(parts)
     assert places.tolist() == same.tolist()
     assert [own.losses.tolist() for own in one] == [own.losses.tolist() for own in other]

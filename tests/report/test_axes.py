@@ -117,7 +117,7 @@ def test_of_too_many_parameters_the_weightiest_are_told_everywhere(made_up, monk
 
 
 def test_of_one_design_all_parameters_are_told(made_up) -> None:
-    answer = Answer.of(made_up.front, made_up.trials).thinned(1)
+    answer = Answer.of(made_up.front, made_up.trials).thin(1)
     assert set(answer.told) == set(answer.trials[0].design)
     assert answer.untold == ""
 

@@ -76,7 +76,7 @@ def summary(front: ParetoSet, answer: Answer) -> str:
 
 def _table(front: ParetoSet, answer: Answer) -> str:
     knee = front.knee if len(front.trials) > 2 else None
-    shown = answer.thinned(MOST_ROWS, knee)
+    shown = answer.thin(MOST_ROWS, knee)
     columns = [_trials(shown, knee), *_objectives(shown), *_parameters(answer, shown)]
     if any(shown.broken):
         broken = [broken_text(answer.problem, one) for one in shown.broken]

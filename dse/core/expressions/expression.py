@@ -117,7 +117,7 @@ class Expression:
         truth = result.values.astype(bool)
         return truth if result.absent is None else np.where(result.absent, unknown, truth)
 
-    def resolved(self, factor: Callable[[str], float]) -> Expression:
+    def resolve_units(self, factor: Callable[[str], float]) -> Expression:
         """Return the formula with each literal multiplied by the ``factor`` of its unit."""
         return Expression(self.text, map_nodes(self.node, lambda node: _fold_literal(node, factor)))
 

@@ -14,7 +14,7 @@ from dse.core.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Numeric literal; :meth:`Expression.resolved` folds the text ``unit`` into ``value``."""
+    """Numeric literal; :meth:`Expression.resolve_units` folds the text ``unit`` into ``value``."""
 
     value: int | float
     unit: str = ""

@@ -117,7 +117,7 @@ class Component:
             share = (have + 1) / (tries + 1)
             block = int(min(1.1 * (count - have) / share, _MOST_CELLS / width))
             drawn = self.diagram.draw(max(block, _LEAST_BLOCK), rng)
-            kept = drawn[self.undropped(drawn)]
+            kept = drawn[self.keeps_dropped_rules(drawn)]
             found.append(kept[: count - have])
             have, tries = have + len(found[-1]), tries + len(drawn)
         return np.concatenate(found)
@@ -150,13 +150,13 @@ class Component:
         if not self.bound:
             return np.zeros(points.shape, dtype=np.int32), np.zeros(len(points), dtype=bool)
         codes = self.diagram.spread(points)
-        return codes, self.undropped(codes)
+        return codes, self.keeps_dropped_rules(codes)
 
     def indices(self, codes: Codes) -> Array:
         """Return the rank of each combination of ``codes`` (n, k), (n,); -1 for illegal ones."""
         ranks = self.diagram.ranks(codes)
         if self.dropped:
-            ranks[~self.undropped(codes)] = -1
+            ranks[~self.keeps_dropped_rules(codes)] = -1
         return ranks
 
     def legal(self, codes: Codes) -> Mask:
@@ -179,7 +179,7 @@ class Component:
         sizes = [len(parameter.values) for parameter in self.parameters]
         return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
 
-    def undropped(self, codes: Codes) -> Mask:
+    def keeps_dropped_rules(self, codes: Codes) -> Mask:
         """Return the mask of the diagram's combinations that satisfy the dropped rules, (n,)."""
         keep = np.ones(len(codes), dtype=bool)
         columns = self.columns(codes) if self.dropped else {}

@@ -264,7 +264,7 @@ class _Growth:
         else:
             walk, known = self.walks[table], self.known[table]
             assert isinstance(walk, TableWalk)
-            place, found = walk.expanded(known.values[known.codes[states]], parameter.name)
+            place, found = walk.expand(known.values[known.codes[states]], parameter.name)
             keep = active[states[place]] == (found >= 0)
             source, code = states[place[keep]], found[keep].astype(np.int32)
         for name in walks:

@@ -101,9 +101,9 @@ class Intervals:
                 inner = self.interval(node.operand)
                 return None if inner is None else (-inner[1], -inner[0])
             case _:
-                return self._joined(node)
+                return self._join(node)
 
-    def _joined(self, node: Node) -> Interval | None:
+    def _join(self, node: Node) -> Interval | None:
         match node:
             case Call(function="sum") | Call(function="product"):
                 return self._over(node.arguments, _JOIN[node.function])

@@ -109,7 +109,7 @@ class Legal:
         keep, rng = np.ones(_ESTIMATED, dtype=bool), np.random.default_rng(0)
         for component in self.components:
             if component.dropped:
-                keep &= component.undropped(component.diagram.draw(_ESTIMATED, rng))
+                keep &= component.keeps_dropped_rules(component.diagram.draw(_ESTIMATED, rng))
         hits = int(keep.sum())
         found = bool(hits) or len(self.witness()) > 0
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
@@ -125,7 +125,7 @@ class Legal:
         rows = [witness(component) for component in self.components]
         if not all(len(row) for row in rows):
             return self.batch([])
-        return self._kept(self._batch(rows, np.zeros((1, 0))))
+        return self._filter_mixed(self._batch(rows, np.zeros((1, 0))))
 
     def sample(self, count: int, rng: np.random.Generator) -> Batch:
         """Return designs drawn uniformly from the legal set; possibly fewer than ``count``.
@@ -139,7 +139,7 @@ class Legal:
             codes = [component.sample(tries, rng) for component in self.components]
             least = min([tries, *(len(rows) for rows in codes)])
             shares = rng.random((least, len(self.reals)))
-            batch = self._kept(self._batch([rows[:least] for rows in codes], shares))
+            batch = self._filter_mixed(self._batch([rows[:least] for rows in codes], shares))
             batch = batch.take(np.arange(min(len(batch), count - have)))
             found.append(batch)
             have += len(batch)
@@ -186,7 +186,9 @@ class Legal:
             keep &= fine
             start = stop
         rows = np.flatnonzero(keep)
-        return self._kept(self._batch([found[rows] for found in codes], points[rows, start:]))
+        return self._filter_mixed(
+            self._batch([found[rows] for found in codes], points[rows, start:])
+        )
 
     def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
         """Return the designs as a batch with one column per parameter.
@@ -222,14 +224,14 @@ class Legal:
             shares[:, places] = -np.expm1(-shares[:, places] * len(places))
         return shares
 
-    def assembled(self, codes: Sequence[Codes], shares: Floats) -> Batch:
+    def assemble(self, codes: Sequence[Codes], shares: Floats) -> Batch:
         """Return the legal ones of the designs given by codes and shares.
 
         Args:
             codes: per component, (n, k).
             shares: position of each real parameter in its range, (n, r), in [0, 1].
         """
-        return self._kept(self._batch(codes, shares))
+        return self._filter_mixed(self._batch(codes, shares))
 
     def neighbours(self, batch: Batch) -> Batch:
         """Return legal designs that differ from the single row of ``batch`` by a small move."""
@@ -241,7 +243,7 @@ class Legal:
         for place, rows in enumerate(moves):
             codes[place][starts[place] : starts[place + 1]] = rows
         there = self._batch(codes, np.repeat(shares, starts[-1], axis=0))
-        moved = [self._kept(self._with_reals(there, batch))]
+        moved = [self._filter_mixed(self._with_reals(there, batch))]
         for place, real in enumerate(self.reals):
             if batch.absent(real.name)[0]:
                 continue
@@ -249,7 +251,7 @@ class Legal:
             steps[:, place] = np.clip(steps[:, place] + [-_SHARE_STEP, _SHARE_STEP], 0, 1)
             steps = steps[np.abs(steps[:, place] - shares[0, place]) > _LEAST_STEP]
             there = self._batch([np.repeat(rows, len(steps), axis=0) for rows in here], steps)
-            moved.append(self._kept(self._with_reals(there, batch, but=real.name)))
+            moved.append(self._filter_mixed(self._with_reals(there, batch, but=real.name)))
         return (
             concatenate_batches(moved)
             if any(len(part) for part in moved)
@@ -322,7 +324,7 @@ class Legal:
         }
         return there.with_columns(same)
 
-    def _kept(self, batch: Batch) -> Batch:
+    def _filter_mixed(self, batch: Batch) -> Batch:
         keep: Mask = np.ones(len(batch), dtype=bool)
         for rule in self.mixed:
             keep &= rule.holds(batch.columns, len(batch), unknown=True)

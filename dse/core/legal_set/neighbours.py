@@ -45,7 +45,7 @@ def near(component: Component, row: Codes) -> Codes:
     for most in (max(least, 2), least):  # two changes may give too many designs, one may not
         more = graph.within(costs, most) if np.isfinite(most) else None
         if more is not None:
-            found = more[(more != row).any(axis=1) & component.undropped(more)]
+            found = more[(more != row).any(axis=1) & component.keeps_dropped_rules(more)]
             break
     return found if len(found) else _near_by_trial(component, row)
 

@@ -56,7 +56,7 @@ class TableWalk:
         found = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
         return found, (pairs[found] == wanted) & (codes + 1 < span)
 
-    def expanded(self, states: Ints, name: str) -> tuple[Ints, Ints]:
+    def expand(self, states: Ints, name: str) -> tuple[Ints, Ints]:
         """Return the codes that each state allows, as (indices into ``states``, codes).
 
         Args:

@@ -114,7 +114,7 @@ class RelaxedBudget:
         lost += sum(grid for grid, before in zip(grids[1:], grids, strict=False) if grid != before)
         self.exact = not lost and linear.is_whole
         self._tops = self._compute_tops([linear.most / grid for grid in [*grids, grids[-1]]])
-        self._ways = self._counted(grids[-1], linear, lost)
+        self._ways = self._count_completions(grids[-1], linear, lost)
         self.edges = sum(
             len(moves) * len(ways) for moves, ways in zip(self._moves, self._ways, strict=False)
         )
@@ -211,7 +211,7 @@ class RelaxedBudget:
             then = np.floor(then * self._ratios[turn] + _MARGIN).astype(np.int64)
         return np.minimum(then, self._tops[turn + 1] + 1)
 
-    def _counted(self, grid: float, linear: Linear, lost: float) -> list[Floats]:
+    def _count_completions(self, grid: float, linear: Linear, lost: float) -> list[Floats]:
         """Return the logarithm of the number of completions of each sum, layer by layer."""
         ends = np.arange(self._tops[-1] + 2) * grid
         slack = _MARGIN * (abs(linear.most) + abs(linear.least)) + 1e-3 * grid

@@ -285,7 +285,7 @@ def _share(component: Component) -> float:
     if not component.bound:
         return 1.0
     codes = component.diagram.draw(_PILOTS, np.random.default_rng(0))
-    return float(component.undropped(codes).mean())
+    return float(component.keeps_dropped_rules(codes).mean())
 
 
 def _filter_component(component: Component) -> Component | None:
@@ -296,7 +296,7 @@ def _filter_component(component: Component) -> Component | None:
     starts = range(0, graph.count, _CHUNK)
     each = (graph.at(np.arange(start, min(start + _CHUNK, graph.count))) for start in starts)
     for codes in graph.chunks(_CHUNK) if isinstance(graph, RelaxedBudget) else each:
-        found.append(codes[component.undropped(codes)])
+        found.append(codes[component.keeps_dropped_rules(codes)])
         cells += found[-1].size
         if cells > _FILTERED_CELLS:
             return None

@@ -124,7 +124,7 @@ class RayCluster:
             self._door.check_raylet()
             self._assign()
             left_s = until - time.monotonic()
-            outcomes = self._finished(max(0.0, min(_WAIT_S, left_s)))
+            outcomes = self._poll_outcomes(max(0.0, min(_WAIT_S, left_s)))
             if outcomes or left_s <= 0:
                 return outcomes
             if time.monotonic() - self._looked_at >= _LOOK_S:
@@ -132,7 +132,7 @@ class RayCluster:
                 self._check_hope()
         return {}
 
-    def _finished(self, timeout_s: float) -> dict[int, Outcome]:
+    def _poll_outcomes(self, timeout_s: float) -> dict[int, Outcome]:
         """Return the outcomes that are ready or arrive within the time; forward the reports."""
         signs = [sign for worker in self._workers for sign in worker.signs]
         if not signs:  # no worker could be requested: the head does not respond

@@ -61,11 +61,11 @@ class Salvage:
             moved = replace(
                 trial,
                 number=number,
-                told=self._told(trial.told),
+                told=self._renumber_told(trial.told),
                 attempts=self.attempts.get(trial.number, 0),
                 worker=trial.worker if self._is_driver(trial.worker) else None,
             )
-            yield moved, None if place is None else self._told(place)
+            yield moved, None if place is None else self._renumber_told(place)
 
     def others(self, part: str) -> Iterator[Any]:
         """Iterate over the intact entries of one part, renumbered."""
@@ -78,7 +78,7 @@ class Salvage:
         }
         return mend[part]()
 
-    def _told(self, told: int) -> int:
+    def _renumber_told(self, told: int) -> int:
         """Map a position among the finished trials to its new one, without lost trials."""
         return int(np.searchsorted(self.places, told))
 
@@ -110,7 +110,7 @@ class Salvage:
             count = self._number(one.first + one.count) - first
             if count or not one.count:
                 worker = one.worker if self._is_driver(one.worker) else None
-                told = self._told(one.told)
+                told = self._renumber_told(one.told)
                 yield replace(one, first=first, count=count, told=told, worker=worker)
 
     def _attempts(self) -> Iterator[Attempt]:
@@ -130,7 +130,7 @@ class Salvage:
 
     def _events(self) -> Iterator[Event]:
         for one in without_trust(self.reader.others("events")):
-            yield replace(one, told=self._told(one.told))
+            yield replace(one, told=self._renumber_told(one.told))
         if self.damages:
             yield Event(kind=MARK, text=salvage_words(self), told=len(self.places))
 

@@ -42,7 +42,7 @@ class HyperparameterReader:
         }
         if kind not in kinds:
             raise SpecError(f"{name} is of the type {kind!r}", hint=nearest(kind, kinds))
-        self._told(item, kind, name)
+        self._warn_of_lost_fields(item, kind, name)
         return kinds[kind](item, name, self._unit(item, name))
 
     def _float(self, item: Item, name: str, unit: str) -> Parameter:
@@ -86,7 +86,7 @@ class HyperparameterReader:
             return Ordinal(name=name, values=(cast("int | float", value),), unit=unit)
         return Choice(name=name, values=(value,))
 
-    def _told(self, item: Item, kind: str, name: str) -> None:
+    def _warn_of_lost_fields(self, item: Item, kind: str, name: str) -> None:
         """Add a warning for a distribution or weights, which a parameter cannot represent."""
         shape, _, _ = kind.partition("_")
         if shape in ("normal", "beta"):

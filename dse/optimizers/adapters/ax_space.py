@@ -84,7 +84,7 @@ def nearest_unseen_design(
     """
     space = problem.space
     codes = [_nearest_rows(component, space, wish) for component in space.legal.components]
-    target = space.legal.assembled(codes, _shares(space, wish))
+    target = space.legal.assemble(codes, _shares(space, wish))
     centre = target.designs() or fresh(space, 1, rng, ())
     choices = [
         *unseen(target, taken),

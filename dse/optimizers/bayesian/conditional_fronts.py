@@ -104,7 +104,7 @@ class ConditionalFronts:
             self._magnitudes = []  # the sample itself is evaluated without maps
             if self._bounded and self._roles.known:
                 probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
-                losses, _, fine, _ = self._compute_known(probe, _all(probe))
+                losses, _, fine, _ = self._compute_losses(probe, _all(probe))
                 self._magnitudes = [_for_all(column) for column in losses[fine].T]
         return self._magnitudes
 
@@ -123,7 +123,7 @@ class ConditionalFronts:
             if tags[row] not in self._whole:
                 one = batch.take(np.array([row]))
                 inner = self._inside(one)
-                found = self._listed(one, inner)
+                found = self._enumerate_front(one, inner)
                 if found is None:
                     searched.append((tags[row], one, inner))
                 else:
@@ -143,7 +143,7 @@ class ConditionalFronts:
             at_least=any(looks == _SEARCH for _, looks in found),
         )
 
-    def guessed(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
+    def guess_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Return fronts over the shelf, and the index of each row's front, (n,); -1 if empty."""
         if not self._roles.free:
             return self._single(batch)
@@ -171,7 +171,7 @@ class ConditionalFronts:
 
         If there are no known losses either, all designs share one front.
         """
-        losses, fine, _ = self._judged(batch, _all(batch))
+        losses, fine, _ = self._evaluate_known(batch, _all(batch))
         if not losses.shape[1]:
             one = ConditionalFront(
                 designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1]
@@ -220,7 +220,7 @@ class ConditionalFronts:
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
             pairs = pair_parts(self._problem.space, rows, self._probes, self._roles.part)
-            losses, slacks, _, _ = self._compute_known(*pairs)
+            losses, slacks, _, _ = self._compute_losses(*pairs)
             table = np.hstack([losses, slacks]).reshape(len(rows), -1)
             tags += [row.tobytes() for row in table]
         return tags
@@ -240,7 +240,7 @@ class ConditionalFronts:
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
-    def _listed(self, one: Batch, inner: Space) -> tuple[ConditionalFront, int] | None:
+    def _enumerate_front(self, one: Batch, inner: Space) -> tuple[ConditionalFront, int] | None:
         """Find the conditional front and its cost by listing all designs of the measured part.
 
         Returns ``None`` if there are too many of them.
@@ -281,7 +281,7 @@ class ConditionalFronts:
         self, batch: Batch, legal: Mask, sizes: Sequence[int]
     ) -> list[ConditionalFront]:
         """Return one conditional front per run of consecutive rows, of these sizes."""
-        losses, fine, lost = self._judged(batch, legal)
+        losses, fine, lost = self._evaluate_known(batch, legal)
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
             rows = run[fine[run]]
@@ -297,15 +297,15 @@ class ConditionalFronts:
             )
         return found
 
-    def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
+    def _evaluate_known(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
         """Return known losses, (n, k), a mask of known limits kept, and one of lost designs.
 
         Lost designs are those that have no value.
         """
-        losses, slacks, fine, lost = self._compute_known(batch, legal)
+        losses, slacks, fine, lost = self._compute_losses(batch, legal)
         return losses, fine & (slacks >= 0).all(axis=1), lost
 
-    def _compute_known(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
+    def _compute_losses(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
         """Return known losses, (n, k), slacks of known limits, (n, l), and two masks, (n,).
 
         The first mask marks designs that have values; the second marks legal designs that have none

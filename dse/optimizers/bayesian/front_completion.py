@@ -213,7 +213,7 @@ class _Search:
         batch = batch.take(self._fresh(batch))
         if not len(batch):
             return
-        losses, fine = self._judged(batch)
+        losses, fine = self._evaluate_known(batch)
         batch, losses = batch.take(fine), losses[fine]
         every = np.vstack([self._losses, losses])
         open_ = np.concatenate([self._open, np.ones(len(losses), dtype=bool)])
@@ -233,7 +233,7 @@ class _Search:
                 self._seen.add(key)
         return fresh
 
-    def _judged(self, batch: Batch) -> tuple[Floats, Mask]:
+    def _evaluate_known(self, batch: Batch) -> tuple[Floats, Mask]:
         """Return the losses of the designs, (n, m), and a mask of those that keep every limit."""
         problem, size = self._problem, len(batch)
         known = problem.known(batch)

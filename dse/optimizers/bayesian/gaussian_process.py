@@ -83,7 +83,7 @@ class GaussianProcess:
     weights: Floats  # (n,)
 
     @staticmethod
-    def fitted(
+    def fit(
         points: Floats,
         values: Floats,
         owners: Ints,

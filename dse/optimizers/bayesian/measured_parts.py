@@ -27,7 +27,7 @@ class MeasuredParts:
         self._problem = problem
         self._names = sorted(roles.part)
         self._part = roles.part
-        self._list = self._listed()
+        self._list = self._list_designs()
 
     @property
     def all(self) -> Batch | None:
@@ -86,9 +86,9 @@ class MeasuredParts:
         moved = rng.random(shares.shape) < max(0.5, 1 / max(shares.shape[1], 1))
         shares = np.clip(shares + moved * width * rng.standard_normal(shares.shape), 0, 1)
         codes = [legal.codes(component, batch) for component in legal.components]
-        return legal.assembled(codes, shares)
+        return legal.assemble(codes, shares)
 
-    def _listed(self) -> Batch | None:
+    def _list_designs(self) -> Batch | None:
         space = self._problem.space
         count = space.count()
         if count is not None and count <= LISTED:
@@ -122,4 +122,4 @@ class MeasuredParts:
             codes.append(rows[places % len(rows)])
             places = places // len(rows)
         legal = self._problem.space.legal
-        return legal.assembled(codes[::-1], np.full((total, len(legal.reals)), 0.5))
+        return legal.assemble(codes[::-1], np.full((total, len(legal.reals)), 0.5))

@@ -45,7 +45,7 @@ class Prediction:
         """Return the posterior at these rows of the designs."""
         return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
 
-    def widened(self, factor: float) -> Prediction:
+    def widen(self, factor: float) -> Prediction:
         """Return the posterior with its standard deviations multiplied by ``factor``."""
         return Prediction(means=self.means, deviations=factor * self.deviations, warp=self.warp)
 
@@ -106,7 +106,7 @@ class Predictor:
     """Leave-one-out log density of the losses: each is predicted from all others."""
 
     @staticmethod
-    def fitted(
+    def fit(
         points: Floats,  # (n, c)
         losses: Floats,  # (n,)
         owners: Ints,
@@ -188,7 +188,7 @@ def _fit(
     slope = warp.slope(losses)
     variances = None if spread is None else (spread * slope) ** 2
     if hyper is None:
-        process = GaussianProcess.fitted(points, values, owners, alone=alone, variances=variances)
+        process = GaussianProcess.fit(points, values, owners, alone=alone, variances=variances)
     else:
         process = GaussianProcess.at(
             points, values, owners, hyper, alone=alone, variances=variances

@@ -132,7 +132,7 @@ class ModelFitter:
         last = self._last.get(name)
         if not refit and last is not None and last.warp.kind in kinds:
             return last.taught(points, losses, spread=spread)
-        found = Predictor.fitted(
+        found = Predictor.fit(
             points, losses, inputs.owners, kinds, alone=inputs.alone, spread=spread
         )
         if refit:  # other fits are not kept, as a resumed study would not have them

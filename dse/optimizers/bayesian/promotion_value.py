@@ -61,7 +61,7 @@ class Promise:
                 return 0.0
             if known[-1] != metric:
                 values[metric] = self._draws(metric, known[-1], trial.metrics, rng)
-        losses, kept = self._judged(trial, values)
+        losses, kept = self._evaluate_draws(trial, values)
         added = [
             hypervolume(np.vstack([self._front, row]), self._point) - self._volume
             for row in losses[kept]
@@ -84,7 +84,7 @@ class Promise:
         factor = units.converted(1.0, known[rung].unit, known[metric].unit)
         return _Step(choose_calibration(low, high), float(np.sqrt(np.mean(errors**2))), factor)
 
-    def _judged(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
+    def _evaluate_draws(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
         """Return the losses of each draw, (draws, m), and which draws keep every limit."""
         columns = {name: Column.of([v] * _DRAWS) for name, v in trial.design.items()}
         columns |= {name: Column(column) for name, column in values.items()}

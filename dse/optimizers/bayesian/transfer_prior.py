@@ -55,7 +55,7 @@ class PriorMean:
             process = None
             if len(rows) > 1 and width > 0:
                 scaled = (values[rows] - centre) / width
-                process = GaussianProcess.fitted(points[rows], scaled, owners)
+                process = GaussianProcess.fit(points[rows], scaled, owners)
             learnt[metric] = (process, centre, width)
         return PriorMean(problem.space, learnt)
 

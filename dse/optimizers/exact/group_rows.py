@@ -75,7 +75,7 @@ class Piece:
         for at, group in enumerate(self.groups):
             codes |= _codes(problem, group, self.places[:, at])
         every = [codes[number] for number in range(len(legal.components))]
-        return legal.assembled(every, np.zeros((len(self), 0))).designs()
+        return legal.assemble(every, np.zeros((len(self), 0))).designs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _piece(problem: Problem, group: SeparableGroup, whole: Sequence[Codes]) -> P
         places = np.arange(start, min(start + BATCH, count))
         codes = {at: np.repeat(one, len(places), axis=0) for at, one in enumerate(whole)}
         codes |= _codes(problem, group, places)
-        batch = legal.assembled(list(codes.values()), np.zeros((len(places), 0)))
+        batch = legal.assemble(list(codes.values()), np.zeros((len(places), 0)))
         known = problem.known(batch)
         columns = {name: Column(values) for name, values in known.columns.items()}
         fine = _without(known.faults, len(places))

@@ -82,8 +82,8 @@ class _Plane:
         first, second = (self._comparison.groups[place].name for place in pair)
         figure = self._figure(showlegend=False)
         figure.add_heatmap(
-            x=self._told(0, told.across),
-            y=self._told(1, told.up),
+            x=self._to_shown_units(0, told.across),
+            y=self._to_shown_units(1, told.up),
             z=np.round(told.shares, 4),
             zmin=-1,
             zmax=1,
@@ -116,15 +116,15 @@ class _Plane:
                 name=text(name),
                 legendgroup=str(place),
                 showlegend=rank == middle,
-                x=self._told(0, rows[:, 0]),
-                y=self._told(1, rows[:, 1]),
+                x=self._to_shown_units(0, rows[:, 0]),
+                y=self._to_shown_units(1, rows[:, 1]),
                 mode="lines+markers" if len(rows) < 100 else "lines",
                 marker={"size": 4, "color": tint_series(place, 1.0)},
                 line={"shape": "hv", "dash": dash, "color": tint_series(place, 1.0), "width": 2},
                 hovertemplate=f"{surface.runs} or more: %{{x:.4~g}}, %{{y:.4~g}}",
             )
 
-    def _told(self, place: int, losses: Floats) -> Floats:
+    def _to_shown_units(self, place: int, losses: Floats) -> Floats:
         return losses * self._signs[place] * self._axes[place].factor
 
     def _cut(self, cut: float | None) -> str:

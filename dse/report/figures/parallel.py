@@ -30,7 +30,7 @@ def parallel_figure(
     answer = Answer.of(front, trials, weighty)
     if len(answer.trials) < 2:
         return []
-    whole, answer = len(answer.trials), answer.thinned(MAX_LINES)
+    whole, answer = len(answer.trials), answer.thin(MAX_LINES)
     axes = spokes(answer)
     figure = blank(
         xaxis={"visible": False, "range": [-0.5, len(axes) - 0.3], "fixedrange": True},

@@ -63,7 +63,7 @@ class Scene:
     ) -> Scene:
         """Return the data of a study, with at most ``most`` trials besides its answer."""
         answer, knee = Answer.of(front, trials, weighty), _knee(front)
-        shown = answer.thinned(MOST_SHOWN, knee)
+        shown = answer.thin(MOST_SHOWN, knee)
         done = _beside(answer, trials)
         others = done.take(slice(None, None, -(-len(done) // most) or 1))
         return Scene(

@@ -118,8 +118,8 @@ class _Panels:
             name=text(_name(stage)),
             legendgroup=_name(stage),
             showlegend=_name(stage) not in {one.legendgroup for one in figure.data},
-            x=self._told(0, outline[:, 0]),
-            y=self._told(1, outline[:, 1]),
+            x=self._to_shown_units(0, outline[:, 0]),
+            y=self._to_shown_units(1, outline[:, 1]),
             mode="lines",
             line={"shape": "hv", "color": BLUE, "width": 1},
             fill="toself",
@@ -138,7 +138,7 @@ class _Panels:
             return float(sign * 10 ** (np.log10(sign * high) + 0.05 * np.log10(high / low)))
         return float(high + 0.08 * (high - low))
 
-    def _told(self, place: int, losses: Floats) -> Floats:
+    def _to_shown_units(self, place: int, losses: Floats) -> Floats:
         return losses * self._signs[place] * self._axes[place].factor
 
     def _title(self, cut: float | None) -> str:

@@ -28,7 +28,7 @@ def front_rows(front: ParetoSet, answer: Answer) -> str:
     """
     knee = front.knee if len(front.trials) > 2 else None
     sides = {name: _side(answer, name) for name in answer.told}
-    shown = answer.thinned(MOST_SHOWN, knee)
+    shown = answer.thin(MOST_SHOWN, knee)
     rows = "".join(
         f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values, sides)}</tr>"
         for trial, values in zip(shown.trials, shown.values.tolist(), strict=True)

@@ -98,7 +98,7 @@ class SpaceBuilder:
             self.constraints.append((rule, where))
             self.places.setdefault(rule.text, where)
 
-    def expanded(self, rule: Expression) -> Expression:
+    def expand(self, rule: Expression) -> Expression:
         """Return the rule over single parameters, with list members and lookups resolved.
 
         Raises:

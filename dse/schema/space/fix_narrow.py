@@ -39,7 +39,7 @@ class Settlement:
         self.used = True
         if isinstance(self.value, NarrowSpec):
             dividend = extract_dividend(self.value.ordinal)
-            if dividend is not None and self.scope.expanded(dividend).names:
+            if dividend is not None and self.scope.expand(dividend).names:
                 raise SpecError(
                     f"{dividend!r} depends on parameters, but a narrowed domain must be constant",
                     hint=f"add the rule '({dividend}) % ... == 0' to the constraints",

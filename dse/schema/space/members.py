@@ -199,7 +199,7 @@ class Members:
     def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
         """Add the divisibility constraint of a domain ``divisors(...)`` of other parameters."""
         text = extract_dividend(spec.ordinal)
-        if text is None or not self.scope.expanded(text).names:
+        if text is None or not self.scope.expand(text).names:
             return
         dividend = text if text.replace(".", "_").isidentifier() else f"({text})"
         rules = [self.scope.formula(f"{dividend} % {name} == 0") for name in names]

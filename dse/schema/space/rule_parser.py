@@ -37,7 +37,7 @@ class Rules:
         """Expand and check every rule in place; errors are recorded, and the next rule checked."""
         whole = self.whole
         for name, rule in list(whole.conditions.items()):
-            ready = self._told(rule, whole.activated[name])
+            ready = self._prepare(rule, whole.activated[name])
             if ready is not None:
                 whole.conditions[name] = ready
                 self._check_activity(name, ready)
@@ -45,7 +45,7 @@ class Rules:
         whole.constraints = [
             (ready, where)
             for rule, where in whole.constraints
-            if (ready := self._told(rule, where)) is not None
+            if (ready := self._prepare(rule, where)) is not None
         ]
 
     def ready(self, rule: Expression) -> Expression:
@@ -58,7 +58,7 @@ class Rules:
         hidden = [name.name for name in names_in(rule.node) if self._is_lost(name.name)]
         if hidden:
             raise HiddenError(hidden[0])
-        written = self.whole.expanded(rule)
+        written = self.whole.expand(rule)
         for name in sorted(written.names):
             if name not in self.whole.parameters:
                 raise self.whole.unknown(name, rule.text)
@@ -71,7 +71,7 @@ class Rules:
         self._check_truth(written.node, rule.text)
         check_words(written.node, self.whole.parameters, self.whole.before)
         check_keys(written.node, self.whole.parameters, self.whole.repeated)
-        ready = written.resolved(units.factor)
+        ready = written.resolve_units(units.factor)
         check_has_value(ready, self.whole.parameters)
         self._exactness.check(ready)
         return ready
@@ -95,7 +95,7 @@ class Rules:
                 return f"{name} is a word: {shown}; words are compared by '==', '!=' and 'in'"
         return ""
 
-    def _told(self, rule: Expression, where: str) -> Expression | None:
+    def _prepare(self, rule: Expression, where: str) -> Expression | None:
         """Return the checked rule, cached; if it is invalid, record the error, return ``None``."""
         if id(rule) not in self._ready:
             self._ready[id(rule)] = None

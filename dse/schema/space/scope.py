@@ -70,7 +70,7 @@ class Scope:
             told = told[:column] + words + told[column + length :]
         return parsed if told == text else parse(told)
 
-    def expanded(self, text: str) -> Expression:
+    def expand(self, text: str) -> Expression:
         """Return the formula over single parameters, after building those that it needs.
 
         Raises:
@@ -79,7 +79,7 @@ class Scope:
         """
         for name in names_in(parse(text).node):
             self.needed(name.name)
-        rule = self.whole.expanded(self.formula(text))
+        rule = self.whole.expand(self.formula(text))
         for full in rule.names:
             if full not in self.whole.parameters:
                 if self.whole.hidden(full):
@@ -99,7 +99,7 @@ class Scope:
         """
         if not isinstance(text, str) or not self._is_formula(text):
             return amount(text, unit)
-        rule = self.expanded(text)
+        rule = self.expand(text)
         if rule.names:
             told = min(rule.names)
             raise SpecError(f"{text!r} depends on {told}, but a domain must be constant")
@@ -112,7 +112,7 @@ class Scope:
             raise SpecError(f"{said}, not a number", where=self.given.get(text, ""))
         if unit and not units.same_dimension(found, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}")
-        value = rule.resolved(units.factor).values({}, 1)
+        value = rule.resolve_units(units.factor).values({}, 1)
         if value.absent is not None and value.absent[0]:
             raise SpecError(f"{text!r} has no value")
         return amount(value.values[0].item() / units.factor(unit), unit or units.coherent(found))
@@ -183,7 +183,7 @@ class Scope:
             SpecError: it uses a real or choice parameter, or has more than
                 :data:`MAX_COMBINATIONS` combinations.
         """
-        rule = self.expanded(text)
+        rule = self.expand(text)
         told = {name: self.whole.parameters[name] for name in sorted(rule.names)}
         for name, parameter in told.items():
             if isinstance(parameter, Real | Choice):
@@ -202,7 +202,7 @@ class Scope:
             raise SpecError(f"{text!r} is a word, not a number")
         grid = np.meshgrid(*(np.array(domain) for domain in domains), indexing="ij")
         columns = {n: Column(axis.ravel()) for n, axis in zip(told, grid, strict=True)}
-        found = rule.resolved(units.factor).values(columns, combinations)
+        found = rule.resolve_units(units.factor).values(columns, combinations)
         kept = found.values if found.absent is None else found.values[~found.absent]
         return np.unique(kept).tolist(), units.coherent(unit)
 

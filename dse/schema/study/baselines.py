@@ -65,9 +65,9 @@ class Baselines:
         Raises:
             SpecError: a baseline is unknown, or its value is not a finite nonzero quantity.
         """
-        return Expression(formula.text, map_nodes(formula.node, self._written))
+        return Expression(formula.text, map_nodes(formula.node, self._write_out))
 
-    def _written(self, node: Node) -> Node:
+    def _write_out(self, node: Node) -> Node:
         if not isinstance(node, Call) or node.function not in FUNCTIONS:
             return node
         asked, named = node.arguments

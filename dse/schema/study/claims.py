@@ -177,7 +177,7 @@ def accepting(text: str, unit: str) -> Expression:
     if not is_truth(rule.node) or isinstance(rule.node, Name):
         raise SpecError(f"{text!r} accepts nothing", hint="write a comparison, such as 'ours < 1'")
     unit_of(rule, {OURS: unit})
-    return rule.resolved(units.factor)
+    return rule.resolve_units(units.factor)
 
 
 def check_ours(rule: Expression) -> None:
@@ -226,7 +226,7 @@ class ClaimReader:
             raise SpecError(
                 f"{text!r} is a rule and no quantity", hint="put conditions under 'accept'"
             )
-        return formula.resolved(units.factor), found, unit
+        return formula.resolve_units(units.factor), found, unit
 
     def _outer(self, node: Node, found: dict[str, TrialStatistic]) -> Node:
         """Return the node with each statistic replaced by a name, and store the statistics."""

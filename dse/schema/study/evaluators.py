@@ -156,7 +156,7 @@ class EvaluatorSet:
             path = ["scenarios", scenario, name] if own else ["evaluators", name]
             text = json.dumps(own, sort_keys=True, default=str)
             if text not in kept:
-                made = self._made(name, own, path)
+                made = self._make_evaluator(name, own, path)
                 if made is None:
                     self._doubtful.add(name)
                     continue
@@ -188,7 +188,7 @@ class EvaluatorSet:
         whole = EvaluatorSpec.model_validate({"use": spec.use, **changed})
         return evaluator_of(whole, self._options(whole))
 
-    def _made(
+    def _make_evaluator(
         self, name: str, changes: Mapping[str, Any], path: Sequence[str | int]
     ) -> Evaluator | None:
         """Create the evaluator without its invalid options, whose errors are collected."""

@@ -187,7 +187,7 @@ def check_names(expression: Expression, known: Mapping[str, str]) -> None:
 def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:
     """Return the formula with names in their own units and its value in coherent units."""
     factors = {name: units.factor(known[name]) for name in expression.names if known[name] != TEXT}
-    return in_coherent(expression.resolved(units.factor), factors)
+    return in_coherent(expression.resolve_units(units.factor), factors)
 
 
 def _size(*sides: Node) -> float:

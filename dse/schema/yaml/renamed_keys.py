@@ -83,19 +83,17 @@ def _rename(source: SourceDocument, old: Path_, new: Path_) -> SourceDocument:
         (*new, *path[size:]) if path[:size] == old else path: line
         for path, line in source.lines.items()
     }
-    return SourceDocument(source.path, _with_renamed(source.value, old, str(new[-1])), lines)
+    return SourceDocument(source.path, _rename_in(source.value, old, str(new[-1])), lines)
 
 
-def _with_renamed(value: Any, path: Path_, new: str) -> Any:
+def _rename_in(value: Any, path: Path_, new: str) -> Any:
     """Return a copy of the value in which the last key of the path is the new one."""
     first, inner = path[0], path[1:]
     if isinstance(value, list):
-        return [
-            _with_renamed(v, inner, new) if place == first else v for place, v in enumerate(value)
-        ]
+        return [_rename_in(v, inner, new) if place == first else v for place, v in enumerate(value)]
     return {
         (new if key == first and not inner else key): (
-            _with_renamed(held, inner, new) if key == first and inner else held
+            _rename_in(held, inner, new) if key == first and inner else held
         )
         for key, held in value.items()
     }

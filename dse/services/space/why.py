@@ -79,7 +79,7 @@ class DesignExplanation:
     def lines(self) -> list[str]:
         """Return the explanation as lines of text."""
         if self.why.whole:
-            return self._judged()
+            return self._list_broken_rules()
         if self.why.example is None:
             return self._explain_conflict()
         example = f"for example {design_text(entries(self.space), self.why.example)}"
@@ -101,7 +101,7 @@ class DesignExplanation:
         last = "leave out any one of them, and nothing contradicts the rest"
         return [f"{none}: these contradict one another", *rules, last]
 
-    def _judged(self) -> list[str]:
+    def _list_broken_rules(self) -> list[str]:
         """List the rules that a complete design breaks, each with the values that it reads."""
         against = self.why.against
         if not against:

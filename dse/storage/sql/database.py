@@ -84,7 +84,7 @@ class Database:
     def reading(self, study: str | None = None) -> Iterator[Connection]:
         """Open a transaction that sees one state of the database; errors name the study, if any."""
         # Not begin(): after reading a damaged page, SQLite refuses even an empty commit.
-        with self._told(study), self._engine.connect() as connection:
+        with self._translate_errors(study), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -96,7 +96,7 @@ class Database:
                 locks the entire database.
         """
         writer = self._engine.execution_options(dse_writes=True, dse_locks=_lock_of(study))
-        with self._told(study), writer.begin() as connection:
+        with self._translate_errors(study), writer.begin() as connection:
             yield connection
 
     @contextmanager
@@ -107,7 +107,7 @@ class Database:
         study.
         """
         writer = self._engine.execution_options(dse_writes=True)
-        with self._told(study), writer.begin() as connection:
+        with self._translate_errors(study), writer.begin() as connection:
             yield connection
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Database:
             )
 
     @contextmanager
-    def _told(self, study: str | None) -> Iterator[None]:
+    def _translate_errors(self, study: str | None) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:

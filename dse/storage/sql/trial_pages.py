@@ -41,7 +41,7 @@ def missing(connection: Connection, study: int, finished: int) -> range:
 
 def write(connection: Connection, study: int, seq: int, trials: Trials) -> None:
     """Write one page of trials, which are in the order in which they finished."""
-    content = packed(trials)
+    content = pack(trials)
     row = {"study": study, "seq": seq, "content": content, "sum": zlib.crc32(content)}
     connection.execute(insert(pages), row)
 
@@ -65,7 +65,7 @@ def read_pages(connection: Connection, study: int) -> Iterator[Trials]:
         yield page
 
 
-def packed(trials: Trials) -> bytes:
+def pack(trials: Trials) -> bytes:
     """Return trials as a compressed archive of NumPy arrays; texts are arrays of bytes."""
     file = BytesIO()
     lines = {

@@ -81,7 +81,7 @@ class Formulas:
         undefined: dict[str, Mapping[int, str]] = {}
         lists = listings(batch.names)
         for name, written in (self.written or self.formulas).items():
-            formula = expand_lists(written, {} if self.written else lists, {}).resolved(factor)
+            formula = expand_lists(written, {} if self.written else lists, {}).resolve_units(factor)
             result = formula.values(inputs, len(batch))
             if result.values.dtype.kind not in "biuf":
                 seen = result.values[0]
@@ -130,7 +130,7 @@ def _parse_formulas(texts: Mapping[str, str]) -> dict[str, Expression]:
 def _parse_formula(name: str, text: str) -> Expression:
     try:
         formula = parse(text)
-        formula.resolved(factor)
+        formula.resolve_units(factor)
     except SpecError as error:
         part = ["metrics", name]
         raise SpecError(f"{name}: {error.problem}", hint=error.hint, part=part) from error

@@ -72,7 +72,7 @@ class RuleWriter:
             yield rule.text
             return
         for node in self._parts(rule.node):
-            text = self._written(node)
+            text = self._format_node(node)
             if not self._reads_as(text, node, self.tables):
                 raise SpecError(f"the rule {rule.text!r} cannot be written as a text")
             yield text
@@ -92,10 +92,10 @@ class RuleWriter:
         """Split a conjunction into parts short enough to parse; return other nodes as they are."""
         if not isinstance(node, Logic) or node.operator != "and":
             return [node]
-        long = len(self._written(node)) > MAX_LENGTH
+        long = len(self._format_node(node)) > MAX_LENGTH
         return [part for one in node.operands for part in self._parts(one)] if long else [node]
 
-    def _written(self, node: Node) -> str:
+    def _format_node(self, node: Node) -> str:
         plain = map_nodes(node, self._plain)
         measured = with_units(plain, self._units, self._spell_number)
         return format_node(map_nodes(measured, self._translate_name))
@@ -175,7 +175,7 @@ class RuleWriter:
         except SpecError:
             return False
         wanted = form(map_nodes(node, self._plain))
-        found = read.resolved(units.factor).node
+        found = read.resolve_units(units.factor).node
         return form(found) == wanted and map_nodes(found, self._plain) == found
 
 

@@ -108,7 +108,7 @@ def _when(rule: Expression | None, formulas: RuleWriter) -> dict[str, str]:
 
 
 def _resolve_units(rule: Expression | None) -> Expression | None:
-    return None if rule is None else rule.resolved(units.factor)
+    return None if rule is None else rule.resolve_units(units.factor)
 
 
 # -- rules --------------------------------------------------------------------------------------
@@ -117,7 +117,9 @@ def _resolve_units(rule: Expression | None) -> Expression | None:
 def _rules(space: Space) -> Iterator[Expression]:
     """Yield the constraints that no list implies, and one for each narrowed list member."""
     implied = [
-        form(rule.resolved(units.factor).node) for one in space.lists.values() for rule in one.rules
+        form(rule.resolve_units(units.factor).node)
+        for one in space.lists.values()
+        for rule in one.rules
     ]
     for rule in space.constraints:
         own = form(rule.node)

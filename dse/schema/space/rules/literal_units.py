@@ -46,7 +46,7 @@ def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], N
         names: the unit of each name.
         spell: converts a literal with its coherent unit to the form to write.
     """
-    return _Fitter(names, spell).fitted(node, "")
+    return _Fitter(names, spell).fit(node, "")
 
 
 class _Fitter:
@@ -56,13 +56,13 @@ class _Fitter:
         self._names = names
         self._spell = spell
 
-    def fitted(self, node: Node, wanted: str) -> Node:
+    def fit(self, node: Node, wanted: str) -> Node:
         """Return the node with units on its literals; an open node gets the unit ``wanted``."""
         match node:
             case Number():
                 return self._spell(Number(node.value, wanted)) if wanted else node
             case Unary():
-                return rebuilt(node, [self.fitted(node.operand, wanted)])
+                return rebuilt(node, [self.fit(node.operand, wanted)])
             case Binary():
                 return self._arithmetic(node, wanted)
             case Compare() | Member():
@@ -70,7 +70,7 @@ class _Fitter:
             case Call():
                 return rebuilt(node, self._arguments(node, wanted))
             case Logic() | Lookup():
-                return rebuilt(node, [self.fitted(child, "") for child in children(node)])
+                return rebuilt(node, [self.fit(child, "") for child in children(node)])
             case _:
                 return node
 
@@ -81,30 +81,30 @@ class _Fitter:
         that uses a name.
         """
         unit = wanted or self._common(nodes)
-        return [node if _is_zero(node) else self.fitted(node, unit) for node in nodes]
+        return [node if _is_zero(node) else self.fit(node, unit) for node in nodes]
 
     def _arithmetic(self, node: Binary, wanted: str) -> Node:
         if node.operator in ("+", "-", "%"):
             return rebuilt(node, self._convert_all((node.left, node.right), wanted))
         if node.operator == "**":
-            return rebuilt(node, [self._base(node, wanted), self.fitted(node.right, "")])
+            return rebuilt(node, [self._base(node, wanted), self.fit(node.right, "")])
         left_carries = _open(node.left)
         if left_carries:
-            right = self.fitted(node.right, "")
+            right = self.fit(node.right, "")
             other = self._unit(right)
             unit = _times(wanted, other, -1 if node.operator == "*" else 1)
-            return rebuilt(node, [self.fitted(node.left, unit), right])
-        left = self.fitted(node.left, "")
+            return rebuilt(node, [self.fit(node.left, unit), right])
+        left = self.fit(node.left, "")
         if not _open(node.right):
-            return rebuilt(node, [left, self.fitted(node.right, "")])
+            return rebuilt(node, [left, self.fit(node.right, "")])
         own = self._unit(left)
         unit = _times(wanted, own, -1) if node.operator == "*" else _times(own, wanted, -1)
-        return rebuilt(node, [left, self.fitted(node.right, unit)])
+        return rebuilt(node, [left, self.fit(node.right, unit)])
 
     def _base(self, node: Binary, wanted: str) -> Node:
         power = node.right.value if isinstance(node.right, Number) else 1
         unit = _power(wanted, 1 / power) if wanted and power and _open(node.left) else ""
-        return self.fitted(node.left, unit)
+        return self.fit(node.left, unit)
 
     def _arguments(self, node: Call, wanted: str) -> list[Node]:
         if node.function in _AGREEING:
@@ -112,16 +112,16 @@ class _Fitter:
         if node.function == "product":
             return self._product(node.arguments, wanted)
         unit = {"abs": wanted, "sqrt": _power(wanted, 2)}.get(node.function, "")
-        return [self.fitted(argument, unit) for argument in node.arguments]
+        return [self.fit(argument, unit) for argument in node.arguments]
 
     def _product(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
         carrier = next((place for place, node in enumerate(nodes) if _open(node)), None)
-        found = [self.fitted(node, "") for node in nodes]
+        found = [self.fit(node, "") for node in nodes]
         if carrier is not None:
             unit = wanted
             for place, node in enumerate(found):
                 unit = unit if place == carrier else _times(unit, self._unit(node), -1)
-            found[carrier] = self.fitted(nodes[carrier], unit)
+            found[carrier] = self.fit(nodes[carrier], unit)
         return found
 
     def _unit(self, node: Node) -> str:
