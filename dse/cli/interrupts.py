@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from types import FrameType
 
+from dse.system.interrupts import clear_interrupts, mark_interrupt
+
 STATUS = 130
 """Of a command that was interrupted with nothing to keep: 128 and SIGINT, as in shells."""
 
@@ -60,6 +62,7 @@ def interruptible(*more: signal.Signals) -> Iterator[None]:
 
     def interrupt(number: int, _: FrameType | None) -> None:
         heard.append(number)
+        mark_interrupt(number)
         raise KeyboardInterrupt
 
     try:
@@ -73,6 +76,8 @@ def interruptible(*more: signal.Signals) -> Iterator[None]:
         if heard and not isinstance(error, Exit):
             raise KeyboardInterrupt from error
         raise
+    finally:
+        clear_interrupts()
 
 
 def stoppable() -> AbstractContextManager[None]:

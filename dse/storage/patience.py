@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from dse.errors import OutageError, StorageRefusedError, StorageUnavailableError
+from dse.system.interrupts import raise_lost_interrupt
 
 PATIENCE_S = 15 * 60.0
 """Default time for which a run waits for an unavailable storage."""
@@ -73,6 +74,7 @@ class Retrier:
             try:
                 done = call()
             except StorageUnavailableError as error:
+                raise_lost_interrupt()  # a database driver may report it as its own error
                 self._note_away(error)
                 time.sleep(next(pauses))
                 call = again

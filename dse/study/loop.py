@@ -36,6 +36,7 @@ from dse.study.history import TrialHistory, last_suggestions
 from dse.study.lease import Lease
 from dse.study.suggestions import check_suggestions
 from dse.study.times import Times
+from dse.system.interrupts import raise_lost_interrupt
 
 GIVEN = "(given)"
 """Name in the record of the source of baselines and inherited designs: no optimizer asked them."""
@@ -116,6 +117,7 @@ class Loop:
         started_s -= self._spent_s
         begins_late = self._is_late(started_s)
         while not ended:
+            raise_lost_interrupt()
             late = self._is_late(started_s)
             if not late or begins_late:  # if it begins late, no later run would take these
                 self._take_up()

@@ -38,6 +38,7 @@ from dse.study.proposers import (
 from dse.study.recovery import store_spools
 from dse.study.scenario_optimizer import for_free
 from dse.system.credentials import private_environment
+from dse.system.interrupts import interrupts_cleared
 
 COMPLETED = (AUTO, "grey-box")
 """Optimizers whose studies end by adding the designs that existing measurements determine."""
@@ -84,7 +85,7 @@ class StudyRun:
 
     def go(self) -> str:
         """Run until the budget is used up; return the reason for stopping."""
-        with private_environment(), self._enter_study():
+        with private_environment(), self._enter_study(), interrupts_cleared():
             for event in self._events():
                 if event.kind == "choice":
                     self.on_choice(event.text)

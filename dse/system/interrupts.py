@@ -1,0 +1,49 @@
+"""Interrupts that something swallowed on their way out: they are raised again.
+
+A ``KeyboardInterrupt`` can be lost. An import in a ``try`` block takes it for a missing package,
+because C extensions put an ``ImportError`` in its place, and a callback of a C library ends as an
+error of that library. Whoever handles signals marks an interrupt before raising it, and long loops
+call :func:`raise_lost_interrupt` at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_marked: list[int] = []
+"""Signals that were raised as ``KeyboardInterrupt`` and have not ended a block yet."""
+
+
+def mark_interrupt(number: int) -> None:
+    """Note that a signal is about to be raised as ``KeyboardInterrupt``."""
+    _marked.append(number)
+
+
+def clear_interrupts() -> None:
+    """Forget all marks."""
+    _marked.clear()
+
+
+@contextmanager
+def interrupts_cleared() -> Iterator[None]:
+    """Clear the marks when an interrupt leaves the block, so that what it leaves can be cleaned up.
+
+    Clean-up may call storages, and a second interrupt would keep it from returning its trials.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        clear_interrupts()
+        raise
+
+
+def raise_lost_interrupt() -> None:
+    """Raise ``KeyboardInterrupt`` if one was marked and the program still runs.
+
+    Raises:
+        KeyboardInterrupt: an interrupt was swallowed.
+    """
+    if _marked:
+        clear_interrupts()
+        raise KeyboardInterrupt
