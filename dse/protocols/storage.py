@@ -1,19 +1,12 @@
-"""Interfaces of the four kinds of plug-ins: evaluators, optimizers, executors and storages.
-
-Each protocol lists laws: requirements that every implementation must meet. Each law has a contract
-test in :mod:`dse.testing`.
-"""
+"""Interface of storages, which keep studies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.metric import Kind, Metric, Metrics
 from dse.core.trial import (
     Ask,
     Asked,
@@ -32,200 +25,9 @@ from dse.core.trial import (
 )
 from dse.core.trials import Trials
 
-EVERYTHING = "*"
-"""Entry of an evaluator's ``reads`` that means every parameter of the space."""
-
-COHERENT = "coherent"
-"""Entry of an evaluator's ``units``: pass the input in coherent SI, whatever its declared unit."""
-
-
-class Evaluator(Protocol):
-    """Source of the metrics of designs; constructed with its own keyword options.
-
-    Optional method ``check_values``: it is called before a study runs, with the values that each
-    input can take (only the ends of a long range, also a value between them for a real range, no
-    value for a metric), and raises SpecError if the evaluator cannot run on one of them.
-
-    Optional attribute ``missing``: if not empty, the reason why the evaluator cannot run here; its
-    studies can still be read. Optional attribute ``reads_by_metric``: the inputs of each metric.
-    An input without a value in a row is then absent in that row, and the evaluator itself reports
-    which of its metrics have no value as a result.
-
-    A measuring evaluator may call :func:`dse.evaluation.checkpoints.current_trial`
-    (``dse.current_trial()`` for users). It returns the trial, the attempt and a folder that
-    persists over all attempts of the trial, so that a killed evaluation can resume from its files.
-
-    A modelled evaluator with a true attribute ``pure`` may be called by read-only commands, such as
-    ``dse check`` and ``dse report``, on a study of unknown origin. Without it, only commands that
-    run a study call it. Optional attribute ``starts``: descriptions of the programs and functions
-    that the study makes it call; ``dse check`` and ``dse studies import`` print them.
-
-    Laws:
-        - The metrics of a row do not depend on the other rows of the batch.
-        - It provides every metric that it declares, in the declared unit, for every row without
-          a fault; a metric without a value in a row is NaN there, and ``Metrics.undefined`` has
-          the reason.
-        - It reads only the inputs that it declares.
-        - A row's fault is reported in ``Metrics.faults``; an exception is a fault of every row.
-        - A ``pure`` evaluator starts no program, runs no code that its options name, and opens no
-          connection.
-        - It can be pickled, and is cheap to construct: ``evaluate`` imports heavy libraries.
-    """
-
-    reads: frozenset[str]
-    """Required inputs: parameters, and metrics of earlier evaluators."""
-    optional: frozenset[str]
-    """Optional inputs: read if the space has them, else replaced by the evaluator's defaults."""
-    units: Mapping[str, str]
-    """Unit in which each input is passed; an input that is not listed is passed unconverted."""
-    provides: Mapping[str, Metric]
-    kind: Kind
-    version: str
-    """Version that changes whenever the numbers change; part of a study's identity."""
-
-    def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of a batch of n designs, each metric as a column of shape (n,)."""
-        ...
-
-
-class Optimizer(Protocol):
-    """Proposer of designs; constructed with ``(problem, **options)``.
-
-    Optional attributes:
-    ``batch``: the preferred number of designs per ``ask`` when evaluations cost nothing; default 1.
-    ``learns_outside``: if true, it also receives finished trials whose designs the space no longer
-    contains (``State.OUTSIDE``). ``expected_gain``: set by each ``ask`` to the share of the current
-    hypervolume that the suggestion is expected to add, ``None`` while unknown (``None`` in the
-    class); a study may stop by it. ``on_progress``: a function that the study assigns, and that the
-    optimizer calls during a long step with the number of designs processed and their total.
-
-    Laws:
-        - It draws only from ``problem.rng(told)``.
-        - Each design it returns is legal and new: neither finished nor pending. Otherwise the run
-          ends.
-        - The same finished trials in the same order give the same designs, however the trials were
-          split over calls.
-        - It returns at most ``count`` designs; an empty list means that no design is left.
-    """
-
-    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        """Return up to ``count`` designs to evaluate next.
-
-        Args:
-            count: the maximum number of designs.
-            pending: designs that were returned before and are not finished.
-        """
-        ...
-
-    def tell(self, finished: Sequence[Trial]) -> None:
-        """Learn from finished trials; each is passed once, in the order in which they finished."""
-        ...
-
-    def events(self) -> list[Event]:
-        """Return the events since the last call that matter to a user.
-
-        Events are choices, fallbacks and proofs.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """A trial to be evaluated, with the metrics that need not be measured again.
-
-    ``given`` holds the known metrics and ``spread`` their standard errors. ``only`` holds the
-    labels of the evaluators to run; ``None`` runs all of them. ``attempt`` is the number of earlier
-    attempts that were abandoned. ``folder`` is the path in which the evaluation may store
-    checkpoints over all attempts; empty if nothing is measured. If ``again`` is true, an outcome
-    stored in the folder was already collected and must not be reused.
-    """
-
-    number: int
-    design: Design
-    given: Mapping[str, float] = field(default_factory=dict)
-    spread: Mapping[str, float] = field(default_factory=dict)
-    only: frozenset[str] | None = None
-    attempt: int = 0
-    folder: str = ""
-    again: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
-    """Resources that a task needs of its machine; 0 leaves a resource unspecified.
-
-    ``cpu`` and ``gpu`` are numbers of devices; ``gpu`` may be a fraction. ``custom`` holds amounts
-    of user-defined resources that the nodes of a cluster offer, such as an attached board.
-    """
-
-    cpu: float = 0.0
-    gpu: float = 0.0
-    memory_bytes: int = 0
-    custom: Mapping[str, float] = field(default_factory=dict)
-
-    def joined(self, other: Needs) -> Needs:
-        """Return the needs of a task that runs both in sequence: the maximum of each resource."""
-        return Needs(
-            cpu=max(self.cpu, other.cpu),
-            gpu=max(self.gpu, other.gpu),
-            memory_bytes=max(self.memory_bytes, other.memory_bytes),
-            custom={
-                name: max(self.custom.get(name, 0.0), other.custom.get(name, 0.0))
-                for name in sorted({*self.custom, *other.custom})
-            },
-        )
-
-
-class Executor(Protocol):
-    """Runner of tasks; constructed with ``(work, **options)``.
-
-    ``work`` is a function from tasks to outcomes. Optional attributes of ``work``:
-    ``needs``: the resources that one task needs. ``on_wait``: a function that the executor assigns;
-    ``work`` calls it with ``waits`` before it waits for its turn on the machine, and with
-    ``goes on`` afterwards, so that the wait does not count towards the task's time limit.
-
-    Optional members of an executor: ``events()`` returns the events since the last call that matter
-    to a user, such as the loss of a node. ``on_begin`` is a function that the study assigns;
-    ``collect`` calls it with a trial's number and the wall-clock time at which a worker began the
-    trial. Without ``on_begin``, a task counts as begun when it is submitted.
-
-    Laws:
-        - Every task that was submitted is collected exactly once.
-        - A task whose worker crashes or hangs is collected as failed, with the reason.
-        - ``work`` is called where the executor chooses, and may be pickled to get there.
-        - After ``close`` no worker is left.
-    """
-
-    capacity: int
-    """Number of tasks that it holds at once."""
-    barrier: bool
-    """Whether all submitted tasks are collected together."""
-
-    def submit(self, task: Task) -> None:
-        """Accept a task for evaluation."""
-        ...
-
-    def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        """Return finished outcomes by trial number.
-
-        Args:
-            timeout_s: the maximum time to wait, in seconds; ``None`` waits without limit.
-
-        Returns:
-            At least one outcome, or none after ``timeout_s``.
-        """
-        ...
-
-    def close(self) -> None:
-        """End all workers immediately."""
-        ...
-
-
-Work = Callable[[Sequence[Task]], list[Outcome]]
-
-
 PLAIN = Ask()
 """Default origin of added designs: no optimizer, no driver."""
+
 
 NEW = History()
 """Empty history of a new study."""
