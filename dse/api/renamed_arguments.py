@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from dse.schema.yaml.renamed_keys import UNTIL
+from dse.system.deprecation import UNTIL
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

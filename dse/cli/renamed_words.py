@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dse.cli.options import say
-from dse.schema.yaml.renamed_keys import UNTIL
+from dse.system.deprecation import UNTIL
 
 COMMANDS: Mapping[tuple[str, str], str] = {("space", "why"): "explain"}
 """The present word for the last one of an old command."""

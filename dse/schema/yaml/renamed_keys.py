@@ -8,9 +8,7 @@ from typing import Any
 
 from dse.errors import SpecError
 from dse.schema.yaml.source import Path_, SourceDocument
-
-UNTIL = "0.3"
-"""The version that no longer reads the old keys."""
+from dse.system.deprecation import UNTIL
 
 ANY = "*"
 
