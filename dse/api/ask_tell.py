@@ -17,7 +17,7 @@ from dse.core.design import key_of
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import SpecError, StudyError, nearest
 from dse.evaluation.bound_evaluator import Bound
-from dse.protocols import Task
+from dse.protocols import Task, missing_reason
 from dse.schema.study.budget import Budget
 from dse.storage.trust import check_trust
 from dse.study import study as engine
@@ -254,7 +254,7 @@ class Asking:
     def _told_by_hand(self) -> list[Bound]:
         """Bound evaluators whose metrics the caller reports instead of a function."""
         bounds = self._study.plan.pipeline.bound
-        return [bound for bound in bounds if getattr(bound.evaluator, "missing", "")]
+        return [bound for bound in bounds if missing_reason(bound.evaluator)]
 
     def _parts(self, task: Task) -> frozenset[Part]:
         """Return the caller-reported evaluators whose metrics a task lacks, with their inputs."""

@@ -12,7 +12,14 @@ from dse.core.metric import Fault, FaultKind, Metric, Metrics
 from dse.core.trial import State, Trial
 from dse.core.values import Floats
 from dse.errors import InfeasibleError
-from dse.protocols import Evaluator, Needs
+from dse.protocols import (
+    Evaluator,
+    Needs,
+    ReadsByMetric,
+    inputs_by_metric,
+    is_pure,
+    started_programs,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +55,12 @@ class Bound:
     @property
     def pure(self) -> bool:
         """Whether read-only commands may call it: it is modelled and starts no program."""
-        return self.evaluator.kind == "modelled" and bool(getattr(self.evaluator, "pure", False))
+        return self.evaluator.kind == "modelled" and is_pure(self.evaluator)
 
     @property
     def starts(self) -> tuple[str, ...]:
         """Descriptions of the programs and functions that the study makes it call."""
-        return tuple(getattr(self.evaluator, "starts", ()))
+        return tuple(started_programs(self.evaluator))
 
     @property
     def reads(self) -> frozenset[str]:
@@ -89,7 +96,7 @@ class Bound:
 
         For most evaluators these are all inputs of the evaluator.
         """
-        reads = getattr(self.evaluator, "reads_by_metric", {}).get(own, self.names.keys())
+        reads = inputs_by_metric(self.evaluator).get(own, self.names.keys())
         return frozenset(self.names[name] for name in reads if name in self.names)
 
     @property
@@ -98,7 +105,7 @@ class Bound:
 
         The evaluator then reports for each metric whether it has a value.
         """
-        return hasattr(self.evaluator, "reads_by_metric")
+        return isinstance(self.evaluator, ReadsByMetric)
 
     def answered(self, trial: Trial) -> bool:
         """Return whether the trial has all of its metrics, or is done with the deciding ones."""

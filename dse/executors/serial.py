@@ -8,7 +8,7 @@ from dse.core.trial import Outcome
 from dse.errors import PluginError
 from dse.evaluation.reporting import Watcher, unheard
 from dse.executors.failures import alone
-from dse.protocols import Task, Work
+from dse.protocols import ReportsIntermediate, Task, Work
 
 
 class Serial:
@@ -56,8 +56,9 @@ class Serial:
         Drivers in threads of one process share the work. If they shared its listener, too, a
         trial's reports would go to the driver that began a trial last, or be lost.
         """
-        if not hasattr(self._work, "on_report"):
-            return self._work
         work = copy(self._work)
-        work.on_report = self.on_report
+        hooks: object = work
+        if not isinstance(hooks, ReportsIntermediate):
+            return self._work
+        hooks.on_report = self.on_report
         return work

@@ -18,7 +18,7 @@ from dse.core.trial import Outcome
 from dse.evaluation import machine_lock as turns
 from dse.executors.failures import alone, build_error_outcome, build_failure
 from dse.executors.process_tree import end
-from dse.protocols import Task, Work
+from dse.protocols import ReportsIntermediate, Task, WaitsForTurn, Work
 from dse.system.broken_pipes import outlive_readers
 
 READY = b""
@@ -62,10 +62,11 @@ def _work(pipe: Connection[bytes, Task]) -> None:
         OSError: the driver is gone.
     """
     act = _load_work(pipe.recv_bytes())
-    if hasattr(act, "on_wait"):
-        act.on_wait = lambda word: pipe.send_bytes(word.encode())
-    if hasattr(act, "on_report"):
-        act.on_report = partial(_send_report, pipe)
+    hooks: object = act
+    if isinstance(hooks, WaitsForTurn):
+        hooks.on_wait = lambda word: pipe.send_bytes(word.encode())
+    if isinstance(hooks, ReportsIntermediate):
+        hooks.on_report = partial(_send_report, pipe)
     pipe.send_bytes(READY)
     while True:
         task = pipe.recv()

@@ -15,6 +15,7 @@ from dse.optimizers.exact.exact_front import exact_front, feasible_words
 from dse.optimizers.exact.group_rows import NothingPossibleError, pieces_of
 from dse.optimizers.exact.joined_fronts import front_of
 from dse.optimizers.exact.separable_groups import cannot, groups_of
+from dse.protocols import OptimizerTraits
 
 __all__ = ["Decompose", "Decomposed", "cannot", "find_exact_front"]
 
@@ -57,7 +58,7 @@ class Decompose:
             too many combinations remain after pruning, the first ``ask`` raises it.
     """
 
-    batch = 1_024
+    traits = OptimizerTraits(batch=1_024, exhaustive=True)
 
     def __init__(self, problem: Problem) -> None:
         reason = cannot(problem)

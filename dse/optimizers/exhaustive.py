@@ -10,6 +10,7 @@ from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError, StudyError
 from dse.optimizers.exact.exact_front import Told, exact_front
+from dse.protocols import OptimizerTraits
 
 _AHEAD = 1_024
 
@@ -33,7 +34,7 @@ class Exhaustive:
         PluginError: ``workers`` is below 1.
     """
 
-    batch = 1_024
+    traits = OptimizerTraits(batch=1_024, enumerates=True, exhaustive=True)
     on_progress: Told
 
     def __init__(

@@ -17,6 +17,7 @@ from dse.core.trial import Event, Trial
 from dse.core.values import Value
 from dse.errors import StudyError
 from dse.optimizers.support.fractional_factorial import fraction
+from dse.protocols import OptimizerTraits
 
 LEVELS = 3
 """Default number of levels of a real parameter."""
@@ -46,7 +47,7 @@ class Factorial:
         StudyError: there are too many combinations, or the space does not allow the fraction.
     """
 
-    batch = 1_024
+    traits = OptimizerTraits(batch=1_024, exhaustive=True, designed_experiment=True)
 
     def __init__(
         self,

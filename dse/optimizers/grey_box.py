@@ -23,6 +23,7 @@ from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
+from dse.protocols import OptimizerTraits
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Step widths of the local search, as fractions of a real parameter's range."""
@@ -57,6 +58,7 @@ class GreyBox:
         Astudillo, Frazier: Thinking Inside the Box, 2021 (grey-box optimisation).
     """
 
+    traits = OptimizerTraits(completes_front=True)
     expected_gain: float | None = None
 
     def __init__(self, problem: Problem, *, initial: int = 6) -> None:

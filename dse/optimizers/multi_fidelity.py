@@ -13,6 +13,7 @@ from dse.core.trial import Event, State, Trial
 from dse.errors import PluginError
 from dse.optimizers.bayesian.fidelity_calibration import FEWEST
 from dse.optimizers.bayesian.promotion_value import Promise
+from dse.protocols import OptimizerTraits
 from dse.registry import make
 
 _RECENT = 10
@@ -35,7 +36,7 @@ class Ladder:
         PluginError: a measured metric has no fidelity ladder although another has one.
     """
 
-    climbs = True
+    traits = OptimizerTraits(multi_fidelity=True)
 
     def __init__(self, problem: Problem, *, proposals: str = "sobol") -> None:
         self._problem = problem

@@ -18,6 +18,7 @@ from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
 from dse.optimizers.support.seeded_scope import seed_generators
+from dse.protocols import OptimizerTraits
 
 
 class QLogNehvi:
@@ -36,7 +37,7 @@ class QLogNehvi:
         with Expected Hypervolume Improvement, NeurIPS 2021; Ament et al., NeurIPS 2023.
     """
 
-    learns_outside = True
+    traits = OptimizerTraits(learns_outside=True)
     expected_gain: float | None = None
 
     def __init__(self, problem: Problem, *, initial: int | None = None) -> None:

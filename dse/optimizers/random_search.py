@@ -8,12 +8,13 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.support.unseen_designs import fresh
+from dse.protocols import OptimizerTraits
 
 
 class RandomSearch:
     """Optimizer that asks legal designs at random, each once, until the space is exhausted."""
 
-    batch = 256
+    traits = OptimizerTraits(batch=256)
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

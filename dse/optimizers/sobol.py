@@ -9,12 +9,13 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.support.even_sequence import EvenSequence
 from dse.optimizers.support.unseen_designs import fresh
+from dse.protocols import OptimizerTraits
 
 
 class Sobol:
     """Optimizer that asks designs along a Sobol sequence, then random designs not yet asked."""
 
-    batch = 256
+    traits = OptimizerTraits(batch=256)
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

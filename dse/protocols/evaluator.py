@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+
+if TYPE_CHECKING:
+    from dse.core.expressions.expression import Expression
+    from dse.core.expressions.list_rules import Listing, Table
 
 EVERYTHING = "*"
 """Entry of an evaluator's ``reads`` that means every parameter of the space."""
@@ -19,23 +24,11 @@ COHERENT = "coherent"
 class Evaluator(Protocol):
     """Source of the metrics of designs; constructed with its own keyword options.
 
-    Optional method ``check_values``: it is called before a study runs, with the values that each
-    input can take (only the ends of a long range, also a value between them for a real range, no
-    value for a metric), and raises SpecError if the evaluator cannot run on one of them.
-
-    Optional attribute ``missing``: if not empty, the reason why the evaluator cannot run here; its
-    studies can still be read. Optional attribute ``reads_by_metric``: the inputs of each metric.
-    An input without a value in a row is then absent in that row, and the evaluator itself reports
-    which of its metrics have no value as a result.
+    Each further capability that an evaluator may have is a protocol of this module.
 
     A measuring evaluator may call :func:`dse.evaluation.checkpoints.current_trial`
     (``dse.current_trial()`` for users). It returns the trial, the attempt and a folder that
     persists over all attempts of the trial, so that a killed evaluation can resume from its files.
-
-    A modelled evaluator with a true attribute ``pure`` may be called by read-only commands, such as
-    ``dse check`` and ``dse report``, on a study of unknown origin. Without it, only commands that
-    run a study call it. Optional attribute ``starts``: descriptions of the programs and functions
-    that the study makes it call; ``dse check`` and ``dse studies import`` print them.
 
     Laws:
         - The metrics of a row do not depend on the other rows of the batch.
@@ -63,3 +56,119 @@ class Evaluator(Protocol):
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of a batch of n designs, each metric as a column of shape (n,)."""
         ...
+
+
+@runtime_checkable
+class ChecksValues(Protocol):
+    """Evaluator that can reject, before a study runs, values that its inputs can take."""
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Check that the evaluator can run on all of these values.
+
+        Args:
+            values: for each input the values that it can take: the ends of a long range, also a
+                value between them for a real range, none for a metric.
+
+        Raises:
+            SpecError: it cannot run on one of them.
+        """
+        ...
+
+
+@runtime_checkable
+class ChecksProgram(Protocol):
+    """Evaluator that starts a program, and can tell whether this machine has it."""
+
+    def check_program(self) -> None:
+        """Check that the program exists.
+
+        Raises:
+            SpecError: it does not.
+        """
+        ...
+
+
+@runtime_checkable
+class MayBeMissing(Protocol):
+    """Evaluator that may be unable to run here, although its studies can be read."""
+
+    missing: str
+    """The reason why it cannot run here; empty if it can."""
+
+
+@runtime_checkable
+class ReadsByMetric(Protocol):
+    """Evaluator whose metrics have different inputs.
+
+    An input without a value in a row is absent there, and the evaluator itself reports which of its
+    metrics have no value as a result.
+    """
+
+    reads_by_metric: Mapping[str, frozenset[str]]
+    """The inputs of each metric."""
+
+
+@runtime_checkable
+class DeclaresPurity(Protocol):
+    """Evaluator that states whether read-only commands may call it on a study of unknown origin."""
+
+    pure: bool
+    """Whether it starts no program, runs no code named by its options, and opens no connection."""
+
+
+@runtime_checkable
+class StartsPrograms(Protocol):
+    """Evaluator that starts programs, or calls functions of a user."""
+
+    starts: Sequence[str]
+    """A description of each, which ``dse check`` and ``dse studies import`` print."""
+
+
+@runtime_checkable
+class HasFormulas(Protocol):
+    """Evaluator whose metrics are expressions over its inputs."""
+
+    formulas: Mapping[str, Expression]
+    """The expression of each metric, with lists expanded."""
+    written: Mapping[str, Expression] | None
+    """The expressions as the user wrote them; ``None`` if they are the same."""
+
+
+@runtime_checkable
+class ExpandsFormulas(HasFormulas, Protocol):
+    """Evaluator whose expressions can use the lists and tables of a space."""
+
+    def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Evaluator:
+        """Return the evaluator with its expressions expanded over these lists and tables."""
+        ...
+
+
+def missing_reason(evaluator: Evaluator) -> str:
+    """Return why the evaluator cannot run here; empty if it can."""
+    return evaluator.missing if isinstance(evaluator, MayBeMissing) else ""
+
+
+def is_pure(evaluator: Evaluator) -> bool:
+    """Return whether the evaluator declares itself pure; this may import a user's function."""
+    return isinstance(evaluator, DeclaresPurity) and bool(evaluator.pure)
+
+
+def started_programs(evaluator: Evaluator) -> Sequence[str]:
+    """Return descriptions of the programs and functions that the evaluator calls."""
+    return evaluator.starts if isinstance(evaluator, StartsPrograms) else ()
+
+
+def inputs_by_metric(evaluator: Evaluator) -> Mapping[str, frozenset[str]]:
+    """Return the inputs of each metric; empty if all metrics have the same inputs."""
+    return evaluator.reads_by_metric if isinstance(evaluator, ReadsByMetric) else {}
+
+
+def formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
+    """Return the expression of each metric; empty if the evaluator has none."""
+    return evaluator.formulas if isinstance(evaluator, HasFormulas) else {}
+
+
+def written_formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
+    """Return the expression of each metric as the user wrote it."""
+    written = evaluator.written if isinstance(evaluator, HasFormulas) else None
+    return written or formulas_of(evaluator)

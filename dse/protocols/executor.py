@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dse.core.design import Design
-from dse.core.trial import Outcome
+from dse.core.trial import Event, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +60,8 @@ class Needs:
 class Executor(Protocol):
     """Runner of tasks; constructed with ``(work, **options)``.
 
-    ``work`` is a function from tasks to outcomes. Optional attributes of ``work``:
-    ``needs``: the resources that one task needs. ``on_wait``: a function that the executor assigns;
-    ``work`` calls it with ``waits`` before it waits for its turn on the machine, and with
-    ``goes on`` afterwards, so that the wait does not count towards the task's time limit.
-
-    Optional members of an executor: ``events()`` returns the events since the last call that matter
-    to a user, such as the loss of a node. ``on_begin`` is a function that the study assigns;
-    ``collect`` calls it with a trial's number and the wall-clock time at which a worker began the
-    trial. Without ``on_begin``, a task counts as begun when it is submitted.
+    ``work`` is a function from tasks to outcomes. Work and executors may have more capabilities,
+    each of which is a protocol of this module.
 
     Laws:
         - Every task that was submitted is collected exactly once.
@@ -103,3 +96,61 @@ class Executor(Protocol):
 
 
 Work = Callable[[Sequence[Task]], list[Outcome]]
+
+
+@runtime_checkable
+class NeedsResources(Protocol):
+    """Work that states what each of its tasks needs of a machine."""
+
+    needs: Needs
+
+
+@runtime_checkable
+class WaitsForTurn(Protocol):
+    """Work that may wait until the machine is free, which must not count as evaluation time."""
+
+    on_wait: Callable[[str], None]
+    """Function that the executor assigns; called with ``waits`` before a wait, and with
+    ``goes on`` after it."""
+
+
+@runtime_checkable
+class ReportsIntermediate(Protocol):
+    """Work or executor that passes on intermediate reports of evaluations, for early stopping."""
+
+    on_report: Callable[[int, int, Mapping[str, float]], bool]
+    """Function that the study assigns: from a trial's number, a step and its metrics to whether the
+    evaluation has to stop."""
+
+
+@runtime_checkable
+class ReportsBegin(Protocol):
+    """Executor that reports when a worker begins a task.
+
+    Without it, a task counts as begun when it is submitted.
+    """
+
+    on_begin: Callable[[int, float], None]
+    """Function that the study assigns; ``collect`` calls it with the trial's number and the wall
+    clock in seconds since 1970."""
+
+
+@runtime_checkable
+class HasEvents(Protocol):
+    """Executor to which things happen that a user should know, such as the loss of a node."""
+
+    def events(self) -> list[Event]:
+        """Return the events since the last call."""
+        ...
+
+
+@runtime_checkable
+class EndedByCaller(Protocol):
+    """Executor whose tasks are evaluated by the caller of the study, who also decides the end."""
+
+    ended: str
+    """The reason why the run has to end; empty while it continues."""
+
+    def report_exhaustion(self) -> None:
+        """Note that no further design can be proposed at present."""
+        ...

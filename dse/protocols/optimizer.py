@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from dse.core.design import Design
 from dse.core.trial import Event, Trial
@@ -12,13 +13,7 @@ from dse.core.trial import Event, Trial
 class Optimizer(Protocol):
     """Proposer of designs; constructed with ``(problem, **options)``.
 
-    Optional attributes:
-    ``batch``: the preferred number of designs per ``ask`` when evaluations cost nothing; default 1.
-    ``learns_outside``: if true, it also receives finished trials whose designs the space no longer
-    contains (``State.OUTSIDE``). ``expected_gain``: set by each ``ask`` to the share of the current
-    hypervolume that the suggestion is expected to add, ``None`` while unknown (``None`` in the
-    class); a study may stop by it. ``on_progress``: a function that the study assigns, and that the
-    optimizer calls during a long step with the number of designs processed and their total.
+    :class:`OptimizerTraits` states what a study relies on; further capabilities are protocols.
 
     Laws:
         - It draws only from ``problem.rng(told)``.
@@ -48,3 +43,63 @@ class Optimizer(Protocol):
         Events are choices, fallbacks and proofs.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerTraits:
+    """Properties of an optimizer that a study relies on; a class attribute ``traits`` states them.
+
+    Attributes:
+        batch: preferred number of designs per ``ask`` when evaluations cost nothing.
+        enumerates: it lists every legal design, so the space must be countable.
+        exhaustive: it ends by itself when every design is accounted for, and needs no budget.
+        completes_front: after its run, designs that share what was measured complete the front.
+        multi_fidelity: it chooses the fidelity of each evaluation, and receives trials that were
+            evaluated at a low fidelity alone (``State.SCREENED``).
+        learns_outside: it receives finished trials whose designs the space no longer contains
+            (``State.OUTSIDE``).
+        designed_experiment: its trials are a factorial design: constructing it checks whether the
+            space allows one, and reports show main effects.
+    """
+
+    batch: int = 1
+    enumerates: bool = False
+    exhaustive: bool = False
+    completes_front: bool = False
+    multi_fidelity: bool = False
+    learns_outside: bool = False
+    designed_experiment: bool = False
+
+
+def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:
+    """Return the traits of an optimizer or of its class.
+
+    Without an attribute ``traits``, the attributes ``batch``, ``climbs`` and ``learns_outside`` of
+    earlier versions are read.
+    """
+    traits: OptimizerTraits | None = getattr(optimizer, "traits", None)
+    return traits or OptimizerTraits(
+        batch=getattr(optimizer, "batch", 1),
+        multi_fidelity=getattr(optimizer, "climbs", False),
+        learns_outside=getattr(optimizer, "learns_outside", False),
+    )
+
+
+@runtime_checkable
+class ExpectsImprovement(Protocol):
+    """Optimizer that estimates how much its next suggestion improves the front.
+
+    A study can stop by it: ``budget: {min_improvement: 0.1 %}``. The class has the attribute, too.
+    """
+
+    expected_gain: float | None
+    """Expected share of the current hypervolume that the suggestion of the last ``ask`` adds;
+    ``None`` while unknown."""
+
+
+@runtime_checkable
+class ReportsProgress(Protocol):
+    """Optimizer with long steps, during which it reports how far it is."""
+
+    on_progress: Callable[[int, int], None]
+    """Function that the study assigns; called with the number of designs processed, and of all."""

@@ -26,7 +26,15 @@ from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.reporting import unheard
 from dse.evaluation.retries import RETRIES
 from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
-from dse.protocols import Executor, Optimizer
+from dse.protocols import (
+    EndedByCaller,
+    Executor,
+    HasEvents,
+    Optimizer,
+    ReportsBegin,
+    ReportsIntermediate,
+    traits_of,
+)
 from dse.study.asking import AskCoordinator
 from dse.study.budget import Bounds, Room
 from dse.study.claimed_trials import ClaimedTrials
@@ -116,18 +124,19 @@ class Loop:
         ended = self._remember()
         started_s -= self._spent_s
         begins_late = self._is_late(started_s)
+        caller = self.executor if isinstance(self.executor, EndedByCaller) else None
         while not ended:
             raise_lost_interrupt()
             late = self._is_late(started_s)
             if not late or begins_late:  # if it begins late, no later run would take these
                 self._take_up()
             self._submit()
-            over = LATE if late else getattr(self.executor, "ended", "")
+            over = LATE if late else caller.ended if caller else ""
             reason = over or self._ask()
             if self._waiting and self._room > 0:
                 continue
-            if reason:
-                getattr(self.executor, "report_exhaustion", _ignore)()
+            if reason and caller:
+                caller.report_exhaustion()
             if self._flying or not (reason or self._idle):
                 self._collect()
             elif not over and (self._idle or self._is_awaiting_others()):
@@ -151,13 +160,13 @@ class Loop:
     def _remember(self) -> str:
         """Read the record and restore the state; return why the study has ended, else ''."""
         ledger = self.ledger
-        stages = self.stages if getattr(self.optimizer, "climbs", False) else {}
+        stages = self.stages if traits_of(self.optimizer).multi_fidelity else {}
         self._rungs = TrialFidelities(ledger, stages, whole=self.first)
         begins = self.readings.measured
         self._folders = TrialFolders(ledger.study, used=begins)
         self._holding = ClaimedTrials(ledger, self.lease, self.retries, begins=begins)
         self._times = Times(ledger, kept=begins)
-        if hasattr(self.executor, "on_begin"):
+        if isinstance(self.executor, ReportsBegin):
             self.executor.on_begin = self._times.note
         reported = len(ledger.finished)  # by an earlier phase of the run, or before it began
         ledger.read()
@@ -334,7 +343,9 @@ class Loop:
             now = self._holding.split_suspect(now)
         submitted = {trial.number for trial in now}
         self._waiting = [one for one in self._waiting if one.number not in submitted]
-        if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not report when
+        if not isinstance(
+            self.executor, ReportsBegin
+        ):  # it begins at once, or does not report when
             self._times.note_trials(now)
         if self.lease.was_blind():  # others may have considered it lost and reissued these trials
             now = self._holding.keep_held(now)
@@ -348,7 +359,8 @@ class Loop:
         called_s = self.clock.now_s()
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
-        self._unsaid += getattr(self.executor, "events", list)()
+        if isinstance(self.executor, HasEvents):
+            self._unsaid += self.executor.events()
         self._flying.difference_update(outcomes)
         outcomes = {number: self._times.stamp(number, one) for number, one in outcomes.items()}
         if outcomes:
@@ -365,7 +377,7 @@ class Loop:
 
     def _finish_measuring(self) -> None:
         """Complete the running evaluations and set their outcomes aside: each may take days."""
-        if hasattr(self.executor, "on_report"):
+        if isinstance(self.executor, ReportsIntermediate):
             self.executor.on_report = unheard
         with suppress(DseError):  # the executor may have been lost with the storage
             while self._flying:
@@ -421,18 +433,14 @@ class Loop:
         self._told += len(finished)
 
 
-def _ignore() -> None:
-    """Do nothing: most executors need not be notified."""
-
-
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
     """Return the finished trials that the optimizer receives.
 
-    Trials outside the space are passed only if it has ``learns_outside``, and screened ones only
-    if it has ``climbs``.
+    Trials outside the space, and trials at a low fidelity, are passed only if its traits ask so.
     """
+    traits = traits_of(optimizer)
     learns = {
-        State.OUTSIDE: getattr(optimizer, "learns_outside", False),
-        State.SCREENED: getattr(optimizer, "climbs", False),
+        State.OUTSIDE: traits.learns_outside,
+        State.SCREENED: traits.multi_fidelity,
     }
     return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]

@@ -12,13 +12,21 @@ from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.provenance import provenance
 from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
 from dse.optimizers.bayesian.front_completion import worthwhile
-from dse.protocols import Executor, Optimizer, Storage
+from dse.protocols import (
+    Executor,
+    ExpectsImprovement,
+    Optimizer,
+    ReportsIntermediate,
+    ReportsProgress,
+    Storage,
+    traits_of,
+)
 from dse.registry import load, make, options_of
 from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.measured_baselines import check_baselines, settle_baselines
 from dse.schema.study.plan import Plan
-from dse.schema.study.plugins import AUTO
+from dse.schema.study.plugins import AUTO, optimizer_traits
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.budget import Bounds
@@ -39,9 +47,6 @@ from dse.study.recovery import store_spools
 from dse.study.scenario_optimizer import for_free
 from dse.system.credentials import private_environment
 from dse.system.interrupts import interrupts_cleared
-
-COMPLETED = (AUTO, "grey-box")
-"""Optimizers whose studies end by adding the designs that existing measurements determine."""
 
 
 @dataclass(kw_only=True)
@@ -94,9 +99,11 @@ class StudyRun:
             self._measure_baselines()
             use = self._resolve_optimizer()
             optimizer = suggesting(self.plan, use)
-            if hasattr(optimizer, "on_progress"):
+            if isinstance(optimizer, ReportsProgress):
                 optimizer.on_progress = self.on_progress
-            if self.bounds.min_improvement is not None and not hasattr(optimizer, "expected_gain"):
+            if self.bounds.min_improvement is not None and not isinstance(
+                optimizer, ExpectsImprovement
+            ):
                 text = "the optimizer expects no improvement: 'min_improvement' is no bound"
                 self._note(Event(kind="gain", text=text))
             reason = self._loop(optimizer, use, self.bounds)
@@ -160,7 +167,9 @@ class StudyRun:
 
     def _add_what_is_free(self) -> None:
         """Add the designs that existing measurements determine, and each scenario's own front."""
-        if self.plan.optimizer.use in COMPLETED and worthwhile(self.plan.problem):
+        chosen = self.plan.optimizer
+        completed = chosen.use == AUTO or optimizer_traits(chosen).completes_front
+        if completed and worthwhile(self.plan.problem):
             self._loop_here(COMPLETION)
         exact = any(event.kind in SEARCHED for event in self._events())
         for name, problem in self.plan.alone.items():
@@ -170,7 +179,7 @@ class StudyRun:
     def _loop_here(self, by: str) -> None:
         """Run a loop without measurements, in this process and without waiting for others."""
         optimizer = suggesting(self.plan, by)
-        batch = getattr(optimizer, "batch", 1)
+        batch = traits_of(optimizer).batch
         here = PluginSpec(use="serial", batch=batch)  # type: ignore[call-arg]
         self._loop(optimizer, by, Bounds(), here)
 
@@ -186,7 +195,7 @@ class StudyRun:
             runner = self._make_executor(here or self.executor, optimizer)
         else:
             runner = self.outside
-        if hasattr(runner, "on_report"):
+        if isinstance(runner, ReportsIntermediate):
             runner.on_report = EarlyStopMonitor(
                 ledger=self._ledger,
                 problem=self.plan.problem,
@@ -223,7 +232,7 @@ class StudyRun:
             if use == "processes":
                 options = {"workers": 1, **options}
         if use == "serial" and not self.plan.problem.measured:
-            options = {"batch": getattr(optimizer, "batch", 1), **options}
+            options = {"batch": traits_of(optimizer).batch, **options}
         known = options_of(load("executors", use))
         if spec.use == AUTO:
             options = {key: value for key, value in options.items() if key in known}

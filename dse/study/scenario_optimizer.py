@@ -10,13 +10,13 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.bayesian.front_completion import Completion, worthwhile
 from dse.optimizers.exhaustive import Exhaustive
-from dse.protocols import Optimizer
+from dse.protocols import Optimizer, OptimizerTraits
 
 
 class ScenarioOptimizer:
     """Wrapper of an optimizer that labels its events with a scenario's name."""
 
-    batch = 1_024
+    traits = OptimizerTraits(batch=1_024)
 
     def __init__(self, scenario: str, optimizer: Optimizer) -> None:
         self._scenario = scenario

@@ -19,7 +19,7 @@ from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
 from dse.errors import StudyError, nearest
 from dse.optimizers.auto import whole as searched_whole
-from dse.protocols import NEW, Executor, Storage
+from dse.protocols import NEW, Executor, Storage, missing_reason
 from dse.registry import make
 from dse.schema.history.differences import difference
 from dse.schema.history.inherited import Inherited
@@ -30,7 +30,7 @@ from dse.schema.models import NAME, PluginSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.measured_baselines import settle_baselines
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.study.plugins import AUTO, check_storage
+from dse.schema.study.plugins import AUTO, check_storage, optimizer_traits
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.budget import Bounds
@@ -323,7 +323,7 @@ class StudyEngine:
         if "measured" in kinds or not all(bound.pure for bound in asked):
             check_trust(self.storage, self.name)
         for bound in asked:
-            missing = getattr(bound.evaluator, "missing", "")
+            missing = missing_reason(bound.evaluator)
             if missing:
                 raise StudyError(
                     f"the study {self.name!r} cannot be run here: {missing}",
@@ -345,7 +345,7 @@ class StudyEngine:
         told = budget or self.plan.budget
         measurements, trials = told.measurements, told.trials
         measured = bool(self.problem.measured)
-        whole = self.plan.optimizer.use in ("exhaustive", "decompose", "factorial") or (
+        whole = optimizer_traits(self.plan.optimizer).exhaustive or (
             self.plan.optimizer.use == AUTO and searched_whole(self.problem)
         )
         free = (measurements, trials, told.time_s, told.cost) == (None, None, None, None)

@@ -20,7 +20,7 @@ from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.executors.serial import Serial
 from dse.optimizers.multi_fidelity import Ladder
 from dse.optimizers.sobol import Sobol
-from dse.protocols import Task
+from dse.protocols import Task, traits_of
 from dse.report.html.fidelity import rungs
 from dse.schema.study.fidelities import stages_of
 from dse.schema.study.plan import plan_of
@@ -182,7 +182,7 @@ def played(proxy, seed, seconds, make):
     problem, pipeline = case(proxy)
     problem = replace(problem, seed=seed)
     optimizer, seen, trials, spent = make(problem), [], [], 0.0
-    climbs = getattr(optimizer, "climbs", False)
+    climbs = traits_of(optimizer).multi_fidelity
     while spent < seconds and (designs := optimizer.ask(1)):
         lower = climbs and designs[0] not in seen
         only = frozenset({"area", "proxy"}) if lower else None

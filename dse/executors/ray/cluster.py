@@ -17,7 +17,7 @@ from dse.executors.ray.session import START_S, STORE_BYTES, RaySession, import_r
 from dse.executors.ray.worker import LostError, RayWorker, end_workers, seats
 from dse.executors.worker_environment import THREADS
 from dse.executors.worker_process import Beginning, ignore_begin
-from dse.protocols import Needs, Task, Work
+from dse.protocols import Needs, NeedsResources, Task, Work
 
 _LOOK_S = 1.0
 _WAIT_S = 0.2
@@ -60,7 +60,8 @@ class RayCluster:
         _check(workers, timeout_s, start_s)
         self.on_report: Watcher = unheard
         self.on_begin: Beginning = ignore_begin
-        self._wanted = wanted_of(getattr(work, "needs", Needs()))
+        stated: object = work
+        self._wanted = wanted_of(stated.needs if isinstance(stated, NeedsResources) else Needs())
         self._timeout_s = timeout_s
         self._waiting: deque[Task] = deque()
         self._workers: list[RayWorker] = []

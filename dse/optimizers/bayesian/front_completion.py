@@ -25,6 +25,7 @@ from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts, Lost
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.chunks import impossible_rows
+from dse.protocols import OptimizerTraits
 
 MOST = 500
 """Most designs that are added; of more, evenly spaced ones along the first objective are taken."""
@@ -41,7 +42,7 @@ class Completion:
     completed too.
     """
 
-    batch = 64
+    traits = OptimizerTraits(batch=64)
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dse.core.design import Design
 from dse.core.trial import Event, State, Trial
-from dse.protocols import Optimizer
+from dse.protocols import ExpectsImprovement, Optimizer
 
 PATIENCE = 3
 """Consecutive low expected gains that stop a study, so that one unusual model does not."""
@@ -34,7 +34,7 @@ class Patience:
 
     def look(self, optimizer: Optimizer) -> str:
         """Return the reason to stop after the last suggestion, or an empty text."""
-        gain: float | None = getattr(optimizer, "expected_gain", None)
+        gain = optimizer.expected_gain if isinstance(optimizer, ExpectsImprovement) else None
         self._next = self._low + 1 if gain is not None and gain < self._share else 0
         if gain is None or self._next < PATIENCE:
             return ""

@@ -17,6 +17,7 @@ from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import PluginError
 from dse.optimizers.support.constraints import weigh_trials
 from dse.optimizers.support.unseen_designs import fresh, unseen
+from dse.protocols import OptimizerTraits
 
 _ROUNDS = 12
 """Breeding rounds before designs are drawn at random; further rounds find few new designs."""
@@ -83,6 +84,7 @@ class Evolution:
     ) -> None:
         self.size = size
         self.batch = 1 if steady else size
+        self.traits = OptimizerTraits(batch=self.batch)
         self.parents: list[Trial] = []
         self._problem = problem
         self._survival = survival

@@ -7,12 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dse.core.design import base
-from dse.core.expressions.expression import Expression
 from dse.core.parameter import Integer, Parameter, Real, size
 from dse.core.values import Value
 from dse.errors import DseError, PluginError, SpecError, SpecErrors, nearest, raise_all
 from dse.evaluation.bound_evaluator import Bound
-from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.protocols import (
+    COHERENT,
+    EVERYTHING,
+    ChecksValues,
+    Evaluator,
+    formulas_of,
+    written_formulas_of,
+)
 from dse.registry import check_options, load, options_of, required
 from dse.schema.models import EvaluatorSpec
 from dse.schema.space.words import check_keys, check_words
@@ -200,7 +206,7 @@ def bound_of(
     factors: dict[str, float] = {}
     for own in [own for own in names if base(own) in evaluator.units]:
         full = names[own]
-        if known[full] == dimensions.TEXT and getattr(evaluator, "formulas", {}):
+        if known[full] == dimensions.TEXT and formulas_of(evaluator):
             continue  # text, which a formula may compare
         try:
             factors[own] = _factor(name, own, evaluator.units[base(own)], full, known[full])
@@ -227,8 +233,10 @@ def _build_missing_error(
 
 def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
     """Return the path of the formula, among an evaluator's options, that reads this input."""
-    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
-    return next((("metrics", own) for own, one in formulas.items() if reading in one.names), ())
+    return next(
+        (("metrics", own) for own, one in formulas_of(evaluator).items() if reading in one.names),
+        (),
+    )
 
 
 def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
@@ -259,10 +267,8 @@ def check_formulas(
             with a value that it cannot take.
         SpecErrors: several formulas have errors.
     """
-    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
-    written: Mapping[str, Expression] = getattr(evaluator, "written", None) or formulas
     errors: list[DseError] = []
-    for own, formula in written.items():
+    for own, formula in written_formulas_of(evaluator).items():
         if not formula.names <= known.keys():
             continue  # reported when the input is bound
         part = ["metrics", own]
@@ -295,7 +301,7 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
     if isinstance(evaluator, FixedInputs):
         given = {own: (value,) for own, value in evaluator.values.items()}
         evaluator = evaluator.evaluator
-    if hasattr(evaluator, "check_values"):
+    if isinstance(evaluator, ChecksValues):
         read = {own: full for own, full in bound.names.items() if full in parameters}
         evaluator.check_values(given | {own: _some(parameters[full]) for own, full in read.items()})
 

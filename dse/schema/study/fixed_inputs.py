@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,7 +11,17 @@ from dse.core.expressions.expression import Expression
 from dse.core.metric import Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
-from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.protocols import (
+    COHERENT,
+    EVERYTHING,
+    Evaluator,
+    formulas_of,
+    inputs_by_metric,
+    is_pure,
+    missing_reason,
+    started_programs,
+    written_formulas_of,
+)
 from dse.schema.models import Scalar
 from dse.schema.space.parameters.domains import amount
 from dse.units import units
@@ -29,21 +39,20 @@ class FixedInputs:
         self.provides = evaluator.provides
         self.kind = evaluator.kind
         self.version = evaluator.version
-        self.missing = getattr(evaluator, "missing", "")
+        self.missing = missing_reason(evaluator)
         self.reads_by_metric = {
-            name: reads - values.keys()
-            for name, reads in getattr(evaluator, "reads_by_metric", {}).items()
+            name: reads - values.keys() for name, reads in inputs_by_metric(evaluator).items()
         }
-        self.formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
-        self.written: Mapping[str, Expression] | None = getattr(evaluator, "written", None)
-        self.starts: Sequence[str] = getattr(evaluator, "starts", ())
+        self.formulas = formulas_of(evaluator)
+        self.written: Mapping[str, Expression] | None = written_formulas_of(evaluator)
+        self.starts = started_programs(evaluator)
         self.evaluator = evaluator
         self.values = values
 
     @property
     def pure(self) -> bool:
         """Purity of the wrapped evaluator; read lazily, because it may import a user's function."""
-        return bool(getattr(self.evaluator, "pure", False))
+        return is_pure(self.evaluator)
 
     def evaluate(self, batch: Batch) -> Metrics:
         same = np.zeros(len(batch), dtype=np.int64)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dse.core.expressions.expression import Expression, Name, Node, map_nodes
+from dse.core.expressions.expression import Name, Node, map_nodes
 from dse.core.expressions.list_rules import Listing, Table
 from dse.core.space import Space
-from dse.protocols import Evaluator
+from dse.protocols import Evaluator, ExpandsFormulas
 from dse.schema.study.fixed_inputs import FixedInputs
 
 
@@ -29,10 +29,9 @@ def expand_formulas(
         return FixedInputs(
             expand_formulas(evaluator.evaluator, bind, known, space), evaluator.values
         )
-    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
-    if not formulas or not hasattr(evaluator, "over"):
+    if not isinstance(evaluator, ExpandsFormulas) or not evaluator.formulas:
         return evaluator
-    names = frozenset[str]().union(*(one.names for one in formulas.values()))
+    names = frozenset[str]().union(*(one.names for one in evaluator.formulas.values()))
     lists: dict[str, Listing] = {}
     data: dict[str, Table] = {}
     for name in sorted(names - set(known)):
@@ -42,8 +41,7 @@ def expand_formulas(
             lists[name] = _rename_members(space.lists[full].listing, full, name)
         elif table is not None:
             data[table[0]] = space.data[table[1]]
-    made: Evaluator = evaluator.over(lists, data)
-    return made
+    return evaluator.over(lists, data)
 
 
 def _full(name: str, names: Iterable[str]) -> str | None:

@@ -98,7 +98,8 @@ def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str
     """Raise SpecError if a label is the name of a metric, a parameter or another objective."""
     if label and label in {*known, *(other.label for other in others)}:
         raise SpecError(
-            f"{label!r} is already the name of another value", hint="use another name after 'label:'"
+            f"{label!r} is already the name of another value",
+            hint="use another name after 'label:'",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dse.core.space import Space
 from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
+from dse.protocols import ExpectsImprovement, OptimizerTraits, traits_of
 from dse.registry import Group, check_options, load, make, names
 from dse.schema.models import BudgetSpec, PluginSpec
 from dse.schema.study.kinds import is_study
@@ -46,13 +47,19 @@ def check_plugin(group: Group, spec: PluginSpec) -> None:
         raise SpecError(problem, hint="name an optimizer", part=[first])
 
 
+def optimizer_traits(spec: PluginSpec) -> OptimizerTraits:
+    """Return the traits of a study's optimizer; defaults for ``auto`` and unknown names."""
+    known = spec.use in names("optimizers")
+    return traits_of(load("optimizers", spec.use)) if known else OptimizerTraits()
+
+
 def check_listable(spec: PluginSpec, space: Space) -> None:
     """Check that the space is finite and small enough for the ``exhaustive`` optimizer.
 
     Raises:
         SpecError: the feasible designs cannot be enumerated.
     """
-    if spec.use == "exhaustive" and space.count() is None:
+    if optimizer_traits(spec).enumerates and space.count() is None:
         problem = "the legal designs cannot be listed: there is a real parameter, or too many"
         raise SpecError(problem, hint="give real parameters steps, or use another optimizer")
 
@@ -65,7 +72,7 @@ def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
     """
     if budget.min_improvement is None or spec.use not in names("optimizers"):
         return
-    if not hasattr(load("optimizers", spec.use), "expected_gain"):
+    if not isinstance(load("optimizers", spec.use), ExpectsImprovement):
         problem = f"the optimizer {spec.use!r} does not report an expected improvement"
         raise SpecError(problem, hint="remove 'min_improvement', or use another optimizer")
 

@@ -10,7 +10,14 @@ from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
-from dse.protocols import Evaluator
+from dse.protocols import (
+    ChecksValues,
+    Evaluator,
+    inputs_by_metric,
+    is_pure,
+    missing_reason,
+    started_programs,
+)
 from dse.schema.models import ReplicatesSpec
 from dse.schema.study.fixed_inputs import reads_any
 
@@ -41,21 +48,21 @@ class Replicated:
         self.units = evaluator.units
         self.kind: Kind = evaluator.kind
         self.version = evaluator.version
-        self.missing = getattr(evaluator, "missing", "")
+        self.missing = missing_reason(evaluator)
         own = evaluator.provides
         self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
-        reads = getattr(evaluator, "reads_by_metric", {})
+        reads = inputs_by_metric(evaluator)
         self.reads_by_metric = {
             name: reads[_own(name, own)] - {spec.seed_input} for name in self.provides if reads
         }
-        self.starts: Sequence[str] = getattr(evaluator, "starts", ())
+        self.starts = started_programs(evaluator)
         self._evaluator = evaluator
         self._spec = spec
 
     @property
     def pure(self) -> bool:
         """Purity of the wrapped evaluator; read lazily, because it may import a user's function."""
-        return bool(getattr(self._evaluator, "pure", False))
+        return is_pure(self._evaluator)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         """Check that the evaluator accepts all of these values in every replicate.
@@ -63,7 +70,7 @@ class Replicated:
         Raises:
             SpecError: the evaluator rejects a value.
         """
-        if hasattr(self._evaluator, "check_values"):
+        if isinstance(self._evaluator, ChecksValues):
             every = range(self._spec.count)
             self._evaluator.check_values({**values, self._spec.seed_input: every})
 

@@ -45,6 +45,7 @@ from dse.schema.study.plugins import (
     check_storage,
     check_workers,
     make_with_options,
+    optimizer_traits,
 )
 from dse.schema.study.retries import patience_of
 from dse.schema.study.written_units import with_objective_unit, with_source_units, written_units
@@ -210,7 +211,7 @@ class Sections:
         self._try_make(
             ["budget", "min_improvement"], lambda: check_gain(self.spec.budget, optimizer)
         )
-        if optimizer.use == "exhaustive" and (self.legible.partial or self.legible.empty):
+        if optimizer_traits(optimizer).enumerates and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])
         else:
             self._try_make(["optimizer"], lambda: check_listable(optimizer, self.legible.space))
@@ -221,9 +222,10 @@ class Sections:
         Only ``factorial`` is constructed for a stored study or after other errors.
         """
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
-        if use == "factorial" and problem is None:
+        designed = optimizer_traits(self.spec.optimizer).designed_experiment
+        if designed and problem is None:
             self._skip(["optimizer"])
-        elif use == "factorial" or (options and use in names("optimizers") and self._is_open()):
+        elif designed or (options and use in names("optimizers") and self._is_open()):
             self._try_make(
                 ["optimizer"], lambda: make_with_options("optimizers", use, problem, options)
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dse.core.problem import Problem
 from dse.errors import DseError, SpecError, SpecErrors
+from dse.protocols import ChecksProgram
 from dse.report.schemas.reproduction import JudgedFile
 from dse.report.text.space_words import big
 from dse.schema.space.space import space_of
@@ -128,7 +129,7 @@ def _check_programs(plan: Plan) -> None:
     for one in plan.pipeline.bound:
         evaluator = getattr(one.evaluator, "evaluator", one.evaluator)
         try:
-            if hasattr(evaluator, "check_program"):
+            if isinstance(evaluator, ChecksProgram):
                 evaluator.check_program()
         except DseError as error:
             mistakes.add(error, source.place(["evaluators", one.name, *error.part]))

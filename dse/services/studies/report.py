@@ -12,6 +12,7 @@ from dse.core.trial import Event
 from dse.core.trials import Trials
 from dse.report.html.study_page import ReportSections, report_html
 from dse.report.schemas.reproduction import JudgedStudy
+from dse.schema.study.plugins import optimizer_traits
 from dse.services.studies.anonymize import names_of
 from dse.services.studies.assumptions import stored_turns
 from dse.services.studies.claims import claims_json, judged_claims
@@ -35,7 +36,7 @@ def report_of(
         finished: its finished trials.
         events: its recorded events.
     """
-    factorial = study.plan.optimizer.use == "factorial"
+    factorial = optimizer_traits(study.plan.optimizer).designed_experiment
     names = names_of(study)
     return report_html(
         study.name,

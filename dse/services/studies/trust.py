@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dse.errors import DseError
 from dse.evaluation.bound_evaluator import Bound
-from dse.protocols import Storage
+from dse.protocols import Storage, missing_reason
 from dse.registry import names
 from dse.report.schemas.study import Trusted
 from dse.schema.study.plan import Plan
@@ -43,7 +43,7 @@ def _describe_plugin(plan: Plan, bound: Bound) -> list[str]:
 
     The list is empty for evaluators that are shipped with dse.
     """
-    missing = getattr(bound.evaluator, "missing", "")
+    missing = missing_reason(bound.evaluator)
     if missing:
         return [missing]
     use = plan.identity["evaluators"][bound.label]["use"]
