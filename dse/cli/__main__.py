@@ -1,4 +1,4 @@
-"""``python -m dse.cli`` is ``dse``."""
+"""Entry point of ``python -m dse.cli``, which is the same as ``dse``."""
 
 from __future__ import annotations
 

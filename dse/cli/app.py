@@ -1,4 +1,4 @@
-"""The ``dse`` command: its subcommands, and what every mistake of a user ends in."""
+"""The ``dse`` command: its subcommands and the handling of errors at the top level."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from dse.system.credentials import mask
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""What the parser of the command line raises; typer keeps the class to itself."""
+"""Class of the parser's usage errors, which typer does not export."""
 
 
 class Commands(TyperGroup):
@@ -85,17 +85,19 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="dse",
     cls=Commands,
-    help="Design-space exploration for ML systems: write a space and a question, get the front.",
+    help="Explore design spaces of ML systems: state space and objectives, get the Pareto front.",
     epilog="Start with: dse run library:studies/quickstart.yaml",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-studies = typer.Typer(help="The studies of a storage.", no_args_is_help=True)
-plugged = typer.Typer(help="Evaluators, optimizers, executors and storages.", no_args_is_help=True)
-spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
-data = typer.Typer(help="Models and data that measurements need.", no_args_is_help=True)
-apart = typer.Typer(help="Programs in environments of their own.", no_args_is_help=True)
+studies = typer.Typer(help="Manage the studies of a storage.", no_args_is_help=True)
+plugged = typer.Typer(
+    help="Inspect plug-ins: evaluators, optimizers, executors and storages.", no_args_is_help=True
+)
+spaces = typer.Typer(help="Inspect, sample and convert design spaces.", no_args_is_help=True)
+data = typer.Typer(help="Manage models and data sets for measurements.", no_args_is_help=True)
+apart = typer.Typer(help="Manage virtual environments of external programs.", no_args_is_help=True)
 
 app.command("init")(init.init)
 app.command("run")(run.run)
@@ -139,7 +141,7 @@ apart.command("install")(environments.install_environments)
 apart.command("where")(environments.where_environments)
 apart.command("remove")(environments.remove_environments)
 for group in (app, spaces, plugged, studies, data, apart):
-    for command in group.registered_commands:  # lists have whole sentences, on several lines
+    for command in group.registered_commands:  # without it typer truncates the first sentence
         command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]
 app.add_typer(spaces, name="space")
 app.add_typer(plugged, name="plugins")
@@ -153,7 +155,7 @@ def version(
     *,
     show: bool = typer.Option(False, "--version", help="Print the version and stop."),  # noqa: FBT003
 ) -> None:
-    """Design-space exploration for ML systems: write a space and a question, get the front."""
+    """Explore design spaces of ML systems: state space and objectives, get the Pareto front."""
     if show:
         from dse import __version__
 
@@ -162,19 +164,20 @@ def version(
 
 
 def _text(word: str) -> str:
-    """A word of the command line as text, whatever the locale takes its bytes for.
+    """Return a command-line argument decoded as UTF-8, whatever the locale's encoding is.
 
-    One that names a file stays as it is: it is opened in the locale's own way.
+    An argument that names an existing file is returned unchanged: the file is opened with the
+    locale's encoding.
 
     Raises:
-        SpecError: the bytes are no UTF-8.
+        SpecError: the bytes are not valid UTF-8.
     """
     from dse.errors import SpecError
 
     try:
         text = os.fsencode(word).decode()
     except UnicodeError as error:
-        raise SpecError(f"{word!a} is no text in UTF-8", hint="write it in UTF-8") from error
+        raise SpecError(f"{word!a} is not valid UTF-8", hint="write it in UTF-8") from error
     return word if text == word or os.path.exists(word) else text  # noqa: PTH110 - no path, mostly
 
 
@@ -199,8 +202,8 @@ def _show_error(error: Exception) -> None:
 
 
 def main() -> None:
-    """Run the command; end with a line and a code, never with a traceback for a user's mistake."""
-    for variable in _THREADS:  # before any library counts the cores: a study fills them itself
+    """Run the command; report a user's mistake by a message and exit status, not a traceback."""
+    for variable in _THREADS:  # before libraries start threads: workers of a study fill the cores
         os.environ.setdefault(variable, "1")
     try:
         with handled_by(leave):
@@ -209,23 +212,23 @@ def main() -> None:
                 completing.complete(app)
             sys.argv[1:] = map(mask, words)  # workers get a copy of them
             app(words)
-    except Exception as error:  # noqa: BLE001 - what it does not know it raises again
+    except Exception as error:  # noqa: BLE001 - _status re-raises unknown errors
         sys.exit(_status(error))
 
 
 def _status(error: Exception) -> int:
-    """Show an error; return the exit status.
+    """Print an error and return the exit status.
 
     Raises:
-        Exception: the error itself, where it is our mistake.
+        Exception: the error itself, if it is a defect of this program.
     """
     from dse.errors import DseError
 
     if isinstance(error, DseError):
         _show_error(error)
         return USER_ERROR
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # storage has its own words
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # storages raise a StorageError
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
-        sys.stdout = None  # what is left of it would fail again at the end
+        sys.stdout = None  # flushing the rest at exit would fail again
         return USER_ERROR
     raise error

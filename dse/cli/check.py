@@ -1,4 +1,4 @@
-"""``dse check``: judge files without running what is measured, and without any program."""
+"""``dse check``: validate study and space files, and on request reproduce their claims."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ AssumptionsOption = Annotated[
     bool,
     typer.Option(
         "--assumptions",
-        help="With --reproduce: run the studies at both ends of each assumption too.",
+        help="With --reproduce: also run the studies at both ends of each assumption's interval.",
     ),
 ]
 KeptIn = Annotated[
     str | None,
     typer.Option(
         "--storage",
-        help="Keep the reproduced studies here, to go on with; else they are forgotten.",
+        help="Keep the reproduced studies in this storage; without it they are discarded.",
         show_default=False,
     ),
 ]
@@ -43,12 +43,12 @@ def check(
     storage: KeptIn = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Judge study and space files; report each mistake with its line and its correction.
+    """Validate study and space files; report each mistake with its line and its correction.
 
-    No program that a file names is started: what was not tried for that reason is listed.
-    With --reproduce the studies are run, and the claims of papers that they state are held against
-    what comes out: exit code 1 if one does not come out as it is labelled. With --assumptions they
-    are run at both ends of what they assume as well.
+    No program that a file names is started; evaluators that were not probed for that reason are
+    listed. With --reproduce, run the studies and compare their results with the claims of papers
+    that they state; the exit code is 1 if a result differs from the claim's label. With
+    --assumptions, also run them at both ends of each assumption's interval.
 
     Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
     """
@@ -59,9 +59,9 @@ def check(
         reproduce_claims(paths, storage, output, assumptions=assumptions)
         return
     if assumptions:
-        raise typer.BadParameter("a plain check runs nothing: --assumptions goes with --reproduce")
+        raise typer.BadParameter("--assumptions needs --reproduce: a plain check runs no study")
     if storage is not None:
-        raise typer.BadParameter("a plain check runs nothing: --storage goes with --reproduce")
+        raise typer.BadParameter("--storage needs --reproduce: a plain check runs no study")
     from dse.services.doctor.check_files import judged_file
 
     told = [judged_file(file) for file in files]
@@ -74,7 +74,7 @@ def check(
 
 
 def _print_unprobed_evaluators(told: JudgedFile) -> None:
-    """Print which evaluators were not called, and how they can be called."""
+    """Print which evaluators were not probed, and how to run them."""
     starting = [name for name, programs in told["not_probed"].items() if programs]
     others = [name for name, programs in told["not_probed"].items() if not programs]
     for names, one, several in (

@@ -1,4 +1,4 @@
-"""``dse compare``: which study has the better front, and whether that can be more than chance."""
+"""``dse compare``: compare the fronts of studies, with statistical tests over seeds."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def compare(
         list[str],
         typer.Argument(
             autocompletion=completing.study_names,
-            help="Studies, exported files (.jsonl, .parquet), 'study.*' for all whose names fit, "
-            "or 'name=study-*' for a group of these.",
+            help="Studies, exported files (.jsonl, .parquet), 'study.*' for all matching names, "
+            "or 'name=study-*' to group the matching ones under a name.",
             show_default=False,
         ),
     ],
@@ -66,12 +66,13 @@ def compare(
     ] = None,
     indicator: Annotated[
         list[Indicating] | None,
-        typer.Option(help="Make claims about this alone; may be repeated. All without it."),
+        typer.Option(help="Quality indicator to test; may be repeated. Default: all."),
     ] = None,
     joint_reference: Annotated[
         bool,
         typer.Option(
-            "--joint-reference", help="Take the worst of all fronts where no study states a point."
+            "--joint-reference",
+            help="If no study states a reference point, use the worst point of all fronts.",
         ),
     ] = False,
     ignore: Annotated[
@@ -81,9 +82,9 @@ def compare(
     fail_if_worse: Annotated[
         str | None,
         typer.Option(
-            help="Exit with 1 if the hypervolume of any other is more than this share below the "
-            "first's, such as '5%'; of groups the median, and only if a difference can be claimed "
-            "or there are too few seeds to ever claim one.",
+            help="Exit with 1 if the hypervolume of another study is more than this share below "
+            "the first's, such as '5%'. Groups are compared by their medians, and only if the "
+            "difference is significant or there are too few seeds for any to be significant.",
             show_default=False,
         ),
     ] = None,
@@ -92,10 +93,10 @@ def compare(
     ] = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Compare studies of one question: fronts at one budget, with tests over groups of seeds.
+    """Compare the fronts of studies at an equal budget, with statistical tests over seeds.
 
-    Of names with '*', those that differ in their seed alone are one group. Studies of unlike
-    spaces, evaluators, objectives, limits or reference points are refused.
+    Studies that match a name with '*' and differ only in their seed form one group. Studies whose
+    spaces, evaluators, objectives, limits or reference points differ are refused.
 
     Example: dse compare 'grey=edge.grey-box.*' 'tpe=edge.tpe.*' -o compare.html
     """
@@ -120,17 +121,17 @@ def compare(
 
 
 def _check_several(groups: Sequence[Any]) -> None:
-    """Raise StudyError where there is one study alone."""
+    """Raise StudyError if there is only one study."""
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
         from dse.errors import StudyError
 
-        hint = "name two or more; dse front shows one, dse studies list all"
-        raise StudyError(f"{runs[0].name} alone is compared with nothing", hint=hint)
+        hint = "name two or more; dse front shows one study, dse studies list lists all"
+        raise StudyError(f"a comparison needs two studies, not {runs[0].name} alone", hint=hint)
 
 
 def show(comparison: Any, output: OutputFormat, file: Path | None = None) -> None:
-    """The comparison as a table, as JSON, or as a file of either or of HTML."""
+    """Print a comparison as a table or JSON, and write it to ``file`` if one is given."""
     from dse.report.html.comparison_file import comparison_text
     from dse.report.json.atomic_file import write_whole
     from dse.report.json.comparison import comparison_json
@@ -146,7 +147,7 @@ def show(comparison: Any, output: OutputFormat, file: Path | None = None) -> Non
 
 
 def _judge(comparison: Any, share: float) -> None:
-    """End with 1 where a candidate falls short of the first group."""
+    """Raise typer.Exit with status 1 if a candidate falls short of the first group."""
     from dse.analysis.shortfall import shortfalls
 
     found = shortfalls(comparison, share)
@@ -157,9 +158,9 @@ def _judge(comparison: Any, share: float) -> None:
 
 
 def _select_indicators(asked: list[Indicating] | None, share: float | None) -> tuple[Any, ...]:
-    """Return the indicators that claims are made about.
+    """Return the names of the quality indicators to test.
 
-    With ``share`` the hypervolume is one of them, since its verdict needs a claim about it.
+    If ``share`` is given, the hypervolume is one of them, because the verdict needs its test.
     """
     needed = () if share is None else ("hypervolume",)
     told = [one.value for one in asked or Indicating]
@@ -167,10 +168,10 @@ def _select_indicators(asked: list[Indicating] | None, share: float | None) -> t
 
 
 def _share(text: str) -> float:
-    """A share from ``5%`` or ``0.05``.
+    """Parse a share such as ``5%`` or ``0.05``.
 
     Raises:
-        StudyError: it is none, or not from 0 to below 1.
+        StudyError: the text is not a number, or not in [0, 1).
     """
     from dse.errors import StudyError
 
@@ -179,7 +180,7 @@ def _share(text: str) -> float:
         words = text.strip()
         bare = float(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
     except ValueError as error:
-        raise StudyError(f"{text!r} is no share", hint=hint) from error
+        raise StudyError(f"{text!r} is not a share", hint=hint) from error
     if not 0 <= bare < 1:
         raise StudyError(f"{text!r} is not from 0 % to below 100 %", hint=hint)
     return bare

@@ -1,7 +1,7 @@
-"""Shell completion on Tab: studies, plug-ins, assets and files by name.
+"""Shell completion of the names of studies, plug-ins, assets and files.
 
-A shell waits for it at every Tab: nothing here imports more than it needs, takes longer than
-:data:`PATIENCE_S`, or says what went wrong. What cannot be read completes to nothing.
+The shell blocks on each Tab. So imports are kept to a minimum, each listing is limited to
+:data:`PATIENCE_S`, and errors are not reported: what cannot be read completes to nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import typer
 from dse.system.terminal_text import is_visible
 
 PATIENCE_S = 1.0
-"""A database that has not answered by then completes to nothing."""
+"""Time limit of a completion; names that cannot be listed in time complete to nothing."""
 
 VARIABLE = "_DSE_COMPLETE"
-"""By this variable a shell asks for completions and not for a command."""
+"""Environment variable by which a shell requests completions instead of running a command."""
 
 _JOINED = ":="
-"""At these bash breaks words, although ``library:x`` and ``--storage=x`` are one to everyone."""
+"""Characters at which bash splits words, such as ``library:x`` and ``--storage=x``."""
 
 _STUDY, _SPACE = (re.compile(rf"^{key}:".encode(), re.MULTILINE) for key in ("study", "space"))
 _HEAD_BYTES = 1 << 16
@@ -36,37 +36,37 @@ _NAMES = "SELECT name FROM dse_studies ORDER BY name"
 
 
 def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The studies of the storage that the command names, or of the default one."""
+    """Return the names of the studies in the command's storage, or in the default one."""
     return _matching(lambda: _studies(ctx.params.get("storage")), incomplete)
 
 
 def study_files(incomplete: str) -> list[str]:
-    """Study files hereabouts, or shipped ones."""
+    """Return the study files in the folder typed so far, or else the shipped ones."""
     return _matching(lambda: _files(["studies"], incomplete), incomplete)
 
 
 def space_files(incomplete: str) -> list[str]:
-    """Space files hereabouts, or shipped ones."""
+    """Return the space files in the folder typed so far, or else the shipped ones."""
     return _matching(lambda: _files(["spaces"], incomplete), incomplete)
 
 
 def any_files(incomplete: str) -> list[str]:
-    """Study and space files hereabouts, or shipped ones."""
+    """Return the study and space files in the folder typed so far, or else the shipped ones."""
     return _matching(lambda: _files(["studies", "spaces"], incomplete), incomplete)
 
 
 def optimizers(incomplete: str) -> list[str]:
-    """The optimizers of all packages, and ``auto``."""
+    """Return the names of the optimizers of all installed packages, and ``auto``."""
     return _matching(lambda: ["auto", *_plugins("optimizers")], incomplete)
 
 
 def executors(incomplete: str) -> list[str]:
-    """The executors of all packages, and ``auto``."""
+    """Return the names of the executors of all installed packages, and ``auto``."""
     return _matching(lambda: ["auto", *_plugins("executors")], incomplete)
 
 
 def plugins(incomplete: str) -> list[tuple[str, str]]:
-    """All plug-ins, each with its kind."""
+    """Return the names of all plug-ins, each with its kind."""
     from dse.registry import GROUPS
 
     kinds = {name: group[:-1] for group in GROUPS for name in _plugins(group)}
@@ -74,17 +74,20 @@ def plugins(incomplete: str) -> list[tuple[str, str]]:
 
 
 def assets(incomplete: str) -> list[str]:
-    """The assets of all packages."""
+    """Return the names of the assets of all installed packages."""
     return _matching(lambda: _brought("assets"), incomplete)
 
 
 def environments(incomplete: str) -> list[str]:
-    """The environments of all packages."""
+    """Return the names of the environments of all installed packages."""
     return _matching(lambda: _brought("environments"), incomplete)
 
 
 def complete(app: Callable[[], Any]) -> None:
-    """Answer a shell; for bash, with words that it broke put together, and what it has cut off.
+    """Answer a shell's completion request.
+
+    For bash, rejoin the words that it split at the characters of :data:`_JOINED`, and cut from
+    each answer the part up to the last of them, which bash keeps itself.
 
     Raises:
         SystemExit: always, as the app has ended.
@@ -126,7 +129,7 @@ def _is_mark(word: str) -> bool:
 
 
 def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Return the known names that begin so; none where they cannot be listed in time."""
+    """Return the known names with this beginning; none if they cannot be listed in time."""
     with contextlib.suppress(Exception), _in_time(), contextlib.redirect_stderr(io.StringIO()):
         return [one for one in known() if one.startswith(incomplete) and is_visible(one)]
     return []
@@ -134,7 +137,7 @@ def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
 
 @contextlib.contextmanager
 def _in_time() -> Iterator[None]:
-    """Ends the block with a TimeoutError after :data:`PATIENCE_S`."""
+    """Raise TimeoutError inside the block after :data:`PATIENCE_S`."""
 
     def late(*_: object) -> None:
         raise TimeoutError
@@ -149,7 +152,7 @@ def _in_time() -> Iterator[None]:
 
 
 def _studies(storage: str | None) -> Iterable[str]:
-    """The names in a storage; a file of SQLite is asked without SQLAlchemy, in a tenth the time."""
+    """Return the study names of a storage; SQLite files are read without the slower SQLAlchemy."""
     url = storage or "sqlite:///dse.db"
     scheme, _, file = url.partition(":///")
     if scheme != "sqlite":
@@ -162,7 +165,7 @@ def _studies(storage: str | None) -> Iterable[str]:
 
 
 def _files(kinds: Sequence[str], incomplete: str) -> Iterable[str]:
-    """Files of these kinds below the folder that is named so far, or else in the library."""
+    """Return the files of these kinds in the folder typed so far, or else in the library."""
     if not incomplete.startswith("library:"):
         here = [file for file, kind in _beside(incomplete) if kind in kinds]
         if here or (incomplete and not "library:".startswith(incomplete)):
@@ -174,7 +177,7 @@ def _files(kinds: Sequence[str], incomplete: str) -> Iterable[str]:
 
 
 def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
-    """The YAML files in that folder and in those right below it, each with its kind."""
+    """Yield the YAML files in the folder and in its direct subfolders, each with its kind."""
     folder = incomplete.rpartition("/")[0]
     begun = f"{folder}/" if "/" in incomplete else ""
     base = Path(begun or ".").expanduser()
@@ -203,7 +206,7 @@ def _plugins(group: Any) -> Iterable[str]:
 
 
 def _brought(group: Any) -> Iterable[str]:
-    """The names in the tables that packages bring; their shelves import what installs them."""
+    """Return the names in the packages' tables; the catalogues would import the installers too."""
     from dse.registry import load, names
 
     return [name for table in names(group) for name in load(group, table)]

@@ -1,4 +1,4 @@
-"""``dse doctor``: whether the installation is sound, and how to mend it."""
+"""``dse doctor``: check the installation and print how to fix problems."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ UNSOUND = 1
 def doctor(*, storage: StorageOption = None, output: ToldOption = OutputFormat.TABLE) -> None:
     """Check packages, plug-ins, threads, memory, storage and GPU; print how to fix problems.
 
-    Of the storage every row of every study is held against its check sum. Ends with 1 if anything
-    is broken; what is merely absent is needed by some studies alone.
+    Every row of every study in the storage is verified against its checksum. The exit code is 1 if
+    anything is broken; parts that are merely absent are needed only by some studies.
 
     Example: dse doctor --storage postgresql+psycopg://me@host/dse
     """
@@ -49,4 +49,4 @@ def _print(found: Sequence[Finding]) -> None:
     for one in found:
         show(f"{one.verdict.value:<6}  {one.part:<{wide}}  {one.told}")
         if one.mend:
-            show(f"{'':<6}  {'':<{wide}}  mend: {one.mend}")
+            show(f"{'':<6}  {'':<{wide}}  fix: {one.mend}")

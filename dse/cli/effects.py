@@ -1,4 +1,4 @@
-"""``dse effects``: what each parameter does to a metric, over the trials of a study."""
+"""``dse effects``: main effects and interactions of parameters over the trials of a study."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def effects(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="A metric or an objective; without, all that is asked."
+            "--metric", "-m", help="A metric or an objective; default: all that the study uses."
         ),
     ] = None,
     storage: StorageOption = None,
     output: FormatOption = Format.TABLE,
     file: OutputOption = None,
 ) -> None:
-    """Main effects and interactions of two parameters on each metric.
+    """Estimate main effects and pairwise interactions of parameters on each metric.
 
-    Over a full factorial (optimizer: factorial) they are the analysis of variance; over the trials
-    of another optimizer they describe what it looked at. Of very many trials a sample is taken, by
-    the study's seed, and the answer says so.
+    For a full factorial (optimizer: factorial) this is an analysis of variance; for the trials of
+    another optimizer it describes only the designs that it evaluated. Of very many trials a sample
+    is drawn with the study's seed, and the output states so.
 
     Example: dse effects quickstart --metric chip.energy
     """

@@ -1,4 +1,4 @@
-"""``dse evaluate``: what one design costs and yields, without a study."""
+"""``dse evaluate``: metrics and cost of one design, without storing a trial."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ def evaluate(
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", "-s", help="parameter=value; what is not set is drawn.", metavar="K=V"
+            "--set",
+            "-s",
+            help="parameter=value; parameters that are not set are drawn at random.",
+            metavar="K=V",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For what is not set.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random values.")] = 0,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Evaluate one design with all evaluators of a study; nothing is stored.
@@ -51,7 +54,7 @@ def _draw_design(space: Any, fixed: dict[str, Any], seed: int) -> Any:
     """Draw a legal design with these values.
 
     Raises:
-        DesignError: there is none, with what contradicts what.
+        DesignError: no legal design has them; the hint lists rules that contradict one another.
     """
     import numpy as np
 

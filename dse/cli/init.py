@@ -1,4 +1,4 @@
-"""``dse init``: a first study from a few questions."""
+"""``dse init``: create a first study from a few questions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T", bound="ParameterAnswer | Wish")
 
 
 class Measured(StrEnum):
-    """Source of a first study's numbers."""
+    """Source of the metrics of a first study."""
 
     COMMAND = "command"
     TABLE = "table"
@@ -29,12 +29,13 @@ class Measured(StrEnum):
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(help="Where to write; made if it is not there.")
+        Path, typer.Argument(help="Folder to write to; created if it does not exist.")
     ] = Path(),
     *,
     name: Annotated[str | None, typer.Option(help="The study's name.", show_default=False)] = None,
     question: Annotated[
-        str | None, typer.Option(help="What is asked, in your words.", show_default=False)
+        str | None,
+        typer.Option(help="The question of the study, in your words.", show_default=False),
     ] = None,
     measured: Annotated[
         Measured | None,
@@ -55,11 +56,11 @@ def init(
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nothing; take an example for what is not told.")
+        bool, typer.Option("--yes", "-y", help="Ask nothing; use examples for missing options.")
     ] = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Write a commented space, a study and an evaluator that run, from a few questions.
+    """Write a commented space, study and evaluator that run, from a few questions.
 
     Example: dse init kernels --parameter 'threads = 1..16' --metric 'minimize time ms' --yes
     """
@@ -84,7 +85,7 @@ def init(
             name=name
             or (usual if yes else typer.prompt("The study's name", default=usual, err=True)),
             question=question
-            or (QUESTION if yes else typer.prompt("What is asked", default=QUESTION, err=True)),
+            or (QUESTION if yes else typer.prompt("Its question", default=QUESTION, err=True)),
             measuring=(measured or (Measured.COMMAND if yes else _measuring())).value,
             axes=axes
             or (EXAMPLE_AXES if yes else _several("parameter", PARAMETER_HINT, axis_of))
@@ -94,7 +95,7 @@ def init(
             or EXAMPLE_WISHES,
         )
     except typer.Abort:
-        say("\nnothing is written; --yes asks nothing, and options answer beforehand")
+        say("\nnothing was written; --yes skips the questions, and options answer them in advance")
         raise typer.Exit(1) from None
     files = [*write_study_files(asked, folder)]
     if output is OutputFormat.JSON:
@@ -105,13 +106,13 @@ def init(
 
 
 def _measuring() -> Measured:
-    say("Where do the numbers come from? command: a program of yours is run for each design;")
-    say("table: a CSV file of designs that were measured; formula: a model in a line")
+    say("Where do the metrics come from? command: a program of yours is run for each design;")
+    say("table: a CSV file of measured designs; formula: a model in one line")
     choice = typer.prompt("command, table or formula", default=Measured.COMMAND.value, err=True)
     try:
         return Measured(choice.strip().lower())
     except ValueError:
-        say(f"{choice!r} is none of them")
+        say(f"{choice!r} is not one of them")
         return _measuring()
 
 
@@ -123,7 +124,7 @@ def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
     from dse.errors import SpecError
     from dse.services.init.answers import check_names
 
-    say(f"One {what} a line, such as {hint}; an empty line ends, at once for an example")
+    say(f"Enter one {what} per line, such as {hint}; an empty line ends (first: use an example)")
     told: list[T] = []
     while line := typer.prompt(what, default="", show_default=False, err=True).strip():
         try:
@@ -140,9 +141,9 @@ def _say_how_to_go_on(folder: Path, files: list[str]) -> None:
         show(f"wrote {folder / name}")
     study = folder / "study.yaml"
     steps = {
-        "check": "judges the files",
-        "evaluate": "tries one design",
-        "run": "Ctrl-C loses nothing; the same words go on",
+        "check": "validates the files",
+        "evaluate": "evaluates one design",
+        "run": "Ctrl-C loses nothing; the same command continues",
     }
     commands = {verb: shlex.join(["dse", verb, str(study)]) for verb in steps}
     wide = max(map(len, commands.values()))

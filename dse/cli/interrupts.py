@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGHUP: before anything runs, while it runs, and where Python loses them.
+"""Handlers of Ctrl-C, SIGTERM and SIGHUP for the command line.
 
-It is imported before all else, and imports next to nothing itself.
+This module is imported before all others, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from types import FrameType
 from dse.system.interrupts import clear_interrupts, mark_interrupt
 
 STATUS = 130
-"""Of a command that was interrupted with nothing to keep: 128 and SIGINT, as in shells."""
+"""Exit status of a command interrupted with nothing to keep: 128 + SIGINT, as in shells."""
 
 INTERRUPTED = "interrupted"
-"""What it prints then."""
+"""Message that such a command prints."""
 
 _AGAIN_S = 0.05
 
@@ -27,7 +27,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:
-    """End the process at once, with a line: nothing is under way that has to be given back."""
+    """Exit at once with a message; for use while no trial is held that must be given back."""
     with suppress(OSError):
         os.write(2, f"{INTERRUPTED}\n".encode())
     os._exit(STATUS)
@@ -35,9 +35,10 @@ def leave(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def handled_by(handler: Handler, number: signal.Signals = signal.SIGINT) -> Iterator[None]:
-    """Let a signal do this within the block, unless whoever started the process had it ignored.
+    """Handle a signal by ``handler`` within the block, unless the parent process had it ignored.
 
-    So does ``nohup`` with SIGHUP, and a shell with SIGINT for what runs in its background.
+    ``nohup`` ignores SIGHUP, and shells ignore SIGINT for background jobs. Outside the main thread
+    nothing is changed, because Python sets handlers only there.
     """
     before = signal.getsignal(number)
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
@@ -54,9 +55,9 @@ def handled_by(handler: Handler, number: signal.Signals = signal.SIGINT) -> Iter
 def interruptible(*more: signal.Signals) -> Iterator[None]:
     """Let Ctrl-C, and the signals ``more``, raise ``KeyboardInterrupt`` out of the block.
 
-    An exception that comes out of an import is not always the one that went in: C extensions put
-    an ``ImportError`` in its place. After an interrupt each is taken for it, but for the exit of a
-    command that has dealt with the interrupt itself.
+    While C extensions are imported, they may replace it by an ``ImportError``. So after an
+    interrupt any other exception is re-raised as ``KeyboardInterrupt``, except ``typer.Exit``: a
+    command that raises it has handled the interrupt itself.
     """
     heard: list[int] = []
 
@@ -81,12 +82,15 @@ def interruptible(*more: signal.Signals) -> Iterator[None]:
 
 
 def stoppable() -> AbstractContextManager[None]:
-    """Let Ctrl-C, SIGTERM and SIGHUP raise ``KeyboardInterrupt``, so that trials are given back."""
+    """Return a context in which Ctrl-C, SIGTERM and SIGHUP raise ``KeyboardInterrupt``.
+
+    The driver can then give back the trials that it holds.
+    """
     return interruptible(signal.SIGTERM, signal.SIGHUP)
 
 
 def hear_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send an interrupt again that came in a callback, where Python would print and forget it."""
+    """Send SIGINT again if it was raised in a callback, where Python would only print it."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return

@@ -1,4 +1,4 @@
-"""JSON output of each command (``--format json``): its shape and its JSON Schema."""
+"""Types, examples and JSON Schemas of the commands' JSON output (``--format json``)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from dse.report.schemas.base import Design, Shape
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """JSON output of a command.
+    """Type of a command's JSON output, with the arguments of an example call in ``words``.
 
-    ``words`` make an example of the command. With ``each_line`` every line is a value of its own.
+    If ``each_line`` is set, each line of the output is a separate JSON value.
     """
 
     shape: Any  # a type of any kind, such as list[PluginRow]
@@ -42,12 +42,12 @@ class Printed:
 
 
 def example(command: str) -> str:
-    """A line that has the command print JSON."""
+    """Return an example command line that prints JSON."""
     return " ".join(["dse", *filter(None, [command, PUBLISHED[command].words]), "--format json"])
 
 
 def schema(command: str) -> dict[str, Any]:
-    """The JSON Schema of what a command prints, or of a line of it."""
+    """Return the JSON Schema of a command's output, or of one line of it."""
     told = TypeAdapter(PUBLISHED[command].shape).json_schema(
         mode="serialization", schema_generator=_Untitled
     )
@@ -61,7 +61,10 @@ class _Untitled(GenerateJsonSchema):
         return False
 
     def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of an object; pydantic takes no meanings of keys from a base class."""
+        """Return the schema of an object, with key descriptions inherited from its base classes.
+
+        Pydantic does not inherit them itself.
+        """
         found = super().typed_dict_schema(schema)
         for base in getattr(schema.get("cls"), "__orig_bases__", ()):
             if base in (Shape, TypedDict):
@@ -121,4 +124,4 @@ PUBLISHED: Mapping[str, Printed] = {
     "environments where": Printed(assets.Places, "scalesim"),
     "environments remove": Printed(list[assets.Removed], "scalesim"),
 }
-"""By the words that call the command; those that print no result have none."""
+"""JSON output by name of the command; commands that print no result are absent."""

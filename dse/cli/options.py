@@ -1,4 +1,4 @@
-"""The options that several commands share, and how results are printed."""
+"""Options that several commands share, and functions that print results and messages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dse.system.terminal_text import visible
 
 
 class OutputFormat(StrEnum):
-    """Output format of an answer."""
+    """Output format of a single result."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class ListFormat(StrEnum):
-    """Output format of designs."""
+    """Output format of a list of designs."""
 
     TABLE = "table"
     JSON = "json"
@@ -45,7 +45,7 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         envvar="DSE_STORAGE",
-        help="Where studies are kept, such as sqlite:///dse.db (the default).",
+        help="URL of the storage of studies, such as sqlite:///dse.db (the default).",
         show_default=False,
     ),
 ]
@@ -63,7 +63,7 @@ OutputOption = Annotated[
     typer.Option("--output", "-o", help="Write to this file instead of the terminal."),
 ]
 TrustOption = Annotated[
-    bool, typer.Option("--trust", help="You know what it starts, and it may be run here.")
+    bool, typer.Option("--trust", help="Allow the programs that the study starts to run here.")
 ]
 NameArgument = Annotated[
     str,
@@ -85,7 +85,7 @@ def format_of(output: Format, file: Path | None) -> Format:
     """Return the format to write: the requested one, or that of the file's extension.
 
     Raises:
-        StudyError: a table is no file, and the ending says nothing else.
+        StudyError: neither the option nor the file's extension names a file format.
     """
     if output is not Format.TABLE or file is None:
         return output
@@ -94,28 +94,28 @@ def format_of(output: Format, file: Path | None) -> Format:
     ending = file.suffix.removeprefix(".").lower()
     if ending in (Format.JSON, Format.CSV, Format.PARQUET):
         return Format(ending)
-    raise StudyError(f"in which format shall {file} be?", hint="--format json, csv or parquet")
+    raise StudyError(f"{file} has no known extension", hint="--format json, csv or parquet")
 
 
 def study_path(text: str) -> Path:
-    """The path that the user means; ``library:`` is the shipped library."""
+    """Return the path of a file argument; ``library:`` names the shipped library."""
     from dse.schema.yaml.files import resolve_path
 
     return resolve_path(text, Path.cwd() / "study.yaml")
 
 
 def show(message: str = "", *, line_feed: bool = True) -> None:
-    """Print a line of a result; what a terminal would obey is marked."""
+    """Print a line of a result, with control characters made visible."""
     typer.echo(visible(message), nl=line_feed)
 
 
 def say(message: str) -> None:
-    """Print a line for people, beside the results, on the error stream; likewise marked."""
+    """Print a message on the error stream: credentials masked, control characters visible."""
     typer.echo(visible(mask(message)), err=True)
 
 
 def csv_output() -> TextIO:
-    """Return where CSV is printed: exactly as it is, but for a terminal, which would obey it."""
+    """Return the output stream for CSV; on a terminal it makes control characters visible."""
     return cast(TextIO, _Marked(sys.stdout)) if _is_terminal() else sys.stdout
 
 
@@ -124,7 +124,7 @@ def _is_terminal() -> bool:
 
 
 class _Marked:
-    """A stream to which texts are written marked."""
+    """Stream wrapper that makes control characters visible."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -134,12 +134,12 @@ class _Marked:
 
 
 def show_json(value: object) -> None:
-    """Print a value as strict JSON, in which no character is a control."""
+    """Print a value as strict JSON with all control characters escaped."""
     print_texts(Format.JSON, [json.dumps(value, indent=2, allow_nan=False), "\n"])
 
 
 def print_texts(output: Format, texts: Iterable[str]) -> None:
-    """Print texts of CSV, exact but for a terminal, or of JSON, without any control."""
+    """Print texts of CSV (see :func:`csv_output`), or of JSON with DEL characters escaped."""
     if output is Format.CSV:
         stream = csv_output()
         for text in texts:

@@ -1,4 +1,4 @@
-"""``dse plugins``: what there is, and what each takes, reads and provides."""
+"""``dse plugins``: the installed plug-ins, with their options, inputs and metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.text.terminal_table import print_lines
 
 
 def list_plugins(*, output: ToldOption = OutputFormat.TABLE) -> None:
-    """All plug-ins by kind, with the distribution that each comes from.
+    """List all plug-ins by kind, with the distribution that each comes from.
 
     Example: dse plugins list
     """
@@ -37,7 +37,7 @@ def show_plugin(
     *,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Show a plug-in, its options, and for an evaluator what it reads and provides.
+    """Show a plug-in: its options and, for an evaluator, its inputs and metrics.
 
     Example: dse plugins show accelerators.systolic
     """

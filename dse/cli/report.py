@@ -1,4 +1,4 @@
-"""``dse report``: a study as one HTML file that opens anywhere."""
+"""``dse report``: a study, or a comparison of several, as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ def report(
         list[str],
         typer.Argument(
             autocompletion=completing.study_names,
-            help="The study's name; several, as `dse compare` takes them, for a comparison.",
+            help="The study's name; for a comparison, several names as for `dse compare`.",
             show_default=False,
         ),
     ],
     *,
     file: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; NAME.html without.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: NAME.html.")
     ] = None,
     storage: StorageOption = None,
     joint_reference: Annotated[
         bool,
         typer.Option(
             "--joint-reference",
-            help="Of several: take the worst of all fronts where no study states a point.",
+            help="With several studies, of which none states a reference point: use the worst "
+            "point of all fronts.",
         ),
     ] = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Write a report: the best designs and why they win, figures, the table.
+    """Write an HTML report: the best designs and why they win, figures and a table.
 
     Example: dse report quickstart -o report.html
     """
@@ -68,7 +69,7 @@ def _check_page(path: Path) -> None:
         from dse.errors import StudyError
 
         hint = f"write -o {path.with_suffix('.html')}; a browser prints it as PDF"
-        raise StudyError(f"a report is a page of HTML, and {path} is none", hint=hint)
+        raise StudyError(f"a report is an HTML page; {path} has another extension", hint=hint)
 
 
 def _comparison(names: list[str], storage: str | None, *, joint: bool) -> str:

@@ -1,4 +1,4 @@
-"""``dse check --reproduce``: studies are run, and the claims that they state judged."""
+"""``dse check --reproduce``: run studies and judge the claims that they state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FORGETFUL = "memory://"
 _STYLES = {"accepted": "green", "not reproduced": "yellow", "size differs": "yellow"}
 
 _PARTS = {
-    FINDING: "findings of this study, of which print has no figure",
+    FINDING: "findings of this study, without a published figure",
     IDENTITY: "identities, which cannot fail and reproduce nothing",
 }
 
@@ -52,9 +52,9 @@ def reproduce_claims(
 
     Args:
         paths: study files.
-        storage: where the studies are kept; forgotten without one.
+        storage: the URL of a storage that keeps the studies; without it they are discarded.
         output: a table for people, or JSON.
-        assumptions: whether each assumption is turned to both ends of its interval too.
+        assumptions: also run the studies with each assumption at both ends of its interval.
 
     Raises:
         SpecErrors: a file has mistakes; nothing was run.
@@ -68,7 +68,7 @@ def reproduce_claims(
             with stoppable():
                 judged = runner.judged(path, assumptions=assumptions)
         except KeyboardInterrupt:
-            say("interrupted; " + ("the same words go on" if storage else "nothing is kept"))
+            say("interrupted; " + ("the same command continues" if storage else "nothing is kept"))
             raise typer.Exit(INTERRUPTED) from None
         told.append(claims_json(path, judged, plan))
         if output is OutputFormat.TABLE:
@@ -81,7 +81,7 @@ def reproduce_claims(
 
 
 class _Runner:
-    """Runs a study and, where asked, its assumptions' ends."""
+    """Runner of a study and, on request, of both ends of its assumptions."""
 
     def __init__(self, storage: str | None, *, words: str, output: OutputFormat) -> None:
         self._storage = storage or _FORGETFUL
@@ -117,7 +117,7 @@ def _print(study: JudgedStudy) -> None:
 
 
 def _beyond(one: JudgedClaim) -> str:
-    """Return the text of a verdict that adds to the one in the table; else ``""``."""
+    """Return the text of a verdict if it adds to the verdict in the table, else ``""``."""
     words = verdict_text(one)
     return words if words != one["verdict"] else ""
 
@@ -143,7 +143,7 @@ def _print_table(title: str, claims: Sequence[JudgedClaim]) -> None:
 
 
 def _conclude(claims: Sequence[JudgedClaim], *, quiet: bool) -> None:
-    """Print how many claims came out, by kind; exit code 1 if one did not as it is labelled."""
+    """Print the number of claims by outcome; exit with 1 if an outcome differs from its label."""
     if not quiet:
         show(summary_line(count_claims(claims)))
     if any(one["counts_as"] == "failed" for one in claims):

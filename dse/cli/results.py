@@ -1,4 +1,4 @@
-"""``dse status``, ``dse front`` and ``dse trials``: what a study knows."""
+"""``dse status``, ``dse front`` and ``dse trials``: progress and results of a study."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from dse.system.credentials import mask_url
 def status(
     name: Annotated[
         str | None,
-        typer.Argument(autocompletion=completing.study_names, help="A study; without, all."),
+        typer.Argument(autocompletion=completing.study_names, help="A study's name; default: all."),
     ] = None,
     *,
     storage: StorageOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Show how far a study is: trials by state, measurements, hypervolume, events.
+    """Show the progress of a study: trials by state, measurements, hypervolume, events.
 
-    Without a name: all studies. One that cannot be read is an error after all others.
+    Without a name, show all studies; those that cannot be read are reported as errors at the end.
 
     Example: dse status quickstart
     """
@@ -70,7 +70,7 @@ def front(
     output: FormatOption = Format.TABLE,
     file: OutputOption = None,
 ) -> None:
-    """The designs that no other beats.
+    """Show the Pareto front: the designs that no other design dominates.
 
     Example: dse front quickstart --format json
     """
@@ -107,7 +107,7 @@ def trials(
     output: FormatOption = Format.TABLE,
     file: OutputOption = None,
 ) -> None:
-    """All trials, with their state and the reason of each that failed.
+    """List all trials, with their state and, for failed ones, the reason.
 
     Example: dse trials quickstart --format csv -o trials.csv
     """
@@ -138,7 +138,7 @@ def _driver_lines(state: Status) -> Iterator[str]:
     there = [one for one in state["drivers"] if not one["left"]]
     if there:
         words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)
-        yield f"  at work, as far as is known: {words}"
+        yield f"  active drivers, as far as known: {words}"
     busy, rate = state["busy"], state["per_hour"]
     if busy is not None and rate is not None:
         shown = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"

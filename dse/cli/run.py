@@ -1,4 +1,4 @@
-"""``dse run`` and ``dse resume``: a study goes on until its budget is used up."""
+"""``dse run`` and ``dse resume``: run a study until its budget is used up."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from dse.cli.options import (
 from dse.system.credentials import storage_words
 
 STORAGE_AWAY = 75
-"""The exit status of a run whose storage stayed away: EX_TEMPFAIL of sysexits.h, try again."""
+"""Exit status if the storage stays unreachable: EX_TEMPFAIL of sysexits.h, try again later."""
 
 Measurements = Annotated[
-    int | None, typer.Option(min=1, help="Stop after so many measurements in all.")
+    int | None, typer.Option(min=1, help="Stop after this number of measurements in total.")
 ]
-Trials = Annotated[int | None, typer.Option(min=1, help="Stop after so many trials in all.")]
+Trials = Annotated[int | None, typer.Option(min=1, help="Stop after this total number of trials.")]
 Time = Annotated[
-    str | None, typer.Option(help="Stop after so long in all: '20 min'.", show_default=False)
+    str | None, typer.Option(help="Stop after this total time: '20 min'.", show_default=False)
 ]
 Cost = Annotated[
     str | None,
-    typer.Option(help="Stop when so much is spent, at the study's price: '20 $'."),
+    typer.Option(help="Stop when this amount is spent, at the study's price: '20 $'."),
 ]
 MinImprovement = Annotated[
     str | None,
@@ -47,7 +47,7 @@ Patience = Annotated[
     str | None,
     typer.Option(
         "--storage-patience",
-        help="How long to wait for a storage that is away: '15 min' if the study says nothing.",
+        help="How long to wait for an unreachable storage; default: the study's, or '15 min'.",
         show_default=False,
     ),
 ]
@@ -59,28 +59,28 @@ ExecutorOption = Annotated[
         help="Where evaluations run: serial, processes, ...",
     ),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="How many evaluations at once.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Number of parallel evaluations.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no front.")]
 
 
 def run(
     study: StudyFile,
     *,
-    name: Annotated[str | None, typer.Option(help="Instead of the file's 'study:'.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name instead of the file's 'study:'.")] = None,
     storage: StorageOption = None,
     measurements: Measurements = None,
     trials: Trials = None,
     time: Time = None,
     cost: Cost = None,
     min_improvement: MinImprovement = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the file's seed.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the file's.")] = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
     storage_patience: Patience = None,
     quiet: Quiet = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Run a study; one that exists is gone on with.
+    """Run a study; if it exists already, continue it.
 
     Example: dse run studies/quickstart.yaml --measurements 40
     """
@@ -113,9 +113,9 @@ def resume(
     trust: TrustOption = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Go on with a study by its name; its files are not needed.
+    """Resume a study by its name; its files are not needed.
 
-    An imported one is refused until you trust it: --trust, or `dse studies trust`.
+    An imported study is refused until you trust it, with --trust or `dse studies trust`.
 
     Example: dse resume quickstart --measurements 80
     """
@@ -168,17 +168,17 @@ def _go(
         raise typer.Exit(3) from None
     except OutageError as error:
         say(f"error: {error}")
-        say("what was finished is kept: in the storage, or in a file here that resuming stores")
+        say("finished trials are kept: in the storage, or in a local file that resuming stores")
         _say_how_to_go_on(study, storage)
         raise typer.Exit(STORAGE_AWAY) from None
     show_outcome(study, reason, output, quiet=quiet, storage=storage)
 
 
 def _wait(study: Any, stated: str | None) -> None:
-    """Make the study wait for an absent storage for as long as the command states.
+    """Set how long the study waits for an unreachable storage, if the command states it.
 
     Raises:
-        DseError: it is no time, at ``--storage-patience``.
+        DseError: the value of ``--storage-patience`` is not a time.
     """
     from dse.errors import SpecError
     from dse.schema.study.retries import patience_of

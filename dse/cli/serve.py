@@ -1,4 +1,4 @@
-"""``dse serve``: the studies of a storage in a browser."""
+"""``dse serve``: a web server that shows the studies of a storage in a browser."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ def serve(
     *,
     storage: StorageOption = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; any but this machine's own is guarded.")
+        str, typer.Option(help="Address to listen on; any but a loopback address needs the token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0: any.")] = 8321,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0: a free one.")] = 8321,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="DSE_TOKEN",
-            help="What changes need, and looking too from elsewhere; made anew without.",
+            help="Token required for changes, and from other machines for reading too; default: "
+            "a new one.",
             show_default=False,
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another name that the server is called by; may be repeated."),
+        typer.Option(help="Another host name of the server; may be repeated."),
     ] = None,
 ) -> None:
-    """Look at studies while they run, in a browser: start, pause and compare them.
+    """Serve studies to a browser: watch them run, start, pause and compare them.
 
     Example: dse serve --storage sqlite:///dse.db
     """

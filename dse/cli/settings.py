@@ -1,4 +1,4 @@
-"""``--set parameter=value``: words of the command line as values of a space's parameters."""
+"""Parser of ``--set parameter=value`` arguments into values of a space's parameters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dse.schema.space.parameters.domains import amount, literal
 
 
 def settings(pairs: Sequence[str], space: Space) -> dict[str, Value]:
-    """The values of ``parameter=value`` words, each as its parameter's kind.
+    """Return the values of ``parameter=value`` arguments, each converted to its parameter's kind.
 
     A list takes all its items at once, ``bits=[2,4,8]``, or one at a time, ``bits[0]=2``.
 
     Raises:
-        SpecError: a word is no pair, names no parameter, or one that has a value already.
+        SpecError: an argument is not a pair, names no parameter, or sets a parameter again.
         DesignError: a value is not in its parameter's domain.
     """
     found: dict[str, Value] = {}
@@ -45,10 +45,10 @@ def settings(pairs: Sequence[str], space: Space) -> dict[str, Value]:
 
 
 def value_of(text: str, parameter: Parameter, space: Space) -> Value:
-    """The value of the parameter that a word means.
+    """Return the value of a parameter that a text denotes.
 
     Raises:
-        DesignError: it is none of the parameter's values.
+        DesignError: the text is not one of the parameter's values.
     """
     if isinstance(parameter, Choice):
         return _parse_choice(text, parameter, space)
@@ -85,7 +85,7 @@ def _snap_to_value(number: float, parameter: Real | Integer | Ordinal) -> Value 
 
 
 def _items(name: str, text: str, listing: Any, space: Space) -> dict[str, Value]:
-    """The values of a list's members: of each in turn, or for a subset of what is in it."""
+    """Return the values of a list's members; for a subset, whether it includes each member."""
     words = [word.strip() for word in text.strip("[] ").split(",") if word.strip()]
     members = [node.name for node in listing.nodes]
     keys = [str(key) for key in listing.keys]
@@ -105,7 +105,7 @@ def _items(name: str, text: str, listing: Any, space: Space) -> dict[str, Value]
 
 
 def _beside(number: float, parameter: Real | Integer | Ordinal) -> str:
-    """The legal numbers next to one that is none."""
+    """Return a hint with the legal numbers next to an illegal one."""
     legal = f"legal: {domain_text(parameter)}"
     if isinstance(parameter, Real):
         return legal

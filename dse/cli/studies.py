@@ -1,4 +1,4 @@
-"""``dse studies list``, ``delete`` and ``migrate``: what there is, what goes, and what goes on."""
+"""``dse studies list``, ``delete`` and ``migrate``: management of stored studies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dse.system.terminal_text import visible
 
 
 def list_studies(*, storage: StorageOption = None, output: ToldOption = OutputFormat.TABLE) -> None:
-    """The studies of a storage.
+    """List the studies of a storage.
 
     Example: dse studies list
     """
@@ -40,7 +40,7 @@ def list_studies(*, storage: StorageOption = None, output: ToldOption = OutputFo
 
 
 def _line(row: StudyRow) -> dict[str, object]:
-    """A row for people: a damaged study has its problem in place of its question."""
+    """Return a row for the table; a damaged study has its problem instead of its question."""
     shown: dict[str, object] = {
         name: "?" if value is None else value for name, value in row.items() if name != "problem"
     }
@@ -54,7 +54,7 @@ def delete_study(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Forget a study and all its trials.
+    """Delete a study and all its trials.
 
     Example: dse studies delete quickstart --yes
     """
@@ -65,13 +65,13 @@ def delete_study(
     told = forgettable(opened, name)
     if not yes:
         count = "" if told["trials"] is None else f"{told['trials']} "
-        question = visible(f"forget {name!r} and its {count}trials?")
+        question = visible(f"delete {name!r} and its {count}trials?")
         typer.confirm(question, abort=True, err=True)
     opened.delete(name)
     if output is OutputFormat.JSON:
         show_json(told)
     else:
-        say(f"{name} is forgotten")
+        say(f"{name} was deleted")
 
 
 def migrate_study(
@@ -91,15 +91,15 @@ def migrate_study(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="What the old trials had in a new parameter: name=value."),
+        typer.Option("--set", help="Value of a new parameter in the old trials: name=value."),
     ] = None,
     storage: StorageOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Begin a study with a changed space from the trials of an old one.
+    """Start a study with a changed space from the trials of an old study.
 
-    Trials that are still legal count as its own; the others are marked as outside, and surrogates
-    learn from them. The old study stays as it is.
+    Trials that are still legal become trials of the new study; the others are marked as outside
+    the space, and surrogates learn from them. The old study is not changed.
 
     Example: dse studies migrate quickstart wider.yaml --set chip.voltage=0.9
     """

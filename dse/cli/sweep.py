@@ -1,4 +1,4 @@
-"""``dse sweep``: one study by several optimizers over seeds, so that they can be compared."""
+"""``dse sweep``: run a study with several optimizers and seeds, and compare the optimizers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ def sweep(
         list[str] | None,
         typer.Option(
             autocompletion=completing.optimizers,
-            help="An optimizer's name; may be repeated. The study's own without it.",
+            help="An optimizer's name; may be repeated. Default: the study's own.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds for each, from the study's on.")] = 5,
-    name: Annotated[str | None, typer.Option(help="Instead of the file's 'study:'.")] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Number of seeds per optimizer, starting at the study's.")
+    ] = 5,
+    name: Annotated[str | None, typer.Option(help="Name instead of the file's 'study:'.")] = None,
     storage: StorageOption = None,
     measurements: Measurements = None,
     trials: Trials = None,
@@ -49,10 +51,10 @@ def sweep(
     output: ToldOption = OutputFormat.TABLE,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Run a study by every optimizer with every seed, and compare the optimizers.
+    """Run a study with each optimizer and each seed, and compare the optimizers.
 
-    The studies are called NAME.OPTIMIZER.SEED. Those that have ended are not run again, and one
-    that was cut is gone on with: a sweep is gone on with by the same words.
+    The studies are called NAME.OPTIMIZER.SEED. Those that have ended are not run again, and an
+    interrupted one is resumed: repeat the command to continue a sweep.
 
     Example: dse sweep studies/quickstart.yaml --optimizer auto --optimizer nsga2 --seeds 10
     """

@@ -1,4 +1,4 @@
-"""``dse studies export``, ``import``, ``trust`` and ``merge``: studies as files and together."""
+"""``dse studies export``, ``import``, ``trust`` and ``merge``: transfer of studies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def export_study(
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="study.jsonl, study.parquet or study.csv."),
+        typer.Option("--output", "-o", help="File to write: .jsonl, .parquet or .csv."),
     ] = None,
     optuna: Annotated[
         str | None,
@@ -35,28 +35,29 @@ def export_study(
     ] = None,
     with_machine: Annotated[
         bool,
-        typer.Option("--with-machine", help="Keep the names of hosts, users and folders in it."),
+        typer.Option("--with-machine", help="Keep the names of hosts, users and folders."),
     ] = False,
     called: Annotated[
-        str | None, typer.Option("--name", help="What it is called there; by default the same.")
+        str | None, typer.Option("--name", help="Name in the file or storage; default: the same.")
     ] = None,
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Write what is sound of a damaged study.")
+        bool, typer.Option("--salvage", help="Export the sound rows of a damaged study.")
     ] = False,
     study_file: Annotated[
         str | None,
-        typer.Option("--study", help="With --salvage: the study file, where that is damaged too."),
+        typer.Option("--study", help="With --salvage: a study file that replaces a damaged one."),
     ] = None,
     storage: StorageOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Write a study as one complete file, or for Optuna's dashboard.
+    """Export a study to one complete file, or to an Optuna storage for Optuna's dashboard.
 
-    Lines of JSON and Parquet can be imported again, and gone on with. CSV is a table of trials.
-    Folders and hosts get names that tell nothing of the machine; an import puts its own in place.
+    A .jsonl or .parquet file can be imported and resumed; .csv is a table of the trials. Folders
+    and hosts get neutral names that do not reveal the machine; an import inserts its own.
 
-    With --salvage every sound row of a damaged study is kept, and told what was left out. Trials
-    keep their order and are numbered anew; dse verify cannot prove what was asked knowing more.
+    With --salvage every sound row of a damaged study is kept, and the rows left out are listed.
+    Trials keep their order but are renumbered; dse verify cannot prove those that depend on lost
+    rows.
 
     Example: dse studies export quickstart -o quickstart.jsonl
     """
@@ -75,10 +76,10 @@ def export_study(
         return
     if salvage or study_file is not None:
         hint = "dse studies export NAME --salvage -o FILE.jsonl [--study STUDY.yaml]"
-        raise StudyError("--salvage writes a file, and --study belongs to it", hint=hint)
+        raise StudyError("--salvage needs -o FILE, and --study needs --salvage", hint=hint)
     study = StudyEngine.load(name, storage)
     if (file is None) == (optuna is None):
-        raise StudyError("where to?", hint="-o FILE, or --optuna URL")
+        raise StudyError("an export needs exactly one destination", hint="-o FILE, or --optuna URL")
     if file is not None:
         facts = write_study_export(study, file, name=called, with_machine=with_machine)
     else:
@@ -101,23 +102,24 @@ def import_study(
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option("--study", help="The study file that trials of elsewhere are to begin."),
+        typer.Option("--study", help="Study file of a new study that begins with these trials."),
     ] = None,
     optuna: Annotated[
-        str | None, typer.Option("--optuna", help="Which study of an Optuna storage.")
+        str | None, typer.Option("--optuna", help="Name of the study in an Optuna storage.")
     ] = None,
     trust: TrustOption = False,
     folder: Annotated[
-        Path, typer.Option("--folder", help="Where the study's files are here.")
+        Path, typer.Option("--folder", help="Local folder of the study's files.")
     ] = Path(),
     storage: StorageOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Read a study that was exported, or begin one with trials that were found elsewhere.
+    """Import an exported study, or start a study with trials of another tool.
 
-    A file is checked line by line and as a whole; nothing in it is run. What running it would start
-    is printed, and it is not run before you say so: with --trust here, or by `dse studies trust`.
-    With --study, --trust lets models that are programs compute what the trials lack.
+    A file is checked line by line and in total; nothing in it is run. The programs that the study
+    would start are printed, and it cannot be run until you allow it: with --trust here, or by
+    `dse studies trust`. With --study, --trust lets models that are programs compute the metrics
+    that the trials lack.
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
@@ -125,7 +127,7 @@ def import_study(
 
     if study is None:
         facts = restore_study(source, name=name, storage=storage, trusted=trust, folder=folder)
-        words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
+        words = [f"{facts['study']}: {facts['trials']} trials imported unchanged"]
         words += starting(facts["starts"], facts["problem"])
     else:
         path = study_path(study)
@@ -145,13 +147,13 @@ def merge_studies(
         ),
     ],
     *,
-    name: Annotated[str, typer.Option("--name", help="The new study.", show_default=False)],
+    name: Annotated[str, typer.Option("--name", help="The new study's name.", show_default=False)],
     storage: StorageOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Begin a study with the finished trials of several; it asks what the first one asks.
+    """Start a study with the finished trials of several studies and the first one's question.
 
-    Their spaces and evaluators have to be the same. The trials count for no budget.
+    Their spaces and evaluators must be the same. The merged trials do not count for the budget.
 
     Example: dse studies merge monday tuesday --name both
     """
@@ -172,7 +174,7 @@ def trust_study(
     storage: StorageOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Let an imported study be run: what that would start is shown first.
+    """Allow an imported study to be run, after showing which programs it would start.
 
     Example: dse studies trust theirs --yes
     """
@@ -191,16 +193,16 @@ def trust_study(
 
 
 def starting(starts: Sequence[str], problem: str) -> list[str]:
-    """Return lines on what running a study would start, or on why that is unknown."""
+    """Return lines that list the programs a study would start, or why they are unknown."""
     if problem:
-        return [f"what running it would start cannot be told: {problem}"]
+        return [f"what running it would start is unknown: {problem}"]
     if not starts:
         return ["running it starts no program"]
     return ["running it starts:", *(f"  {line}" for line in starts)]
 
 
 def left_out_text(one: LeftOut) -> str:
-    """Return which rows were left out: ``trials 4, 7-9: missing``."""
+    """Return the rows that were left out as text: ``trials 4, 7-9: missing``."""
     runs = (str(first) if first == last else f"{first}-{last}" for first, last in one["rows"])
     return f"{' '.join(filter(None, [one['part'], ', '.join(runs)]))}: {one['reason']}"
 

@@ -15,14 +15,14 @@ _ELSEWHERE = {
     "verbose": "see dse status NAME and dse trials NAME",
     "debug": "see dse status NAME and dse trials NAME",
 }
-"""Options that other commands and tools have."""
+"""Hints for options of other commands and tools, by the option's name."""
 
 
 def mend_usage(error: Any) -> None:
-    """Rewrite the message of a usage error so that it names the value and how to mend it.
+    """Rewrite the message of a usage error so that it names the value and how to fix it.
 
     Args:
-        error: what the parser of the command line raised.
+        error: the usage error that typer's parser raised.
     """
     found = _validation(error.__cause__)
     if found is not None:
@@ -36,14 +36,14 @@ def mend_usage(error: Any) -> None:
 
 
 def _validation(cause: Any) -> str | None:
-    """Return what a value should have been; ``None`` where the parser's own words will do."""
+    """Return a message on the expected value; ``None`` if the parser's message is good enough."""
     if not hasattr(cause, "errors"):
         return None
     first = cause.errors()[0]
     kinds = {"int_": "a whole number, such as 20", "float_": "a number, such as 0.5"}
     for kind, wanted in kinds.items():
         if first["type"].startswith(kind):
-            return f"{first['input']!r} is no number of this kind; write {wanted}"
+            return f"{first['input']!r} is not {wanted}"
     return None
 
 
@@ -56,7 +56,7 @@ def _suggest_option(name: str) -> str:
 
 
 def _suggest_setting(error: Any) -> str:
-    """Return how a ``name=value`` without its option is written."""
+    """Return a hint for a ``name=value`` argument that lacks ``--set``."""
     options = {one for each in error.ctx.command.params for one in each.opts}
     inside = error.message.partition("(")[2].rstrip(")").split()
     setting = next((word for word in inside if "=" in word), None)

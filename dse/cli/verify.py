@@ -1,4 +1,4 @@
-"""``dse verify``: the record is replayed, and proved or not."""
+"""``dse verify``: replay a study's record to prove that its designs follow from it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def verify(
     storage: StorageOption = None,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Replay so many asks, spread evenly; without, all of them."),
+        typer.Option(min=1, help="Replay this many asks, evenly spread; default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sample.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Prove that each design of a study is what its optimizer asks, given what was known then.
+    """Prove by replay that the optimizer asks for each design, given the trials known then.
 
-    Exit code 1 says that something could not be proved. A sample takes a share of the time and
-    proves a share of the record: what it leaves out is printed, and no cause for code 1.
+    The exit code is 1 if something could not be proved. A sample takes less time and proves only
+    part of the record: the asks that it leaves out are printed and do not cause code 1.
 
     Example: dse verify quickstart --sample 20
     """

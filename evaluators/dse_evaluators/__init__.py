@@ -1,1 +1,1 @@
-"""Costs and results of a design: compression, formats, accelerators and clusters."""
+"""Evaluators: cost models and measurements of compression, formats, accelerators and clusters."""

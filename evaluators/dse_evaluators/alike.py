@@ -1,4 +1,4 @@
-"""Designs that are alike: evaluated once for all, or together by the values they share."""
+"""Helpers for evaluating a batch: equal designs once, others grouped by the values they share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def row_by_row(
     Args:
         designs: all with the same readings, in the same order.
         provides: the names of the metrics.
-        told: gives them for one design, or says why it cannot be.
+        told: computes the metrics of one design, or returns the reason why it is infeasible.
     """
     keys = [tuple(design.values()) for design in designs]
     seen = {key: told(design) for key, design in dict(zip(keys, designs, strict=True)).items()}
@@ -44,7 +44,7 @@ def row_by_row(
 
 
 def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
-    """Return a fault for each design whose result is a text: the reason why it cannot exist.
+    """Return an infeasibility fault for each design whose result is a string, its reason.
 
     Designs with other results have no fault.
     """
@@ -56,14 +56,17 @@ def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
 
 
 def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
-    """The faults of these rows, each with a reason of its own."""
+    """Return an infeasibility fault for each row of the mask, with the reason for that row."""
     return {
         row: Fault(kind="infeasible", reason=reason(row)) for row in np.flatnonzero(rows).tolist()
     }
 
 
 def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Ints]]:
-    """Words that some rows have in these columns, and which; ``usual`` where one is absent."""
+    """Yield each combination of strings in the columns of ``usual``, with the rows that have it.
+
+    ``usual`` maps each column to the value used in rows where it is absent.
+    """
     codes, words = np.zeros(len(batch), dtype=np.int64), [tuple[str, ...]()]
     for name, otherwise in usual.items():
         own, found = _places(batch, name, otherwise)
@@ -74,7 +77,7 @@ def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, 
 
 
 def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], Ints]:
-    """The values that a column has, and the place of each row's among them."""
+    """Return the sorted distinct values of a column, and each row's index into them."""
     values = batch.get(name, otherwise).tolist()
     own = sorted(set(values))
     places = {each: place for place, each in enumerate(own)}
@@ -82,7 +85,7 @@ def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], I
 
 
 def fix_columns(batch: Batch, values: Mapping[str, Value]) -> Batch:
-    """Return the batch with columns of these values, whatever it has there."""
+    """Return the batch with each of these columns set to one value, replacing existing ones."""
     code = np.zeros(len(batch), dtype=np.int64)
     return batch.with_columns({k: Column.coded((value,), code) for k, value in values.items()})
 
@@ -90,7 +93,7 @@ def fix_columns(batch: Batch, values: Mapping[str, Value]) -> Batch:
 def gather_parts(
     size: int, provides: Collection[str], parts: Iterable[tuple[Ints, Metrics]]
 ) -> Metrics:
-    """Merge the metrics of n designs from parts, each with its own rows; NaN in other rows."""
+    """Merge parts, each a set of rows with their metrics, into n designs; other rows are NaN."""
     columns = {name: np.full(size, np.nan) for name in provides}
     faults: dict[int, Fault] = {}
     for rows, found in parts:

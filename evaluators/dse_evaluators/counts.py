@@ -1,4 +1,4 @@
-"""Options that count something."""
+"""Validation of evaluator options that are counts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from dse.errors import PluginError
 
 
 def check_count(name: str, value: object, *, least: int) -> None:
-    """Nothing, if the value is a whole number of that size.
-
-    Raises:
-        PluginError: it is not.
-    """
+    """Raise PluginError unless the value of an option is an integer of at least ``least``."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise PluginError(f"{name} cannot be {value!r}", hint=f"a whole number, at least {least}")

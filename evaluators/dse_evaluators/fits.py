@@ -1,4 +1,4 @@
-"""Constants that were fitted to measured points and judged on others, with both lists of points."""
+"""Fitted constants with their provenance: points fitted on, held-out points and held-out errors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SUFFIX = ".fits.json"
-"""How the files end, beside the modules that use them."""
+"""Suffix of the files of fits, which are next to the modules that use them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """One set of constants.
+    """One set of fitted constants, judged by its errors on held-out points.
 
-    Points are named as their source names them, one name for one measured number. ``attempts`` is
-    how many forms or choices were tried before this one; errors are relative, of the judged points.
+    A point is one measured number, with the name that its source uses. ``fitted_on`` and
+    ``judged_on`` (held out) are disjoint. ``attempts`` is the number of model forms or choices
+    tried before this one. ``judged_mean`` and ``judged_max`` are relative errors on ``judged_on``.
 
     Raises:
-        ValueError: a point was fitted and judged, a list has a point twice, or none was judged.
+        ValueError: a point is in both lists or twice in one, or ``judged_on`` is empty.
     """
 
     name: str
@@ -40,26 +41,26 @@ class Fit:
             if len(set(points)) < len(points):
                 raise ValueError(f"{self.name}: a point is listed twice")
         if not self.judged_on:
-            raise ValueError(f"{self.name}: judged on nothing")
+            raise ValueError(f"{self.name}: judged_on is empty")
 
 
 def fits_in(path: Path) -> Mapping[str, Fit]:
-    """The fits of a file by their names: a JSON list of objects with the fields of a Fit.
+    """Return the fits in a file by name: a JSON list of objects with the fields of a Fit.
 
     Raises:
-        ValueError: a fit breaks its rules, or two have one name.
+        ValueError: a fit is invalid (see :class:`Fit`), or two have the same name.
     """
     rows = json.loads(path.read_text(encoding="utf-8"))
     fits = [_fit(row) for row in rows]
     found = {fit.name: fit for fit in fits}
     if len(found) < len(fits):
-        raise ValueError(f"{path.name}: two fits of one name")
+        raise ValueError(f"{path.name}: two fits have the same name")
     return found
 
 
 def _fit(row: Mapping[str, object]) -> Fit:
     points = {key: tuple(_texts(row[key])) for key in ("fitted_on", "judged_on")}
-    return Fit(**{**row, **points})  # type: ignore[arg-type]  # JSON's types; the fields are tested
+    return Fit(**{**row, **points})  # type: ignore[arg-type]  # types from JSON; tests check the fields
 
 
 def _texts(points: object) -> list[str]:

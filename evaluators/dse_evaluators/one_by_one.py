@@ -1,4 +1,4 @@
-"""Designs measured one after the other: a row's outcome does not depend on the batch."""
+"""Evaluation of designs one at a time, so that a row's result does not depend on the batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.errors import DseError, InfeasibleError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Measured values of one design, with standard errors where there are any."""
+    """Measured metrics of one design, with the standard errors of those that have one."""
 
     values: Mapping[str, float]
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -27,15 +27,16 @@ def one_by_one(
     measured: Callable[[Mapping[str, Value]], Found | Mapping[str, float]],
     uncertain: Collection[str] = (),
 ) -> Metrics:
-    """The metrics of all rows; where one raises an error of ours, it is that row's fault.
+    """Measure each row separately; a DseError raised for a row becomes that row's fault.
 
-    An InfeasibleError says that there is no such design.
+    An InfeasibleError becomes a fault of kind ``infeasible``, any other DseError one of kind
+    ``raised``. Other exceptions propagate.
 
     Args:
         batch: the designs.
         provides: the names of the metrics.
-        measured: gives them for one design, as :class:`Found` where some have standard errors.
-        uncertain: those that have a standard error.
+        measured: measures one design; returns :class:`Found` if metrics have standard errors.
+        uncertain: the names of the metrics that have a standard error.
     """
     columns = {name: np.full(len(batch), np.nan) for name in provides}
     spread = {name: np.full(len(batch), np.nan) for name in uncertain}

@@ -1,4 +1,7 @@
-"""Table of an evaluator's inputs; an option of the same name fixes one for all designs."""
+"""Table of an evaluator's inputs, with their ranges, units and defaults.
+
+An option with the name of an input fixes that input for all designs; it is then not read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from dse_evaluators.readings import Check, check_readings, flag, number, word
 
 
 class NumberInput(NamedTuple):
-    """A number between two ends; without a default it is needed, like the others."""
+    """Numeric input in the closed range ``low`` to ``high``; required unless it has a default.
+
+    ``whole`` restricts it to integers.
+    """
 
     low: float
     high: float
@@ -28,13 +34,16 @@ class NumberInput(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """True or false."""
+    """Boolean input; required unless it has a default."""
 
     default: bool | None = None
 
 
 class ChoiceInput(NamedTuple):
-    """One of some words, each of which stands for a number."""
+    """Categorical input; ``numbers`` maps each valid value to its numeric code.
+
+    Required unless it has a default.
+    """
 
     numbers: Mapping[Value, float]
     default: Value | None = None
@@ -44,40 +53,40 @@ Reading = NumberInput | Flag | ChoiceInput
 
 
 def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
-    """One of some words, each of which stands for its place."""
+    """Return a categorical input with these values, coded by their index."""
     return ChoiceInput({name: float(place) for place, name in enumerate(words)}, default)
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """A table of readings, some of which are settled."""
+    """Inputs of an evaluator, some of them fixed for all designs (``settled``)."""
 
     table: Mapping[str, Reading]
     settled: Mapping[str, Value] = field(default_factory=dict)
 
     @staticmethod
     def of(table: Mapping[str, Reading], owner: object) -> Readings:
-        """Return the table, fixed to the owner's attributes of these names that are not None.
+        """Return the table with each input fixed whose namesake attribute of the owner is not None.
 
         Raises:
-            SpecError: an attribute cannot be what it is, or has another unit.
+            SpecError: an attribute has an invalid value, or its unit does not fit.
         """
         told = {name: getattr(owner, name, None) for name in table}
         return Readings(table).fixed({k: value for k, value in told.items() if value is not None})
 
     def fixed(self, given: Mapping[str, Value]) -> Readings:
-        """The same with these settled too; a number may be a text such as ``1.2 GHz``.
+        """Return a copy with these inputs fixed as well; a number may be text such as ``1.2 GHz``.
 
         Raises:
-            SpecError: there is no such reading, or it cannot be that.
+            SpecError: there is no such input, or the value is invalid for it.
         """
         return Readings(self.table, {**self.settled, **self._judged(given)})
 
     def otherwise(self, usual: Mapping[str, Value]) -> Readings:
-        """Return a copy with these values for designs that do not give the inputs.
+        """Return a copy with these defaults, used for designs that lack the inputs.
 
         Raises:
-            SpecError: there is no such reading, or it cannot be that.
+            SpecError: there is no such input, or the value is invalid for it.
         """
         told = self._judged(usual)
         table = {name: _with_default(self.table[name], value) for name, value in told.items()}
@@ -85,7 +94,7 @@ class Readings:
 
     @property
     def declared(self) -> tuple[frozenset[str], frozenset[str], dict[str, str]]:
-        """An evaluator's ``reads``, ``optional`` and ``units``: what is not settled."""
+        """An evaluator's ``reads``, ``optional`` and ``units``: of the inputs not fixed."""
         free = {name: one for name, one in self.table.items() if name not in self.settled}
         reads = frozenset(name for name, one in free.items() if one.default is None)
         units = {name: one.unit for name, one in free.items() if isinstance(one, NumberInput)}
@@ -94,23 +103,23 @@ class Readings:
     def check(
         self, values: Mapping[str, Sequence[Value]], lists: Mapping[str, int] | None = None
     ) -> None:
-        """Nothing, if every reading can have all of its values: see :func:`check_readings`.
-
-        Raises:
-            SpecError: one cannot.
-        """
+        """Raise SpecError if a value is invalid for its input: see :func:`check_readings`."""
         check_readings(values, {name: _check(one) for name, one in self.table.items()}, lists)
 
     def columns(self, batch: Batch) -> dict[str, Floats]:
-        """All of them for n designs, (n,) each, words as the numbers that they stand for.
+        """Return every input of n designs as a column (n,), categorical values as their codes.
 
         Raises:
-            EvaluationError: a word is none that a reading takes.
+            EvaluationError: a categorical value is not among those that its input takes.
         """
         return {name: self.column(name, batch) for name in self.table}
 
     def column(self, name: str, batch: Batch) -> Floats:
-        """One of them, (n,), likewise."""
+        """Return one input of n designs, (n,), as :meth:`columns` does.
+
+        Raises:
+            EvaluationError: a categorical value is not among those that the input takes.
+        """
         one = self.table[name]
         if name in self.settled:
             return np.full(len(batch), number_of(one, self.settled[name]))
@@ -120,7 +129,7 @@ class Readings:
         return np.asarray(found, dtype=np.float64)
 
     def rows(self, batch: Batch) -> list[dict[str, float]]:
-        """The same design by design."""
+        """Return the inputs of each design, by name, as :meth:`columns` has them."""
         columns = [column.tolist() for column in self.columns(batch).values()]
         return [dict(zip(self.table, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -146,7 +155,7 @@ def _check(one: Reading) -> Check:
 
 
 def _in_unit(name: str, one: Reading, value: Value) -> Value:
-    """The value, a text such as ``1.2 GHz`` as a number in the unit; not yet checked."""
+    """Convert a text such as ``1.2 GHz`` to a number in the input's unit, without checking it."""
     if isinstance(one, NumberInput) and isinstance(value, str) and quantity(value) is not None:
         return amount(name, value, one.unit, least=-inf)
     return value
@@ -164,7 +173,7 @@ def _with_default(one: Reading, value: Value) -> Reading:
 
 
 def number_of(one: Reading, value: Value) -> float:
-    """Return the number that a value of an input stands for."""
+    """Return a value of an input as a number, a categorical one as its code."""
     return one.numbers[value] if isinstance(one, ChoiceInput) else float(value)
 
 
@@ -173,6 +182,6 @@ def _looked_up(name: str, one: ChoiceInput, batch: Batch) -> Floats:
     try:
         return batch.lookup(name, one.numbers, usual)
     except KeyError as error:
-        value = np.asarray(error.args[0]).item()  # as Python writes it
+        value = np.asarray(error.args[0]).item()  # a Python scalar, for its repr
         hint = nearest(value, map(str, one.numbers))
         raise EvaluationError(f"{name} cannot be {value!r}", hint=hint) from error

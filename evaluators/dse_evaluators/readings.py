@@ -1,4 +1,4 @@
-"""Valid values of an evaluator's inputs, checked before a study is run."""
+"""Checks that an evaluator's inputs have valid values, made before a study is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse_evaluators.formats.names import format_of
 Row = TypeVar("Row")
 
 Check = Callable[[str, Value], None]
-"""Nothing, if the reading of this name can have the value; SpecError, if it cannot."""
+"""Function of an input's name and value that raises SpecError if the value is invalid."""
 
 
 def check_readings(
@@ -22,15 +22,16 @@ def check_readings(
     checks: Mapping[str, Check],
     lists: Mapping[str, int] | None = None,
 ) -> None:
-    """Nothing, if every reading can have all of its values.
+    """Check every possible value of every input.
 
     Args:
-        values: of each reading; members of a list by their own names, such as ``ffn[0]``.
-        checks: by reading; others can have any value.
-        lists: the readings that may be lists, with how long they are then.
+        values: possible values by input; elements of a list by their own names, as ``ffn[0]``.
+        checks: the check of each input; inputs without one can have any value.
+        lists: the inputs that may be lists, with the length that the list must have.
 
     Raises:
-        SpecError: one cannot, or a list is none or of another length.
+        SpecError: a value is invalid, an input is a list but may not be, or a list has another
+            length.
     """
     for name in dict.fromkeys(base(each) for each in values if base(each) != each):
         wanted = (lists or {}).get(name)
@@ -49,7 +50,7 @@ def check_readings(
 
 
 def word(*valid: Value) -> Check:
-    """One of these."""
+    """Return a check that the value is one of these."""
 
     def check(name: str, value: Value) -> None:
         if value not in valid:
@@ -60,17 +61,17 @@ def word(*valid: Value) -> Check:
 
 
 def look_up_row(name: str, value: Value, table: Mapping[str, Row]) -> Row:
-    """Return the row of a table under the value of an option.
+    """Return the row of a table whose key is the value of an option.
 
     Raises:
-        SpecError: it has nothing there.
+        SpecError: the table has no such key.
     """
     word(*table)(name, value)
     return table[str(value)]
 
 
 def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> Check:
-    """A number between two ends, in a unit."""
+    """Return a check that the value is a number, or an integer, from ``low`` to ``high``."""
 
     def check(name: str, value: Value) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -85,7 +86,7 @@ def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> C
 
 
 def one_among(checks: Mapping[str, Check]) -> Check:
-    """That of the name, which must be one of these knobs."""
+    """Return a check that applies the one with the input's name; other names are invalid."""
 
     def check(name: str, value: Value) -> None:
         if name not in checks:
@@ -96,18 +97,18 @@ def one_among(checks: Mapping[str, Check]) -> Check:
 
 
 def flag(name: str, value: Value) -> None:
-    """True or false."""
+    """Check that the value is true or false."""
     if value not in (True, False):
         raise SpecError(f"{name} cannot be {value!r}", hint="true or false")
 
 
 def check_with_lookup(find: Callable[[str], object], *others: str) -> Check:
-    """Return a check for a text that a function knows, or one of some fixed values.
+    """Return a check that ``find`` accepts the value, or that it is one of ``others``.
 
-    The function's error explains what is wrong with other texts.
+    ``find`` raises a DseError for invalid texts; its message is the one that users see.
     """
 
-    def check(name: str, value: Value) -> None:  # noqa: ARG001 - the function knows what it finds
+    def check(name: str, value: Value) -> None:  # noqa: ARG001 - find's message names the input
         if value not in others:
             find(str(value))
 
@@ -115,9 +116,9 @@ def check_with_lookup(find: Callable[[str], object], *others: str) -> Check:
 
 
 def number_format(*others: str) -> Check:
-    """A format of numbers, or one of some words."""
+    """Return a check that the value is a number format, or one of ``others``."""
     return check_with_lookup(format_of, *others)
 
 
 def _anything(name: str, value: Value) -> None:
-    """Nothing."""
+    """Accept any value."""

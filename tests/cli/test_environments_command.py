@@ -70,7 +70,7 @@ def test_an_environment_of_somebody_elses_package_is_listed_made_found_and_remov
     assert facts["tiny"]["installed"] is False
     assert facts["scalesim"]["version"] == "3.0.0"
     assert "tiny 1.0 is installed" in environments(place, "install", "tiny").stderr
-    assert "tiny 1.0 is there already" in environments(place, "install", "tiny").stderr
+    assert "tiny 1.0 is already installed" in environments(place, "install", "tiny").stderr
     python = environments(place, "where", "tiny").stdout.strip()
     told = subprocess.run([python, "-c", "import tiny_tool"], check=False)
     assert told.returncode == 0

@@ -208,7 +208,7 @@ def test_what_a_run_came_to_is_what_its_study_says(told):
 @pytest.mark.parametrize(
     ("words", "answers", "question"),
     [
-        (["studies", "delete", "odd"], "y", "forget 'odd' and its 12 trials?"),
+        (["studies", "delete", "odd"], "y", "delete 'odd' and its 12 trials?"),
         (["init", "first"], "mine\nWhich?\nformula\n\n", "The study's name"),
     ],
     ids=["delete", "init"],

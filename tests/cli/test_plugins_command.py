@@ -27,7 +27,7 @@ def test_the_longest_name_does_not_touch_what_follows():
 
 def test_a_plugin_is_shown_with_what_its_options_mean():
     shown = told("plugins", "show", "compression.recipe")
-    assert "recipe: what is done to each layer" in shown
+    assert "recipe: operators for each layer" in shown
     assert "option   model: str\n" in shown
     assert "Raises" not in shown
     assert "``" not in shown

@@ -83,7 +83,7 @@ def test_the_first_failure_is_told_at_once_and_the_way_out_at_the_end(folder):
     )
     assert at_once < at_the_end
     assert "trial 1 failed" not in "\n".join(told)
-    assert told[-2].startswith("a failed design is not tried again: mend the cause")
+    assert told[-2].startswith("a failed design is not tried again: fix the cause")
     assert "(dse studies delete mine)" in told[-1]
 
 
@@ -147,7 +147,7 @@ def test_every_mistake_of_a_file_is_called_an_error(folder):
 def test_a_name_that_is_no_text_is_told_without_a_traceback(folder):
     told = command("front", b"\xff\xfe")
     assert told.returncode == 2
-    assert told.stderr.startswith("error: '\\udcff\\udcfe' is no text in UTF-8")
+    assert told.stderr.startswith("error: '\\udcff\\udcfe' is not valid UTF-8")
 
 
 def test_a_name_with_an_umlaut_is_understood_where_the_locale_knows_none(folder):

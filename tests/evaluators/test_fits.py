@@ -38,7 +38,7 @@ def test_no_collective_is_judged_on_a_size_that_it_was_fitted_to(series):
     ("broken", "word"),
     [
         ({"judged_on": ["b", "c"]}, "fitted and judged on b"),
-        ({"judged_on": []}, "judged on nothing"),
+        ({"judged_on": []}, "judged_on is empty"),
         ({"fitted_on": ["a", "a"]}, "listed twice"),
     ],
 )
@@ -52,5 +52,5 @@ def test_a_fit_that_judges_itself_is_refused(tmp_path: Path, broken: dict, word:
 def test_two_fits_of_one_name_are_refused(tmp_path: Path):
     path = tmp_path / f"link{SUFFIX}"
     path.write_text(json.dumps([FIT, FIT]), encoding="utf-8")
-    with pytest.raises(ValueError, match="one name"):
+    with pytest.raises(ValueError, match="the same name"):
         fits_in(path)

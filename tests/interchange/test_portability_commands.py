@@ -102,8 +102,8 @@ def test_studies_are_merged(folder):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["export", "carry"], "where to"),
-        (["export", "carry", "-o", "a.jsonl", "--optuna", "b.log"], "where to"),
+        (["export", "carry"], "exactly one destination"),
+        (["export", "carry", "-o", "a.jsonl", "--optuna", "b.log"], "exactly one destination"),
         (["export", "carry", "-o", "study.txt"], "in which form"),
         (["export", "other", "-o", "study.jsonl"], "no study 'other'"),
         (["import", "nowhere.jsonl"], "cannot be read"),

@@ -137,7 +137,7 @@ def test_numbers_in_quotes_are_numbers_all_the_same():
     from dse_evaluators.hardware.amounts import amount
 
     assert amount("power", "3 kW", "W") == 3000
-    with pytest.raises(SpecError, match="no number") as caught:
+    with pytest.raises(SpecError, match="not a number") as caught:
         amount("power", "260e9", "W")
     assert caught.value.hint == "without quotes: 260000000000 W"
 

@@ -129,7 +129,7 @@ def test_studies_are_listed_compared_and_forgotten(shell, folder):
     assert (folder / "one.parquet").read_bytes()[:4] == b"PAR1"
     shell(["front", "one", "-o", "front.csv"])
     assert (folder / "front.csv").read_text().startswith("trial,")
-    assert "in which format" in shell(["front", "one", "-o", "front.txt"], code=2).stderr
+    assert "has no known extension" in shell(["front", "one", "-o", "front.txt"], code=2).stderr
     assert "is a folder" in shell(["report", "one", "-o", "."], code=2).stderr
     shell(["report", "one", "two", "-o", "both.html"])
     assert "one" in (folder / "both.html").read_text()

@@ -128,7 +128,7 @@ def test_a_table_is_no_file(told):
         (["free.0", "free.1"], "no reference point"),
         (["one.0", "two.*"], "no study 'two.*'"),
         (["one.0", "one.0"], "'one.0' is there twice"),
-        (["one.0", "--fail-if-worse", "much"], "'much' is no share"),
+        (["one.0", "--fail-if-worse", "much"], "'much' is not a share"),
         (["one.0", "--fail-if-worse", "120%"], "not from 0 % to below 100 %"),
         (["one.0", "sobol.0", "--budget-axis", "cost"], "cannot be compared over cost"),
         (

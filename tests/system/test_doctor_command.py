@@ -52,7 +52,7 @@ def test_a_storage_that_nobody_has_a_plug_in_for_is_broken():
 def test_a_storage_out_of_reach_is_broken_and_ends_with_one(url: str):
     result = runner.invoke(app, ["doctor", "--storage", url])
     assert result.exit_code == 1
-    assert "mend:" in result.stdout
+    assert "fix:" in result.stdout
 
 
 def test_a_damaged_row_is_named_with_its_study_and_ends_with_one(tmp_path):

@@ -59,7 +59,7 @@ def test_an_answer_that_is_none_is_asked_again():
     answers = "mine\n\nmagic\nformula\nx\nx = 1..4\n\nfaster\nminimize time\n\n"
     result = runner.invoke(app, ["init", "here"], input=answers)
     assert result.exit_code == 0
-    assert "'magic' is none of them" in result.output
+    assert "'magic' is not one of them" in result.output
     assert "'x' is no parameter" in result.output
     assert "'faster' is no metric" in result.output
 
@@ -195,5 +195,5 @@ def test_a_program_is_shown_a_design_as_it_will_come():
 def test_who_is_not_there_to_be_asked_is_told_how_not_to_be(folder):
     result = runner.invoke(app, ["init", "here"], input="mine\n")
     assert result.exit_code == 1
-    assert "nothing is written; --yes asks nothing" in result.stderr
+    assert "nothing was written; --yes skips the questions" in result.stderr
     assert list(folder.iterdir()) == []

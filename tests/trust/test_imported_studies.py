@@ -184,7 +184,7 @@ def test_an_import_that_nobody_can_read_does_not_say_that_it_starts_nothing(vict
     storage.create("odd", {"path": "nowhere"})
     portable.write(Record.of(storage, "odd"), tmp_path / "odd.jsonl")
     done = called("studies", "import", "odd.jsonl")
-    assert "what running it would start cannot be told" in done.stderr
+    assert "what running it would start is unknown" in done.stderr
     assert "starts no program" not in done.stderr
 
 

@@ -1,1 +1,1 @@
-"""Output of commands."""
+"""Output of the commands: text, JSON, files and progress displays."""

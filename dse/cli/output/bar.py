@@ -1,4 +1,4 @@
-"""A bar on the error stream for a step that may be long."""
+"""Progress bars on the error stream for steps that may take long."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
     """Show a bar with the time left while the block lasts; yield its update function.
 
     Args:
-        title: what is done.
+        title: the name of the step.
         quiet: show nothing.
     """
     console = SafeConsole(stderr=True)

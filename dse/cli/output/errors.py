@@ -12,18 +12,18 @@ from dse.study.study import DEFAULT_STORAGE
 from dse.system.credentials import storage_words
 
 _HEAD, _TAIL = 60, 240
-"""Of a long reason its first and its last characters: a traceback says at its end what it is."""
+"""Characters kept at both ends of a long reason; a traceback names its error at the end."""
 
 
 def gist(reason: str) -> str:
-    """A reason, without the middle where it is long."""
+    """Return a reason, with the middle cut out if it is long."""
     told = reason.strip()
     short = len(told) <= _HEAD + _TAIL
     return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
 
 
 def are_in_vain(trials: Sequence[Trial]) -> bool:
-    """Return True if a trial failed, and none that could exist did anything else."""
+    """Return whether trials failed and, apart from infeasible ones, no trial did otherwise."""
     states = {trial.state for trial in trials} - {State.INFEASIBLE}
     return states == {State.FAILED}
 
@@ -32,20 +32,20 @@ def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> 
     """Yield how many trials failed and how many were infeasible, with the commonest reasons.
 
     Args:
-        name: the study's.
+        name: the study's name.
         trials: its finished trials.
-        storage: the URL of where it is kept; the default one without.
+        storage: the URL of its storage; default: the default storage.
     """
     failed = [trial for trial in trials if trial.state is State.FAILED]
     yield from _summarize_reasons(failed, len(trials), "failed")
     none = [trial for trial in trials if trial.state is State.INFEASIBLE]
     yield from _summarize_reasons(none, len(trials), "ended infeasible")
     if failed and len(failed) == len(trials):
-        yield "a failed design is not tried again: mend the cause, try one design (dse evaluate),"
+        yield "a failed design is not tried again: fix the cause, try one design (dse evaluate),"
         elsewhere = storage not in (None, DEFAULT_STORAGE)
         where = f" {storage_words(storage)}" if storage and elsewhere else ""
         forget = f"dse studies delete {shlex.quote(name)}{where}"
-        yield f"then forget this study ({forget}) and run it anew"
+        yield f"then delete this study ({forget}) and run it again"
 
 
 def _summarize_reasons(some: Sequence[Trial], all_: int, what: str) -> Iterator[str]:

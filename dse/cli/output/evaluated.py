@@ -16,7 +16,7 @@ from dse.report.words import metric_text, word_of
 
 
 def json(problem: Problem, design: Design, outcome: Outcome) -> Evaluated:
-    """The design with its metrics, for machines."""
+    """Return a design with its metrics as JSON."""
     return {
         "design": dict(design),
         "state": outcome.state.value,
@@ -31,7 +31,7 @@ def json(problem: Problem, design: Design, outcome: Outcome) -> Evaluated:
 
 
 def lines(problem: Problem, design: Design, outcome: Outcome) -> Iterator[str]:
-    """The same for people."""
+    """Yield a design with its metrics as lines of text."""
     for name, value in design.items():
         yield f"  {setting_text(problem.space.by_name[name], value)}"
     for name, number in outcome.metrics.items():
@@ -56,5 +56,5 @@ def _metric(value: float, spread: float | None, metric: Metric) -> MetricFacts:
 
 
 def _broken(problem: Problem, design: Design, outcome: Outcome) -> list[str]:
-    """The limits of the study that the design is outside of."""
+    """Return the limits of the study that the design violates."""
     return list(broken_limits(problem, [Trial(number=0, design=design).finished(outcome)])[0])

@@ -1,4 +1,4 @@
-"""A result in a machine's format, on the terminal or in a file."""
+"""Results in machine-readable formats, printed or written to a file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dse.cli.options import Format, print_texts
 def write_result(
     output: Format, file: Path | None, told: Mapping[str, object], sheet: Callable[[], Any]
 ) -> None:
-    """Print or write a result in a machine's format.
+    """Print a result in a machine-readable format, or write it to a file.
 
     Raises:
-        StudyError: Parquet is asked for on a terminal.
+        StudyError: the format is Parquet, and no file is given.
         StorageError: the file cannot be written.
     """
     import json
@@ -29,13 +29,13 @@ def write_result(
     elif output is Format.CSV:
         write_texts(output, file, csv_texts([sheet()]))
     elif file is None:
-        raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
+        raise StudyError("Parquet cannot be printed as text", hint="name a file: -o FILE")
     else:
         write_whole(file, parquet_bytes(sheet()))
 
 
 def write_texts(output: Format, file: Path | None, texts: Iterable[str]) -> None:
-    """Print texts one after the other, or write them as one file.
+    """Print texts in order, or write them to one file.
 
     Raises:
         StorageError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Result of a run: its reason and front as text, or all of it as JSON."""
+"""Result of a run: why it ended and its Pareto front, as text or JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.services.studies.status import ended_json
 from dse.study.study import StudyEngine
 
 FELL_SHORT = 1
-"""The exit status where a command did what it was told, and the result is not what was hoped."""
+"""Exit status of a command that worked as requested, but with a negative result."""
 
 
 def show_outcome(
@@ -22,18 +22,18 @@ def show_outcome(
     quiet: bool,
     storage: str | None = None,
 ) -> None:
-    """Print what a run came to.
+    """Print the result of a run.
 
     Args:
-        study: the study as it stands.
+        study: the study after the run.
         reason: why the run ended.
         output: a table for people, or JSON.
-        quiet: no words and no table, unless everything failed; JSON is printed all the same, since
-            it was asked for.
-        storage: the URL of where the study is kept; the default one without.
+        quiet: print no text and no table unless every feasible trial failed; JSON, which was
+            requested explicitly, is printed in any case.
+        storage: the URL of the study's storage; default: the default storage.
 
     Raises:
-        typer.Exit: with 1, where every trial that could exist failed.
+        typer.Exit: with status 1, if every feasible trial failed.
     """
     finished = study.finished
     proof = study.proof

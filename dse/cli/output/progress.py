@@ -14,7 +14,7 @@ from dse.study.study import StudyEngine
 
 
 class Progressing:
-    """One run of a study on the error stream: a panel, a line now and then, or nothing."""
+    """Progress display of a run on the error stream: a panel, occasional lines, or nothing."""
 
     def __init__(self, study: StudyEngine, budget: Budget, *, quiet: bool) -> None:
         self._screen = screen_for(quiet=quiet)
@@ -32,9 +32,9 @@ class Progressing:
         self._screen.close(wipe=kind is not None)
 
     def finished(self, trial: Trial) -> None:
-        """Take a trial into account; report the first one that fails in each way at once.
+        """Count a finished trial; report the first failure of each kind at once.
 
-        Who learns of it after the last trial has spent the budget on it.
+        A user who learns of it only at the end has spent the budget on failing trials.
         """
         fault = trial.fault if trial.state is State.FAILED else None
         if fault is not None and fault.kind not in self._failures:
@@ -51,12 +51,12 @@ class Progressing:
             self._screen.tick()
 
     def notice(self, text: str) -> None:
-        """Report that the storage is away, or back; a quiet run reports it too."""
+        """Report that the storage is unreachable or back, also in a quiet run."""
         if self._panel is None:
             say(text)
         else:
             self._screen.say(text)
 
     def say(self, text: str) -> None:
-        """Report the choice of ``auto``, in a line that stays."""
+        """Report the choice of ``auto`` in a line that remains on the screen."""
         self._screen.say(f"auto picked {text}")

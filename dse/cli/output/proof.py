@@ -10,7 +10,7 @@ from dse.study.replay import Mismatch, ReplayResult
 def words(proof: ReplayResult) -> str:
     """Return the result of a replay as text."""
     wrong = proof.mismatch
-    carried = f", beside {proof.carried} from another study" if proof.carried else ""
+    carried = f", besides {proof.carried} from another study" if proof.carried else ""
     skipped = f"; {proof.skipped_asks} asks were not checked" if proof.skipped_asks else ""
     if wrong is not None:
         lines = [
@@ -18,7 +18,7 @@ def words(proof: ReplayResult) -> str:
             *(_designs(wrong.expected, wrong.found)),
             f"  before it {proof.asks} asks and {proof.trials} trials are proved{carried}{skipped}",
         ]
-        lines += [f"  {n} was {a} then and is {b} here" for n, (a, b) in wrong.versions.items()]
+        lines += [f"  {n}: {a} when recorded, {b} here" for n, (a, b) in wrong.versions.items()]
         return "\n".join(lines)
     proved = f"proved: {proof.asks} asks, {proof.trials} trials{carried}"
     lines = [proved]
@@ -31,16 +31,16 @@ def words(proof: ReplayResult) -> str:
             f"changed ask among all would be missed with probability {missed}"
         )
     if proof.salvaged:
-        why = "they were asked knowing rows that a damaged storage has lost"
+        why = "they may depend on rows that a damaged storage has lost"
         lines.append(f"not proved: {proof.salvaged} trials of a salvaged study; {why}")
     if proof.unknown:
-        others = "somebody added them by hand, or another program or an older version wrote them"
+        others = "they were added by hand, or written by another program or an older version"
         lines.append(f"not proved: {proof.unknown} trials, of which no ask is kept; {others}")
     return "\n".join(lines)
 
 
 def json(study: str, proof: ReplayResult) -> ProofFacts:
-    """The same for machines."""
+    """Return the result of a replay as JSON."""
     wrong = proof.mismatch
     return {
         "study": study,

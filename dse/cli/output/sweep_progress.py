@@ -1,4 +1,4 @@
-"""Progress display of a sweep: the number of the present study, and its progress."""
+"""Progress display of a sweep: number of ended studies, and progress of the current one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.study.study import StudyEngine
 
 
 class Sweeping:
-    """The studies of a sweep on the error stream, one after the other in one place."""
+    """Progress display of a sweep on the error stream; its studies share one panel in turn."""
 
     def __init__(self, studies: int, *, quiet: bool) -> None:
         self._screen = screen_for(quiet=quiet)
@@ -29,19 +29,19 @@ class Sweeping:
         self._screen.close(wipe=True)
 
     def begins(self, study: StudyEngine, budget: Budget) -> None:
-        """A study begins or goes on."""
+        """Show the panel of a study that starts or continues."""
         if not self._quiet:
             self._panel = StudyPanel(study, budget, above=self._way)
             self._screen.show(self._panel)
 
     def finished(self, trial: Trial) -> None:
-        """A trial of it has finished."""
+        """Count a finished trial of the current study."""
         if self._panel is not None:
             self._panel.finished(trial)
             self._screen.tick()
 
     def ended(self) -> None:
-        """The study has ended, now or before."""
+        """Count the current study as ended, in this sweep or an earlier one."""
         self._ended += 1
         self._way.at(self._ended)
         if self._panel is not None:

@@ -1,1 +1,1 @@
-"""The commands about assets and environments."""
+"""Commands of ``dse assets`` and ``dse environments``."""

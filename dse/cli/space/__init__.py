@@ -1,1 +1,1 @@
-"""The ``dse space`` commands."""
+"""Commands of ``dse space``."""

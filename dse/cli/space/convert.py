@@ -1,4 +1,4 @@
-"""``dse space export``, ``import`` and ``diff``: spaces for other tools, and beside another."""
+"""``dse space export``, ``import`` and ``diff``: conversion and comparison of spaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIFFERENT = 1
 
 
 class ConversionTarget(StrEnum):
-    """In which tool's words a space is written."""
+    """Format that a space is exported to."""
 
     YAML = "yaml"
     CONFIGSPACE = "configspace"
@@ -45,13 +45,16 @@ def export(
     path: OutputOption = None,
     drop_rules: Annotated[
         bool,
-        typer.Option("--drop-rules", help="Leave out what the other tool cannot say: a superset."),
+        typer.Option(
+            "--drop-rules",
+            help="Leave out rules that the other tool cannot express; the result is a superset.",
+        ),
     ] = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Write a space as one flat YAML file, or for ConfigSpace or Optuna.
+    """Write a space as one flat YAML file, or as JSON for ConfigSpace or Optuna.
 
-    What the other tool has no words for is told, never dropped without a word.
+    Features that the other tool cannot express are reported, never dropped silently.
 
     Example: dse space export library:spaces/edge_codesign.yaml --to yaml -o flat.yaml
     """
@@ -63,19 +66,21 @@ def export(
 
 def import_(
     file: Annotated[
-        str, typer.Argument(help="JSON of ConfigSpace or of Optuna.", show_default=False)
+        str, typer.Argument(help="JSON file of ConfigSpace or Optuna.", show_default=False)
     ],
     *,
     origin: Annotated[
         Origin | None,
-        typer.Option("--from", help="Which tool wrote it; told by its keys.", show_default=False),
+        typer.Option(
+            "--from", help="Tool that wrote the file; default: by its keys.", show_default=False
+        ),
     ] = None,
     path: OutputOption = None,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Read a space of ConfigSpace or Optuna, and write it as a space file.
 
-    What a space file has no words for, such as weights, is told.
+    Features that a space file cannot express, such as weights, are reported.
 
     Example: dse space import configspace.json -o space.yaml
     """
@@ -99,7 +104,7 @@ def diff(
         str,
         typer.Argument(
             autocompletion=completing.space_files,
-            help="Another, or a later one.",
+            help="Another space file, or a later version.",
             show_default=False,
         ),
     ],
@@ -108,7 +113,7 @@ def diff(
 ) -> None:
     """Show the changes between two spaces: parameters, domains, conditions and rules.
 
-    How the files are laid out makes no difference. The exit code is 1 if the spaces differ.
+    The layout of the files is ignored. The exit code is 1 if the spaces differ.
 
     Example: dse space diff library:spaces/edge_codesign.yaml my_codesign.yaml
     """
@@ -125,7 +130,7 @@ def diff(
 
 
 def _give(text: str, path: Path | None, notes: Sequence[str], output: OutputFormat) -> None:
-    """The text on the output stream or in the file, the notes beside it."""
+    """Print a text or write it to a file, and print the notes on the error stream."""
     if path is not None:
         write_whole(path, text)
     if output is OutputFormat.JSON:

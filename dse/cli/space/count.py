@@ -1,4 +1,4 @@
-"""``dse space count``: how many legal designs there are."""
+"""``dse space count``: the number of legal designs of a space."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def count(
 ) -> None:
     """Count the legal designs.
 
-    Where they cannot be counted it is an estimate from draws, with its interval and a bound that
-    holds for certain.
+    If they cannot be counted, print an estimate from random draws, with its 95 % interval and an
+    upper bound that holds for certain.
 
     Example: dse space count library:spaces/edge_codesign.yaml --set chip.rows=16
     """

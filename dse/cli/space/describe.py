@@ -1,4 +1,4 @@
-"""``dse space describe``: a space's parameters, rules and size in one look."""
+"""``dse space describe``: summary of a space's parameters, rules and size."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dse.cli.space.options import SpaceFile, space_at, title_of
 
 
 def describe(file: SpaceFile, *, output: ToldOption = OutputFormat.TABLE) -> None:
-    """Parameters, rules and what each removes, and how much is left.
+    """Describe a space: parameters, rules, what each rule removes, and what is left.
 
-    A rule "forbids" a share of the designs that there would be without any rule; "alone" it
-    removes those of them that keep all other rules. What cannot be counted is estimated from
-    10,000 draws, and marked with a "~".
+    "forbids" is the share of the designs, without any rules, that a rule excludes; "alone" is the
+    share that only this rule excludes. Shares that cannot be counted are estimated from 10,000
+    draws and marked with a "~".
 
     Example: dse space describe library:spaces/edge_codesign.yaml
     """

@@ -20,7 +20,7 @@ from dse.report.schemas.space import Neighbours
 
 
 class Method(StrEnum):
-    """Method by which designs are drawn."""
+    """Sampling method of designs."""
 
     UNIFORM = "uniform"
     SOBOL = "sobol"
@@ -30,19 +30,19 @@ class Method(StrEnum):
 def sample(
     file: SpaceFile,
     *,
-    number: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 5,
+    number: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of designs.")] = 5,
     seed: SeedOption = 0,
     method: Annotated[
         Method,
         typer.Option(
-            help="uniform: each on its own; sobol: evenly spread, in an order that can go on; "
-            "stratified: each parameter's range cut into as many parts as designs."
+            help="uniform: independent draws; sobol: an evenly spread sequence that can be "
+            "extended; stratified: a Latin hypercube, with as many strata as designs."
         ),
     ] = Method.UNIFORM,
     values: SetOption = None,
     output: ListedOption = ListFormat.TABLE,
 ) -> None:
-    """Legal designs, drawn uniformly or evenly spread.
+    """Sample legal designs, uniformly or evenly spread.
 
     Example: dse space sample library:spaces/edge_codesign.yaml -n 3 --method sobol
     """
@@ -65,15 +65,18 @@ def neighbours(
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", "-s", help="A value of the design; what is not set is drawn.", metavar="K=V"
+            "--set",
+            "-s",
+            help="A value of the design; parameters that are not set are drawn at random.",
+            metavar="K=V",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For what is not set.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random values.")] = 0,
     output: ListedOption = ListFormat.TABLE,
 ) -> None:
-    """The legal designs one small move away from a design.
+    """List the legal designs that are one small move away from a design.
 
-    Parameters that rules tie together move together.
+    Parameters that are coupled by rules move together.
 
     Example: dse space neighbours library:spaces/edge_codesign.yaml --set chip.rows=16
     """
@@ -105,14 +108,14 @@ def enumerate_(
     file: SpaceFile,
     *,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many.", show_default=False)
+        int | None, typer.Option(min=1, help="Stop after this many.", show_default=False)
     ] = None,
     values: SetOption = None,
     output: ListedOption = ListFormat.TABLE,
 ) -> None:
-    """All legal designs in a fixed order, one a line.
+    """List all legal designs in a fixed order, one per line.
 
-    With JSON each line is an object; memory stays flat however many there are.
+    With --format json each line is an object. Memory use does not grow with the number of designs.
 
     Example: dse space enumerate library:spaces/edge_codesign.yaml --limit 1000 --format csv
     """

@@ -1,4 +1,4 @@
-"""The options that the ``dse space`` commands share, and how they read a space."""
+"""Options that the ``dse space`` commands share, and functions that read a space."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         "-s",
-        help="Only designs with this value, such as tp=8 or buffer='64 KiB'; repeat it.",
+        help="Only designs with this value, such as tp=8 or buffer='64 KiB'; may be repeated.",
         metavar="K=V",
     ),
 ]
@@ -36,27 +36,27 @@ SeedOption = Annotated[
 
 
 def space_at(file: str, *, may_be_empty: bool = False) -> Any:
-    """The space that the file describes.
+    """Return the space that a file describes.
 
     Args:
         file: the path as the user gave it.
-        may_be_empty: a space without any legal design is no mistake.
+        may_be_empty: accept a space without any legal design.
 
     Raises:
         SpecError: the file is a study.
-        SpecErrors: with every mistake in the file.
+        SpecErrors: the file has mistakes; the error lists all of them.
     """
     from dse.schema.space.space import space_document, space_of
     from dse.schema.yaml.files import Files
 
-    sys.set_int_max_str_digits(0)  # a count may well have more than Python's limit of 4,300
+    sys.set_int_max_str_digits(0)  # a count may have more than Python's limit of 4,300 digits
     path, files = study_path(file), Files()
     space_document(path, files)
     return space_of(path, files, may_be_empty=may_be_empty)
 
 
 def title_of(file: str) -> dict[str, str]:
-    """The name and the description that the file gives its space."""
+    """Return the name and the description of the space in a file."""
     from dse.schema.yaml.files import Files
 
     value = Files().source(study_path(file)).value
@@ -64,7 +64,7 @@ def title_of(file: str) -> dict[str, str]:
 
 
 def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
-    """The part of the space that has these ``parameter=value`` words."""
+    """Return the part of a space whose designs have these ``parameter=value`` settings."""
     from dse.cli.settings import settings
     from dse.core.inspection.explain import narrow_space
 

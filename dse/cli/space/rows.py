@@ -1,4 +1,4 @@
-"""Designs as rows on the output stream: a table, JSON, or CSV."""
+"""Output of designs as rows: a table, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def plain_rows(space: Space, batch: Batch) -> Iterator[Row]:
-    """The designs as plain mappings, parameters in the order of the space."""
+    """Yield the designs as plain dictionaries, with parameters in the order of the space."""
     names = [parameter.name for parameter in space.parameters]
     for row in zip(*(_cells(batch.columns[name], _same) for name in names), strict=True):
         yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
@@ -62,7 +62,7 @@ def show_rows(space: Space, batch: Batch, output: str) -> None:
 
 
 def stream(space: Space, limit: int | None, output: str) -> None:
-    """Print all designs, or the first ``limit``, a block at a time.
+    """Print all designs, or the first ``limit``, enumerated in blocks.
 
     Raises:
         DesignError: the space cannot be enumerated.
@@ -81,7 +81,7 @@ def stream(space: Space, limit: int | None, output: str) -> None:
 
 
 def _json_lines(space: Space, batch: Batch) -> Iterator[str]:
-    """One object a line; each value of a domain is encoded once."""
+    """Yield one JSON object per line; each value of a domain is encoded once."""
     columns = []
     for parameter in space.parameters:
         key = json.dumps(parameter.name)
@@ -108,10 +108,10 @@ def _first(space: Space, limit: int | None) -> Iterator[Batch]:
 
 
 def _write_csv(space: Space, batches: Iterable[Batch]) -> None:
-    """A header of names, then a line for each design.
+    """Write a header of names, then a line for each design.
 
-    An absent parameter is an empty field, and the empty word one in quotes: ``csv`` writes such
-    from Python 3.12 on. Each value of a domain is written as a field once.
+    An absent parameter is an empty field, an empty string a quoted one: ``csv`` writes such only
+    from Python 3.12 on. Each value of a domain is encoded once.
     """
     names = [parameter.name for parameter in space.parameters]
     file = csv_output()
@@ -123,7 +123,7 @@ def _write_csv(space: Space, batches: Iterable[Batch]) -> None:
 
 
 def _field(value: Value) -> str:
-    """The value as a field of CSV."""
+    """Return the value as a field of CSV."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
@@ -137,7 +137,7 @@ def _same(value: Value) -> Value:
 
 
 def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
-    """A cell for each row of the column; ``None`` where the parameter is absent."""
+    """Return a cell for each row of a column; ``None`` where the parameter is absent."""
     if column.codes is not None:
         known = [*map(cell, column.domain), None]
         return [known[code] for code in column.codes.tolist()]
@@ -149,7 +149,7 @@ def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
 
 
 def _print_table(space: Space, rows: Sequence[Row]) -> None:
-    """A line for each design if that fits the terminal, else a column for each, else pairs."""
+    """Print a row per design if that fits the terminal, else a column each, else name=value."""
     console, known = results_console(), entries(space)
     upright = [
         Lane(heading=e.name, cells=[e.text(row) for row in rows], right=e.is_number) for e in known

@@ -1,4 +1,4 @@
-"""A space in tables: parameters, rules and what they remove, groups, and how much is left."""
+"""Tables of a space: parameters, rules and what they remove, coupled groups, and its size."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dse.report.text.space_words import Entry, big, entries, estimate_text, form
 from dse.report.text.terminal_table import Lane, print_lanes, results_console
 
 _RARE = 1e-3
-"""Shares below are told as one in so many."""
+"""Threshold below which a share is printed as ``1 in N``."""
 
 
 def print_space(space: Space, *, name: str, description: str) -> None:
-    """Print all that is known of a space, as wide as the terminal."""
+    """Print the tables of a space, fitted to the width of the terminal."""
     console, portions, known = results_console(), Portions(space), entries(space)
     console.print(escape(f"{name}: {description}" if description else name), style="bold")
     print_lanes(console, _parameters(space, portions, known))
@@ -54,7 +54,7 @@ def _condition(space: Space, entry: Entry) -> str:
 
 
 def _active(portions: Portions, entry: Entry) -> str:
-    """The share of the designs in which it is active, or from the rarest member to the others."""
+    """Return the share of designs in which an entry is active; of a list, lowest to highest."""
     known = [portions.activity[m.name] for m in entry.members if m.name in portions.activity]
     if not known:
         return ""
@@ -81,7 +81,7 @@ def _rules(removals: Sequence[Removal], extent: SpaceSize) -> list[Lane]:
 
 
 def _alone(removal: Removal) -> str:
-    """The share that only this rule removes, and the number where there is one."""
+    """Return the share of designs that only this rule removes, with their number if known."""
     number = [short(removal.removed)] if removal.removed else []
     return "\n".join([*number, percent(removal.alone)])
 
@@ -103,7 +103,7 @@ def _groups(groups: Sequence[RuleGroup], known: Sequence[Entry]) -> list[Lane]:
 
 
 def _members(group: RuleGroup, known: Sequence[Entry]) -> str:
-    """The group's parameters; a list that is all in it by its name."""
+    """Return the names of a group's parameters; a list that is entirely in it by its own name."""
     mine = set(group.component.names)
     found: list[str] = []
     for entry in known:
@@ -139,7 +139,7 @@ def _has_estimates(portions: Portions) -> bool:
 
 
 def percent(portion: Portion) -> str:
-    """``24.2 %``, ``~24.2 %`` if it is estimated, ``nothing``, ``1 in 2,000,000``."""
+    """Format a share: ``24.2 %``, ``~24.2 %`` if estimated, ``nothing``, ``1 in 2,000,000``."""
     share, about = portion.share, "~" if portion.draws else ""
     if share == 0:
         return f"less than 1 in {portion.draws:,}" if portion.draws else "nothing"

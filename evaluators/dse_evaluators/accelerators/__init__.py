@@ -1,1 +1,1 @@
-"""Accelerators as analytical models."""
+"""Analytical cost models of accelerators, GPUs and single circuits."""

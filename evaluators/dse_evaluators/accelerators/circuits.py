@@ -1,4 +1,4 @@
-"""Energy and area of multiply-accumulators and SRAMs at a node, from the technology tables."""
+"""Energy and area of multiply-accumulate units and SRAMs at a node, from technology tables."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 @cache
 def mac_energies_j(node_nm: float) -> Floats:
-    """Energy of one multiply-accumulate by format code: [weight, activation]."""
+    """Return the energy of one multiply-accumulate by format code: [weight, activation]."""
     return _over_formats(mac_energy_j) * logic_energy_factor(node_nm)
 
 
 @cache
 def mac_areas_mm2(node_nm: float) -> Floats:
-    """Area of one multiplier with its adder by format code: [weight, activation].
+    """Return the area of a multiplier with its adder by format code: [weight, activation].
 
-    Logic shrinks as the SRAM does; registers, control and wiring are not counted.
+    Logic area scales with the node as SRAM area does; registers, control and wiring are excluded.
     """
     return _over_formats(mac_area_mm2) * (node_nm / REFERENCE_NM) ** SRAM_AREA_MM2.node
 
 
 def mac_energy_j(weight: NumberFormat, activation: NumberFormat) -> float:
-    """A multiply and the add to a partial sum of 32 bits, at 45 nm.
+    """Return the energy of a multiply and the add to a 32-bit partial sum, at 45 nm.
 
-    A multiplier costs a power of the product of its operands' widths; the power is that between
-    the two multipliers of the table. One float operand makes it a float multiplier.
+    The energy of a multiplier is a power law of the product of its operands' widths; the exponent
+    is fitted to the two multipliers of the table. If one operand is a float, the multiplier is a
+    float multiplier.
     """
     small, large, add = _units(weight, activation)
     power = math.log(large.energy_j / small.energy_j) / math.log(large.width / small.width) / 2
@@ -54,16 +55,16 @@ def mac_energy_j(weight: NumberFormat, activation: NumberFormat) -> float:
 
 
 def mac_area_mm2(weight: NumberFormat, activation: NumberFormat) -> float:
-    """A multiplier and an adder at 45 nm, by the rule of :func:`mac_energy_j`."""
+    """Return the area of a multiplier and an adder at 45 nm, as :func:`mac_energy_j` does."""
     small, large, add = _units(weight, activation)
     power = math.log(large.area_mm2 / small.area_mm2) / math.log(large.width / small.width) / 2
     return small.area_mm2 * _relative(weight, activation, small) ** power + add.area_mm2
 
 
 def logic_energy_factor(node_nm: float) -> float:
-    """Energy of logic at a node over that at 45 nm: a power law through 45 and 7 nm.
+    """Return the energy of logic at a node relative to 45 nm: a power law through 45 and 7 nm.
 
-    Its power is the median over the operations of the table.
+    Its exponent is the median over the operations of the table.
     """
     shrink = math.log(REFERENCE_NM / 7.0)
     power = median(math.log(row.energy_j / row.energy_7nm_j) / shrink for row in OPERATIONS)
@@ -71,13 +72,13 @@ def logic_energy_factor(node_nm: float) -> float:
 
 
 def leakage_w_per_mm2(node_nm: float) -> float:
-    """Leakage of a mm2 at a node, between the tabulated ones in the logarithm."""
+    """Return the leakage per mm2 at a node, interpolated log-log between tabulated nodes."""
     logs = np.log(list(LEAKAGE_W_PER_MM2)), np.log(list(LEAKAGE_W_PER_MM2.values()))
     return float(np.exp(np.interp(np.log(node_nm), *logs)))
 
 
 def sram(law: PowerLaw, size_bytes: Floats, bus_bits: Floats, node_nm: float) -> Floats:
-    """One quantity of an SRAM macro by its fitted law."""
+    """Evaluate a fitted power law for an SRAM macro: energy per access, area or access time."""
     scale = law.scale * (node_nm / REFERENCE_NM) ** law.node
     return scale * (size_bytes / 1024.0) ** law.size * (bus_bits / 64.0) ** law.bus
 
@@ -95,7 +96,7 @@ def _relative(weight: NumberFormat, activation: NumberFormat, unit: Operation) -
 
 
 def _width(word: NumberFormat) -> int:
-    """Bits that a multiplier multiplies: all of an integer, a float's significand."""
+    """Return the operand width of a multiplier: bits of an integer, or of a float's significand."""
     return word.bits if word.kind == "int" else word.mantissa + 1
 
 

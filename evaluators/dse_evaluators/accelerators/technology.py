@@ -1,4 +1,4 @@
-"""Costs of circuits: energies and areas per operation, as tables with their sources.
+"""Tables of energy and area per circuit operation, with their sources.
 
 Energies and areas are in joules and mm2 at 45 nm and 0.9 V unless a column says otherwise.
 """
@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 NODES_NM = (22.0, 90.0)
-"""The nodes that the SRAM fit covers, smallest and largest."""
+"""Smallest and largest node that the SRAM fit covers."""
 
 REFERENCE_NM = 45.0
 
 NOMINAL_V = 0.9
-"""The voltage of the energies below: Horowitz 2014, figure 1.1.9."""
+"""Supply voltage of the energies below: Horowitz 2014, figure 1.1.9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An arithmetic unit; ``width`` is what its cost grows with: bits, or the significand's."""
+    """Arithmetic unit; its cost grows with ``width``: bits of an integer or of a significand."""
 
     width: int
     energy_j: float
@@ -49,13 +49,16 @@ OPERATIONS = (
 )
 
 ACCUMULATOR_BITS = 32.0
-"""Partial sums: 32 bits, as in N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor
-Processing Unit, ISCA 2017, section 2; as fp32 where an operand is a float."""
+"""Width of partial sums, which are fp32 if an operand is a float.
+
+Source: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017,
+section 2.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:
-    """``scale * KiB**size * (bits / 64)**bus * (nm / 45)**node`` of an SRAM macro."""
+    """Power law of an SRAM macro: ``scale * KiB**size * (bits / 64)**bus * (nm / 45)**node``."""
 
     scale: float
     size: float
@@ -68,20 +71,20 @@ class PowerLaw:
 # and 256 bits; `benchmarks/sram_fit.py` fits them again. Median errors over the 100: read 7.9 %,
 # write 5.6 %, area 4.6 %, access 5.1 %; over sizes left out of the fit: 9.1, 6.5, 5.5 and 6.3 %.
 # Largest: read 50 %, area 56 %, access 38 %, of small macros with the wide bus, write 27 %. Writes
-# have the node's power of reads, so that the energy of both goes with the node by one factor; with
-# a power of their own (1.734) they err by 3.9 %.
+# share the node exponent of reads, so that both energies scale with the node by one factor; with
+# an exponent of their own (1.734) their error is 3.9 %.
 SRAM_READ_J = PowerLaw(scale=2.1100e-12, size=0.5928, bus=0.5990, node=1.6666)
 SRAM_WRITE_J = PowerLaw(scale=3.2518e-12, size=0.4861, bus=0.8833, node=1.6666)
 SRAM_AREA_MM2 = PowerLaw(scale=0.008350, size=0.9709, bus=0.0731, node=1.9126)
 SRAM_ACCESS_S = PowerLaw(scale=0.14886e-9, size=0.4075, bus=0.0092, node=0.8815)
 
 SRAM_BUS_BITS = (64.0, 256.0)
-"""The widths of one access that the fit covers; a wider edge is served by banks of the widest."""
+"""Smallest and largest access width that the fit covers; wider edges use several widest banks."""
 
-# Leakage over area of the same runs, medians over sizes and buses, by node in nm. Half of the runs
-# of a node are within 5 to 9 % of it; the 2 KiB macros with the wide bus leak half as much for
-# their area. Between its neighbours alone, a node's median comes out 2 % (32 nm), 27 % (45 nm) and
-# 47 % (65 nm) off: between tabulated nodes, and below them, leakage is a guess.
+# Leakage over area in the same runs, medians over sizes and buses, by node in nm. Half of the runs
+# of a node are within 5 to 9 % of it; 2 KiB macros with the wide bus leak half as much per area.
+# Interpolating a node's median from its neighbours alone is off by 2 % (32 nm), 27 % (45 nm) and
+# 47 % (65 nm): between tabulated nodes, and below them, leakage is a rough estimate.
 LEAKAGE_W_PER_MM2: Mapping[float, float] = {
     22.0: 0.2097,
     32.0: 0.2048,
@@ -91,9 +94,9 @@ LEAKAGE_W_PER_MM2: Mapping[float, float] = {
 }
 
 # lpddr2: Horowitz, as above (640 pJ for 32 bits). ddr4: Jouppi 2021, as above (1300 pJ for 64
-# bits), and gddr6 (350 to 480 pJ, its middle). hbm2: M. O'Connor et al., Fine-Grained DRAM, MICRO
-# 2017 (3.97 pJ for a bit), as is gddr5 (14 pJ). lpddr4: the 8 pJ for a bit that the DRAM table of
-# Accelergy's CACTI plug-in has. Of lpddr5, ddr5, hbm2e and hbm3 no figure with a source was found.
+# bits), and gddr6 (350 to 480 pJ; the midpoint). hbm2: M. O'Connor et al., Fine-Grained DRAM, MICRO
+# 2017 (3.97 pJ per bit), as is gddr5 (14 pJ). lpddr4: 8 pJ per bit, from the DRAM table of
+# Accelergy's CACTI plug-in. No sourced figure was found for lpddr5, ddr5, hbm2e and hbm3.
 DRAM_J_PER_BYTE: Mapping[str, float] = {
     "lpddr2": 640e-12 / 4,
     "lpddr4": 8e-12 * 8,

@@ -1,1 +1,1 @@
-"""Emissions of making and running hardware, in kilograms of carbon dioxide equivalents."""
+"""Carbon models of manufacturing and operating hardware, in kg of carbon dioxide equivalents."""

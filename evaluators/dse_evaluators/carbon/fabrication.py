@@ -1,4 +1,4 @@
-"""Emissions per mm2 of wafer while it is made, before any yield."""
+"""Manufacturing emissions per mm2 of wafer, before yield."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _J_PER_KWH = 3.6e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A cm2 of wafer: energy in kWh, and grams from gases (by abatement) and materials."""
+    """Energy in kWh per cm2 of wafer, and emissions in g/cm2 from gases and materials.
+
+    Emissions from gases are given for abatement of 95 and of 99 percent.
+    """
 
     energy_kwh: float
     gas_95_g: float
@@ -39,13 +42,13 @@ PROCESSES: Mapping[float, Process] = {
 
 
 def process_of(nm: float) -> Process:
-    """A node's figures: between tabulated ones in the logarithm of nm, above 28 nm those of 28.
+    """Return the figures of a node, interpolated over log(nm); above 28 nm, those of 28 nm.
 
     Raises:
-        SpecError: it is smaller than all that is tabulated.
+        SpecError: the node is smaller than the smallest tabulated one.
     """
     if not nm >= min(PROCESSES):
-        raise SpecError(f"no figures for wafers of {nm:g} nm", hint=f"from {min(PROCESSES):g} on")
+        raise SpecError(f"no figures for wafers of {nm:g} nm", hint=f"{min(PROCESSES):g} or more")
     nodes = sorted(PROCESSES)
     at = np.log(nm), np.log(nodes)
     values = {
@@ -56,15 +59,16 @@ def process_of(nm: float) -> Process:
 
 
 def carbon_kg_per_mm2(nm: float, *, grid: str = "taiwan", abatement: float = 97.0) -> float:
-    """Emissions of a mm2 of wafer, whether its die works or not.
+    """Return the manufacturing emissions of a mm2 of wafer in kg, whether its die works or not.
 
     Args:
-        nm: the node.
-        grid: that of the fab.
-        abatement: percent of the gases that the fab burns, 95 to 99; between, as between the two.
+        nm: technology node in nm.
+        grid: electricity grid of the fab, a name of :mod:`.grids`.
+        abatement: percent of the process gases that the fab destroys, 95 to 99; values in between
+            are interpolated linearly.
 
     Raises:
-        SpecError: there is no such node, grid or abatement.
+        SpecError: the node, grid or abatement is invalid.
 
     Source:
         Gupta et al., ACT, ISCA 2022, equation 5 without its yield: CI * EPA + GPA + MPA.
@@ -78,5 +82,5 @@ def carbon_kg_per_mm2(nm: float, *, grid: str = "taiwan", abatement: float = 97.
 
 
 def is_in_table(nm: float) -> bool:
-    """Return whether the node is 28 nm or below; larger ones are taken to emit as 28 nm does."""
+    """Return whether the node is within the table; larger ones are assumed to emit as 28 nm."""
     return min(PROCESSES) <= nm <= max(PROCESSES)

@@ -1,4 +1,4 @@
-"""The evaluator ``hardware.carbon``: what a chip emits while it is made and while it works."""
+"""Evaluator ``hardware.carbon``: embodied and operational carbon of a chip over its lifetime."""
 
 from __future__ import annotations
 
@@ -42,27 +42,30 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class Footprint:
-    """Carbon of a chip over its life, from the metrics of other evaluators.
+    """Carbon footprint of a chip over its lifetime, from the metrics of other evaluators.
 
-    Reads ``energy`` and ``latency`` of one run (``chip.energy``, ``chip.latency`` of most studies)
-    and ``embodied`` of the packaged die (``die.embodied``); ``bind`` says which, where names are
-    others. Where the space has them it also reads ``lifetime``, ``utilization`` and
-    ``grid_intensity``, which else are options.
+    Reads ``energy`` and ``latency`` of one run (``chip.energy``, ``chip.latency`` in most studies)
+    and ``embodied``, the carbon of the packaged die (``die.embodied``); ``bind`` maps other names.
+    If the space has them, it also reads ``lifetime``, ``utilization`` and ``grid_intensity``;
+    otherwise the options apply.
 
     Args:
-        rate: runs for each second that are asked for, the same of all designs; a chip that is too
-            slow is infeasible. Without it a chip runs for its ``utilization`` of the time, and a
-            faster one does more.
-        utilization: the share of its life that it works, where no ``rate`` is given.
-        lifetime: such as ``3 yr``.
-        grid: a name of :mod:`.grids`; ``grid_intensity`` in kg/kWh takes its place.
-        pue: power of the whole building over that of its computers.
-        idle_power: while it does not work, in W.
-        dram: a kind of :mod:`.memories`, with ``dram_capacity``.
-        flash: a kind of :mod:`.memories`, with ``flash_capacity``.
+        rate: required runs per second, the same for all designs; a chip that is too slow is
+            infeasible. Without it, a chip runs for ``utilization`` of its lifetime, and a faster
+            one performs more runs.
+        utilization: share of its lifetime in which the chip works, if there is no ``rate``.
+        lifetime: seconds, or text with a unit such as ``3 yr``.
+        grid: electricity grid, a name of :mod:`.grids`.
+        grid_intensity: emissions of electricity in kg/kWh, which replace those of ``grid``.
+        pue: power usage effectiveness: power of the building over that of its computers.
+        idle_power: power of the idle chip in W, or text with a unit.
+        dram: a kind of :mod:`.memories`.
+        dram_capacity: in bytes, or text with a unit.
+        flash: a kind of :mod:`.memories`.
+        flash_capacity: in bytes, or text with a unit.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
 
     Source:
         Gupta et al., ACT, ISCA 2022, equations 1 to 8.
@@ -113,7 +116,7 @@ class Footprint:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The footprints of n designs."""
+        """Compute the footprints of n designs, with a fault for each infeasible one."""
         told = self._readings.columns(batch)
         life_s = told["lifetime"]
         kg_per_j = told["grid_intensity"] / _J_PER_KWH
@@ -137,7 +140,7 @@ class Footprint:
         return Metrics(columns=columns, faults=self._faults(runs, busy))
 
     def _work(self, told: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-        """Return how often a chip runs in its life, and the share of that life it takes."""
+        """Return a chip's runs in its lifetime, and the share of the lifetime that they take."""
         life_s, latency_s, busy = told["lifetime"], told["latency"], told["utilization"]
         if self._rate_hz is not None:
             return self._rate_hz * life_s, self._rate_hz * latency_s
@@ -151,8 +154,10 @@ class Footprint:
         over = infeasible(
             np.asarray(busy > 1.0),
             lambda row: (
-                f"asked for {busy[row]:.4g} times what it can do: "
-                f"{(busy[row] - 1.0):.4g} of a second short in each"
+                f"the rate is {busy[row]:.4g} times its capacity: "
+                f"{(busy[row] - 1.0):.4g} s short in each second"
             ),
         )
-        return over | infeasible(~(runs > 0), lambda _: "in a life of 0 s it never runs")
+        return over | infeasible(
+            ~(runs > 0), lambda _: "it never runs: its lifetime, utilization or rate is 0"
+        )

@@ -1,4 +1,4 @@
-"""Emissions per unit of electricity, by source and by place."""
+"""Carbon intensity of electricity, by energy source and by location."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dse.errors import SpecError, nearest
 
 _KG_PER_J = 1e-3 / 3.6e6
-"""Of a gram for each kilowatt hour."""
+"""Conversion from g/kWh to kg/J."""
 
 # g/kWh. U. Gupta et al., ACT: Designing Sustainable Computer Systems With An Architectural Carbon
-# Modeling Tool, ISCA 2022, as its public tables have them (facebookresearch/ACT, MIT): source.yaml,
-# location_2023.yaml, and for Taiwan and Australia the figures of 2022 that its tests use.
+# Modeling Tool, ISCA 2022, from its public tables (facebookresearch/ACT, MIT): source.yaml,
+# location_2023.yaml, and for Taiwan and Australia also the 2022 figures that its tests use.
 GRIDS: Mapping[str, float] = {
     "coal": 820.0,
     "gas": 490.0,
@@ -38,7 +38,7 @@ GRIDS: Mapping[str, float] = {
 
 
 def grid_kg_per_j(grid: str) -> float:
-    """Emissions of a joule from this grid.
+    """Return the emissions of electricity from this grid, in kg/J.
 
     Raises:
         SpecError: there is no such grid.

@@ -1,4 +1,4 @@
-"""Emissions per byte of DRAM or of flash while it is made."""
+"""Manufacturing emissions per byte of DRAM and flash."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dse.errors import SpecError, nearest
 
 _KG_PER_BYTE = 1e-3 / 1e9
-"""Of a gram for each gigabyte."""
+"""Conversion from g/GB to kg/B."""
 
 # g/GB. ACT, ISCA 2022: dram_hynix.yaml and ssd_hynix.yaml of its public tables
-# (facebookresearch/ACT, MIT). It has none of lpddr5, ddr5, gddr6 or any kind of HBM.
+# (facebookresearch/ACT, MIT). They have no figures for lpddr5, ddr5, gddr6 or any kind of HBM.
 MEMORIES: Mapping[str, float] = {
     "ddr3_50nm": 600.0,
     "ddr3_40nm": 315.0,
@@ -29,7 +29,7 @@ MEMORIES: Mapping[str, float] = {
 
 
 def memory_kg_per_byte(kind: str) -> float:
-    """Emissions of a byte of this kind of memory.
+    """Return the manufacturing emissions of this kind of memory, in kg/B.
 
     Raises:
         SpecError: there are no figures for it.

@@ -1,4 +1,4 @@
-"""The evaluator ``hardware.refresh``: how often servers are best replaced."""
+"""Evaluator ``hardware.refresh``: carbon and cost per year by the server refresh period."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ _YEAR_H = 8766.0
 
 @dataclass(kw_only=True, eq=False)
 class Refresh:
-    """Carbon and cost for each year of work that stays the same, with servers that get better.
+    """Carbon and cost per year of a constant load on servers whose efficiency improves yearly.
 
-    A server that is bought ``y`` years from now does the work for ``power / (1 + gain)**y``. It
-    serves for ``refresh_period`` years, whole years or parts of one; the last one is let go when
-    the horizon is over, and counts in full.
+    A server bought ``y`` years from now needs ``power / (1 + gain)**y`` for the load. It is
+    replaced after ``refresh_period`` years, which need not be an integer; the last server is
+    retired at the end of the horizon, and its purchase counts in full.
 
-    Reads ``refresh_period`` (yr) and ``grid_intensity`` (kg/kWh); where the space has them
-    ``utilization``, ``pue``, ``provisioning`` (servers beyond those that work, a share of them,
-    that emit only while they are made), ``reuse`` (the share of a new server that is taken from an
-    old one), ``shifted`` (the share of the work that waits for cleaner hours), and of the server
-    ``server_embodied`` and ``server_power``, which may be what other evaluators tell of a chip.
+    Reads ``refresh_period`` [yr] and ``grid_intensity`` [kg/kWh]. If the space has them, it also
+    reads ``utilization``, ``pue``, ``provisioning`` (spare servers as a share of the working ones,
+    with embodied carbon and price only), ``reuse`` (share of a new server taken from an old one),
+    ``shifted`` (share of the load deferred to hours of cleaner electricity), ``server_embodied``
+    [kg] and ``server_power`` [W], which may be metrics of other evaluators.
 
     Args:
-        embodied: of a server, in kg.
-        power: of a server that works, in W.
-        gain: by how much more efficient servers get each year, a share.
-        horizon: such as ``12 yr``.
-        price: of a server in dollars.
-        electricity: dollars for a kWh.
-        utilization: the share of the time that it works, where the space has none.
-        pue: power of the building over that of its servers, where the space has none.
-        clean_hours: intensity of the cleaner hours over the mean one; an assumption.
+        embodied: embodied carbon of a server, in kg or as text with a unit.
+        power: power of a working server, in W or as text with a unit.
+        gain: yearly improvement of efficiency, as a share.
+        horizon: in years, or text such as ``12 yr``.
+        price: price of a server in dollars.
+        electricity: price of electricity in dollars per kWh.
+        utilization: share of time in which a server works, if the space has none.
+        pue: power of the building over that of its servers, if the space has none.
+        clean_hours: carbon intensity of the cleaner hours over the mean; an assumption.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
 
     Source:
-        Lee et al.: Carbon Connect: An Ecosystem for Sustainable Computing, 2024, names the
+        Lee et al.: Carbon Connect: An Ecosystem for Sustainable Computing, 2024, poses the
         question; the sum is that of embodied and operational carbon over a horizon.
     """
 
@@ -109,7 +109,7 @@ class Refresh:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The years of n ways to replace servers."""
+        """Compute carbon and cost per year of n designs, each with its refresh period."""
         told = self._readings.columns(batch)
         period = told["refresh_period"]
         possible = period > 0
@@ -132,13 +132,13 @@ class Refresh:
             "spare_capacity": servers - 1.0,
             "bottleneck": (operational < embodied).astype(np.float64),
         }
-        never = Fault(kind="infeasible", reason="a server serves for more than 0 years")
+        never = Fault(kind="infeasible", reason="refresh_period must be above 0 years")
         return Metrics(
             columns=columns, faults=dict.fromkeys(np.flatnonzero(~possible).tolist(), never)
         )
 
     def _bought(self, period_yr: Floats) -> tuple[Floats, Floats]:
-        """Return how many servers are bought in turn, and years of the first one's power."""
+        """Return the number of successive purchases, and total energy in years of initial power."""
         bought = np.ceil(self._horizon_yr / period_yr - 1e-9)
         years = np.zeros_like(period_yr)
         for place in range(int(bought.max(initial=0.0))):
@@ -149,5 +149,5 @@ class Refresh:
 
 
 def _kwh(told: Mapping[str, Floats]) -> Floats:
-    """Return the kWh that the first server draws in a year, with its part of the building."""
+    """Return the kWh per year of the first server, including the overhead of the building."""
     return told["server_power"] / 1e3 * _YEAR_H * (told["utilization"] * told["pue"])

@@ -1,1 +1,1 @@
-"""Many devices that work on one model: communication, training and serving."""
+"""Cost models of many devices that run one model: communication, training and serving."""

@@ -1,4 +1,4 @@
-"""Collectives over nodes by their algorithm: rings, trees, and one level after the other."""
+"""Time of collectives over nodes by algorithm: ring, tree, hierarchical, or NCCL's choice."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dse.core.values import Floats
 from dse_evaluators.clusters.collectives import Collective, compute_link_share
 
 _UP_AND_DOWN = 2.0 / 0.9
-"""How often a tree's link carries the array, at the share of a ring's rate that NCCL expects of it:
-NVIDIA/nccl@01afd20, src/graph/tuning.cc. Between two nodes once would do; no measurement at hand
-shows it."""
+"""Traversals of a tree's link by the array, over the expected rate of a tree relative to a ring.
+
+NVIDIA/nccl@01afd20, src/graph/tuning.cc. Between two nodes one traversal would suffice, but no
+available measurement shows that.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Ranks of n collectives, and the links that join them; every field is (n,).
+    """Ranks of n collectives and the links between them; every field is (n,).
 
-    ``near`` is among those of one node, ``far`` is what one of them has between nodes.
+    ``near`` fields are of links within a node, ``far`` fields of one rank's share of the links
+    between nodes.
     """
 
     inside: Floats
@@ -31,9 +34,9 @@ class Group:
     far_latency_s: Floats
     far_bytes_per_s: Floats
     gap_s: Floats
-    """Between two messages of one rank to other nodes."""
+    """Time between two messages of one rank to other nodes."""
     far_pipelining: float = 0.0
-    """The share of the best pipeline's price between nodes, as in ``collectives.seconds``."""
+    """Pipelining coefficient p of ``collectives.seconds``, for the links between nodes."""
 
     @property
     def ranks(self) -> Floats:
@@ -41,19 +44,19 @@ class Group:
 
     @property
     def stepped_s(self) -> Floats:
-        """Latency of passing a node's own ranks once; 0 where there is but one."""
+        """Latency of one traversal of a node's ranks; 0 where a node has one rank."""
         return np.where(self.inside > 1.0, self.near_latency_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds of a collective, in parts that sum; every field is (n,)."""
+    """Time of n collectives in additive parts; every field is (n,)."""
 
     latency_s: Floats
     near_s: Floats
-    """What links within nodes carry, as far as it is not hidden."""
+    """Transfer time within nodes that is not hidden by other transfers."""
     far_s: Floats
-    """What links between nodes carry, as far as it is not hidden."""
+    """Transfer time between nodes that is not hidden by other transfers."""
 
     @property
     def total_s(self) -> Floats:
@@ -61,11 +64,12 @@ class Took:
 
 
 def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """One ring through all ranks of each node, as many times at once as it has ranks in a node.
+    """Return the time of parallel rings over all ranks, one ring per rank of a node.
 
-    It goes through every node's inside once, and between nodes one time less than there are nodes;
-    an all-reduce goes round twice. All links carry as much, so the slowest decides. An all-to-all
-    is sent to every other rank at once, and what goes within nodes hides behind what goes between.
+    The latency is one traversal inside every node plus ``nodes - 1`` steps between nodes (twice as
+    many steps for an all-reduce). All links carry the same traffic, so the slowest sets the time.
+    An all-to-all sends to all other ranks at once; transfers within and between nodes overlap, and
+    only the longer one counts.
 
     Source:
         Thakur, Rabenseifner, Gropp, 2005, sections 3-4; NCCL's own model of its algorithms,
@@ -80,10 +84,11 @@ def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
 
 
 def tree(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """A pair of trees over the nodes, each with half of the array; ranks of a node are a chain.
+    """Return the time over two trees of nodes, each of which carries half of the array.
 
-    Every link carries the array up and down. A gather or scatter doubles or halves what it has in
-    each of log2 steps, an all-to-all sends half of the array in each.
+    The ranks of a node form a chain. An all-reduce sends the array up and down every link. A gather
+    or scatter doubles or halves its data in each of log2(nodes) steps; an all-to-all sends half of
+    the array in each of log2(ranks) steps.
 
     Source:
         Sanders, Speck, Traff: Two-Tree Algorithms for Full Bandwidth Broadcast, Reduction and Scan,
@@ -101,10 +106,11 @@ def tree(collective: Collective, size_bytes: Floats, group: Group) -> Took:
 
 
 def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Within nodes, then between them with each rank's own part of the array, then within.
+    """Return the time of a collective that runs within nodes, between them, and within again.
 
-    Between nodes the faster of ring and tree. An all-to-all gathers within the node what goes to
-    the same other one, and sends one message to each.
+    Between nodes each rank exchanges its own part of the array, by the faster of ring and tree. An
+    all-to-all first gathers, within a node, the data for each other node, and sends each of them
+    one message.
 
     Source:
         Jia et al.: Highly Scalable Deep Learning Training System with Mixed-Precision, 2018,
@@ -132,7 +138,7 @@ def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> To
 
 
 def auto(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Run an all-reduce by the faster of ring and tree, all else by a ring, as NCCL does.
+    """Return the time by NCCL's choice: a ring, or for an all-reduce the faster of ring and tree.
 
     Source:
         NVIDIA/nccl@01afd20, src/graph/tuning.cc (only an all-reduce has trees).
@@ -169,7 +175,7 @@ def _pairwise(size_bytes: Floats, group: Group) -> Took:
 
 
 def _hidden(latency_s: Floats, near_s: Floats, far_s: Floats) -> Took:
-    """Of two that go on at once, the longer hides the other."""
+    """Return the time of two concurrent transfers, of which only the longer one counts."""
     near = near_s > far_s
     return Took(
         latency_s=latency_s, near_s=np.where(near, near_s, 0.0), far_s=np.where(near, 0.0, far_s)
@@ -177,7 +183,7 @@ def _hidden(latency_s: Floats, near_s: Floats, far_s: Floats) -> Took:
 
 
 def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took:
-    """Within nodes and between them, one after the other."""
+    """Return the time of a transfer within nodes followed by one between nodes."""
     return Took(
         latency_s=group.stepped_s + waits_s,
         near_s=near_s,
@@ -186,7 +192,7 @@ def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took
 
 
 def _add_pipelining(waits_s: Floats, far_s: Floats, group: Group) -> Floats:
-    """Return the time of links between nodes, with the cost of cutting data into pieces."""
+    """Return the time of links between nodes, with the cost of pipelining data in pieces."""
     if not group.far_pipelining:
         return far_s
     return far_s + 2.0 * group.far_pipelining * np.sqrt(waits_s * far_s)

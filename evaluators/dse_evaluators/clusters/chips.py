@@ -1,4 +1,4 @@
-"""Efficiency of devices on the products of training, by format."""
+"""Roofline calibrations of devices on the GEMMs of training, by number format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from dse_evaluators.fits import Fit, fits_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipCalibration:
-    """Medians of the constants over software stacks, and of their held-out errors."""
+    """Roofline constants of a device in one format: medians over software stacks.
+
+    ``heldout_median`` is the median of the stacks' held-out errors.
+    """
 
     compute_share: float
     memory_share: float
@@ -36,10 +39,10 @@ class ChipCalibration:
         )
 
 
-# The smooth roofline of four constants over the measured products of aiconfigurator@095f58a
-# (ai-dynamo, Apache-2.0), 3,000 of each stack, some held out. Stacks whose constants no device
-# could have (shares above 1.05, exponents above 10) are left out. Those of `accelerators.gpu` are
-# of few products, most of them small; a step of training has few that are small.
+# Smooth roofline of four constants, fitted to the measured GEMMs of aiconfigurator@095f58a
+# (ai-dynamo, Apache-2.0): 3,000 per stack, some held out. Stacks with impossible constants (shares
+# above 1.05, exponents above 10) are left out. The constants of `accelerators.gpu` do not serve
+# here: they come from few GEMMs, most of them small, and a training step has few small ones.
 ROWS: Mapping[tuple[str, str], ChipCalibration] = {
     (device, form): ChipCalibration(
         compute_share=compute,
@@ -61,8 +64,8 @@ ROWS: Mapping[tuple[str, str], ChipCalibration] = {
 }
 
 
-# Of a device that nobody measured: medians over those that were, by the bytes of its operands. Its
-# kernels may be much better or worse, and what is made of it says so.
+# Calibrations for devices without measurements: medians over the measured devices, by operand size.
+# The kernels of such a device may be much better or worse, so `Chip.measured` is false.
 USUAL: Mapping[str, ChipCalibration] = {
     form: ChipCalibration(
         compute_share=median(row.compute_share for row in rows),
@@ -81,14 +84,14 @@ USUAL: Mapping[str, ChipCalibration] = {
 
 
 def chips_of(device: str) -> dict[str, Chip]:
-    """A device in all formats of its products that it can have.
+    """Return the GEMM rates of a device in each of FORMATS that it supports.
 
     Raises:
-        SpecError: there is no such device, or its sheet has no rate in any.
+        SpecError: the device is unknown, or its data sheet has no rate in any of FORMATS.
     """
     known = device_of(device)
     if not known.flops_per_s.keys() & set(FORMATS):
-        raise SpecError(f"{device} has no products in {', '.join(FORMATS)}")
+        raise SpecError(f"{device} has no GEMM rate in any of {', '.join(FORMATS)}")
     return {
         form: Chip(
             constants=_row(device, form).constants,
@@ -103,10 +106,9 @@ def chips_of(device: str) -> dict[str, Chip]:
 
 
 def _row(device: str, form: str) -> ChipCalibration:
-    """Return the measured row, else the usual one with the device's fitted compute share.
+    """Return the measured calibration, or the median one with the device's fitted compute share.
 
-    The share was fitted to complete training steps of the device; without a fit it is the usual
-    one.
+    The share was fitted to complete training steps of the device; without a fit it is the median.
     """
     fitted = _fits().get(f"{device} {form}")
     share = fitted.constants["compute_share"] if fitted else USUAL[form].compute_share
@@ -119,14 +121,14 @@ def _fits() -> Mapping[str, Fit]:
 
 
 def chip_of(device: str, number_format: str) -> Chip:
-    """A device in a format of its products.
+    """Return the GEMM rates of a device in one number format.
 
     Raises:
-        SpecError: its sheet has no rate in that format.
+        SpecError: the device is unknown, or its data sheet has no rate in that format.
     """
     chips = chips_of(device)
     if number_format not in chips:
         raise SpecError(
-            f"{device} has no products in {number_format!r}", hint=nearest(number_format, chips)
+            f"{device} has no GEMM rate in {number_format!r}", hint=nearest(number_format, chips)
         )
     return chips[number_format]

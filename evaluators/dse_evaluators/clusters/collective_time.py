@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.collective``: time for devices to exchange their shares."""
+"""The evaluator ``clusters.collective``: time of a collective operation over an array."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ _KINDS: Mapping[str, int] = {
     "algorithm": len(_ALGORITHMS),
     "alone": 2,
 }
-"""What decides the formula, and how many values each has."""
+"""Inputs that select the formula, and the number of values of each."""
 
 
 @dataclass(kw_only=True, eq=False)
 class CollectiveTime:
-    """The time of one collective over an array, by system, algorithm, size and ranks.
+    """Time of one collective over an array, by system, algorithm, size and ranks.
 
     Reads size [B] and ranks; optional: system (of ``clusters.systems``), collective, algorithm,
-    apart (devices from one rank to the next: the width of what is parallel within), alone (no other
-    device of a node talks; else all do the same at that time). An option of the same name settles
-    all but the last for all designs.
+    apart (devices from one rank to the next: the degree of the parallelism nested inside), alone
+    (no other device of a node communicates; otherwise all run the same collective at that time). An
+    option of the same name fixes any of them except alone for all designs.
 
-    ``bandwidth`` is the array by the time, ``bus_bandwidth`` what a link carries of it as NCCL's
-    tests count it. ``auto`` is what NCCL runs. Within one node the library was measured as it is,
-    so the algorithm says how nodes are joined. ``extrapolated`` is what goes between nodes, and
-    within them other sizes or more ranks than were measured.
+    ``bandwidth`` is the array size over the time, ``bus_bandwidth`` the rate of one link as NCCL's
+    tests define it. ``auto`` is NCCL's choice of algorithm. Within one node the measured times of
+    the library are used, so the algorithm matters only between nodes. ``extrapolated`` marks
+    collectives between nodes, and those within a node at other sizes or more ranks than measured.
 
-    Not modelled: switches that reduce; what other jobs do to shared links; a node that is slow.
+    Not modelled: in-network reduction, contention with other jobs on shared links, slow nodes.
 
     Source:
-        The modules ``algorithms`` and ``collectives`` tell which equation is whose, the tables
-        ``fabrics`` and ``networks`` what was measured.
+        The modules ``algorithms`` and ``collectives`` cite the equations, the tables ``fabrics``
+        and ``networks`` the measurements.
     """
 
     system: str | None = None
@@ -90,7 +90,7 @@ class CollectiveTime:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The times of n collectives."""
+        """Return the times of n collectives."""
         told_of = self._readings.columns(batch)
         size, ranks, apart = (told_of[name] for name in ("size", "ranks", "apart"))
         kinds = [told_of[name] for name in _KINDS]
@@ -129,11 +129,16 @@ class CollectiveTime:
         lone = COLLECTIVES.index("send_recv")
         pairs = Rule(
             (kinds[1] == lone) & (ranks != 2),
-            "a message has {needs:g} ranks, not {has:g}",
+            "send_recv needs {needs:g} ranks, not {has:g}",
             ranks,
             np.full_like(ranks, 2.0),
         )
-        nobody = Rule(ranks < 2, "{has:g} rank has nobody to tell", ranks, np.full_like(ranks, 2.0))
+        nobody = Rule(
+            ranks < 2,
+            "a collective needs at least {needs:g} ranks, not {has:g}",
+            ranks,
+            np.full_like(ranks, 2.0),
+        )
         everyone = np.ones(len(size), dtype=bool)
         faults: dict[int, Fault] = {
             **find_rule_faults(pairs, everyone),
@@ -158,7 +163,7 @@ class CollectiveTime:
 def _flag_unmeasured_rows(
     kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats
 ) -> Mask:
-    """Return the rows that lie outside all measurements."""
+    """Return the mask of rows outside the measured sizes and ranks, (n,)."""
     inside = np.zeros(len(size), dtype=bool)
     for system in np.unique(kinds[0]).astype(int).tolist():
         for collective in np.unique(kinds[1]).astype(int).tolist():
@@ -171,7 +176,7 @@ def _flag_unmeasured_rows(
 
 
 def _find_measured_range(system: System, collective: str) -> tuple[int, int, int] | None:
-    """Return the most ranks, and the smallest and largest array, measured in a node.
+    """Return the most ranks and the smallest and largest array [B] measured within a node.
 
     The result is ``None`` if there are no measurements.
     """

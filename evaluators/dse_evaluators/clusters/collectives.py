@@ -1,4 +1,4 @@
-"""Time for devices to exchange their shares of an array."""
+"""Time of collective operations, and its constants as measured within one node."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ COLLECTIVES: tuple[Collective, ...] = (
 class CollectiveConstants:
     """Constants of a fabric for one collective among a number of ranks.
 
-    ``pipelining`` is the share of the best pipeline's price: 0 is latency and bandwidth alone, 1
-    an array cut into as many pieces as is best for it.
+    ``pipelining`` is the coefficient p of :func:`seconds`: 0 is latency plus transfer time alone, 1
+    the cost of a pipeline with the optimal number of pieces.
     """
 
     latency_s: float
     bytes_per_s: float
-    """What a link carries, as NCCL counts its bus bandwidth."""
+    """Rate of a link, defined as NCCL's bus bandwidth."""
     pipelining: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantColumns:
-    """The constants of n collectives, as in :class:`CollectiveConstants`; every field is (n,)."""
+    """Constants of n collectives, as in :class:`CollectiveConstants`; every field is (n,)."""
 
     latency_s: Floats
     bytes_per_s: Floats
@@ -50,7 +50,7 @@ class ConstantColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveCalibration:
-    """Constants with the sizes that they were fitted to and those that they were judged on."""
+    """Fitted constants, with the array sizes used for fitting and for validation."""
 
     constants: CollectiveConstants
     fitted_bytes: tuple[int, ...]
@@ -60,7 +60,7 @@ class CollectiveCalibration:
 
 
 def compute_link_share(collective: Collective, ranks: Floats | int) -> Floats:
-    """Return how often a link carries the array, as a share of its size.
+    """Return the bytes that a link carries, as a multiple of the array size.
 
     Source:
         Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH,
@@ -76,14 +76,15 @@ def seconds(
     ranks: Floats | int,
     constants: CollectiveConstants | ConstantColumns,
 ) -> Floats:
-    """The time of a collective over an array of so many bytes; none among one rank.
+    """Return the time of a collective over an array of ``size_bytes``; 0 with one rank.
 
-    ``a + F S / B + 2 p sqrt(a F S / B)``: with p = 1 that is the square of the sum of two roots,
-    the price of the best pipeline.
+    ``a + F S / B + 2 p sqrt(a F S / B)`` with latency a, link share F, size S, bandwidth B and
+    pipelining p. With p = 1 it is ``(sqrt(a) + sqrt(F S / B)) ** 2``, the cost of the optimal
+    pipeline.
 
     Source:
         Johnsson, Ho: Optimum Broadcasting and Personalized Communication in Hypercubes, 1989,
-        section 3 (the best packet size, whence the root); Thakur 2005 for the rest.
+        section 3 (the optimal packet size gives the root); Thakur 2005 for the rest.
     """
     moved_s = compute_link_share(collective, ranks) * size_bytes / constants.bytes_per_s
     piped_s = 2.0 * constants.pipelining * np.sqrt(constants.latency_s * moved_s)
@@ -92,7 +93,7 @@ def seconds(
 
 @cache
 def calibrations() -> Mapping[tuple[str, Collective, int], CollectiveCalibration]:
-    """By fabric, collective and ranks: what was measured within one node."""
+    """Return the calibrations within one node, by fabric, collective and ranks."""
     with Path(__file__).with_name("collectives.csv").open(encoding="utf-8", newline="") as file:
         return {
             (
@@ -120,10 +121,12 @@ def has_measurement(fabric: str, collective: Collective) -> bool:
 
 
 def constants_of(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:
-    """The measured constants for the nearest number of ranks that was measured, and not fewer.
+    """Return the constants of the smallest measured rank count that is at least ``ranks``.
+
+    If all measured rank counts are smaller, return the constants of the largest.
 
     Raises:
-        SpecError: the fabric was not measured, or not in this collective.
+        SpecError: the fabric has no measurements of this collective.
     """
     known = [key for key in calibrations() if key[:2] == (fabric, collective)]
     if not known:

@@ -1,4 +1,4 @@
-"""Fabrics that join the devices of one node: measured ones, and others from a table."""
+"""Constants of the fabrics within a node: measured ones, and others from ``fabrics.csv``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from dse_evaluators.clusters.collectives import (
 _HALVES = ("all_gather", "reduce_scatter")
 
 _LINKS_OF_AN_AXIS = 2.0
-"""A torus goes both ways along each of its axes."""
+"""Links of a device along one axis of a torus: one in each direction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmeasuredFabric:
-    """A fabric that was not measured, among up to so many ranks.
+    """Fabric without measurements, for up to ``ranks`` ranks.
 
-    A ``like`` fabric is a measured one, so many times as fast. In a ``torus`` the rate is that of
-    one link in one direction, and ``axis_devices`` are as many as one axis has. ``checked`` is
-    assumed or hand-set.
+    A fabric of kind ``like`` is the fabric named ``like`` with its bandwidth times ``bytes_per_s``.
+    In a ``torus``, ``bytes_per_s`` is the rate of one link in one direction, and ``axis_devices``
+    the number of devices along an axis. ``checked`` is ``assumed`` or ``hand-set``.
     """
 
     name: str
@@ -56,10 +56,10 @@ class UnmeasuredFabric:
         )
 
     def _torus(self, collective: Collective, ranks: int) -> CollectiveConstants:
-        """Rings along each axis at once, over parts of the array.
+        """Return the constants of concurrent rings along all axes, each over a part of the array.
 
-        Ranks fill one axis before they begin the next. What goes to everybody passes a quarter of
-        an axis on average, and so loads as many links.
+        Ranks fill one axis before they begin the next. A message of an all-to-all crosses a quarter
+        of an axis on average, and so loads that many links.
 
         Source:
             Jouppi et al.: TPU v4, ISCA 2023, section 2.
@@ -81,12 +81,13 @@ class UnmeasuredFabric:
 
 
 def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:
-    """The constants of a collective inside one node.
+    """Return the constants of a collective within one node.
 
-    What was not measured has the links of an all-reduce, and its halves half of its latency.
+    A collective without measurements has the bandwidth and latency of an all-reduce; all-gather and
+    reduce-scatter have half of that latency.
 
     Raises:
-        SpecError: nobody knows the fabric, or not this collective on it.
+        SpecError: the fabric is unknown, or has neither this collective nor an all-reduce.
     """
     known = _fabrics().get(fabric, ())
     if known:
@@ -102,7 +103,7 @@ def get_check_status(fabric: str) -> str:
     """Return how far the constants of a fabric can be trusted, such as ``measured``.
 
     Raises:
-        SpecError: nobody knows it.
+        SpecError: the fabric is unknown.
     """
     if any(key[0] == fabric for key in calibrations()):
         return "measured"
@@ -114,7 +115,7 @@ def get_check_status(fabric: str) -> str:
 
 @cache
 def _fabrics() -> Mapping[str, tuple[UnmeasuredFabric, ...]]:
-    """Rows of one fabric from the fewest ranks on."""
+    """Return the rows of each fabric, which the file lists by ascending ranks."""
     found: dict[str, list[UnmeasuredFabric]] = {}
     with Path(__file__).with_name("fabrics.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

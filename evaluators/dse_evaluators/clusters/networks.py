@@ -1,4 +1,4 @@
-"""Links between nodes: adapters, and the rates of one device and of all in a node."""
+"""Networks between nodes: adapters, and the rates of one device and of all in a node."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dse_evaluators.fits import Fit, fits_in
 from dse_evaluators.readings import look_up_row
 
 FITS = Path(__file__).with_name("networks.fits.json")
-"""The constants of networks that were measured; the other rows of the table have their own."""
+"""File of the constants of measured networks; other rows of ``networks.csv`` state their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterNodeNetwork:
-    """The adapters of a node and what they carry in one direction, as software makes of them.
+    """Adapters of a node, with the one-way rates and latencies that software reaches.
 
-    ``latency_s`` is of one step between two nodes, ``message_s`` the gap between two messages of
-    one adapter. ``checked`` is fitted (to what was measured), scaled (from another that was),
-    assumed or hand-set.
+    ``latency_s`` is the latency of one step between two nodes, ``message_s`` the gap between two
+    messages of one adapter. ``checked`` is ``fitted`` (to measurements), ``scaled`` (from a fitted
+    network), ``assumed`` or ``hand-set``.
     """
 
     name: str
@@ -34,45 +34,45 @@ class InterNodeNetwork:
     adapters: int
     adapter_bytes_per_s: float
     device_bytes_per_s: float
-    """What one device reaches when no other of its node talks."""
+    """Rate of one device while no other device of its node communicates."""
     message_bytes_per_s: float
-    """The same in a message to one other, which no adapter carries as fast as a collective."""
+    """That rate in a point-to-point message, which no adapter carries as fast as a collective."""
     pipelining: float
-    """As in :class:`collectives.CollectiveConstants`."""
+    """Pipelining coefficient, as in :class:`collectives.CollectiveConstants`."""
     checked: str
     source: str
 
     def share(self, busy: Floats | float) -> Floats:
-        """Bytes a second of one of so many devices of a node that talk at once."""
+        """Return the bytes/s of each of ``busy`` devices of a node that communicate at once."""
         return np.minimum(self.device_bytes_per_s, self.adapters * self.adapter_bytes_per_s / busy)
 
     def message_share(self, busy: Floats | float) -> Floats:
-        """The same, where each sends one message."""
+        """Return the bytes/s of each of ``busy`` devices of a node that send one message each."""
         return np.minimum(self.message_bytes_per_s, self.share(busy))
 
     def gap_s(self, busy: Floats | float) -> Floats:
-        """The time between two messages of a device, with so many of its node talking."""
+        """Return the gap between two messages of a device while ``busy`` of its node send."""
         return self.message_s * np.maximum(1.0, np.asarray(busy) / self.adapters)
 
 
 @cache
 def fits() -> Mapping[str, Fit]:
-    """By network: what was fitted to which measurements, and judged on which."""
+    """Return the fits by network, with their fitting and validation measurements."""
     return fits_in(FITS)
 
 
 @cache
 def networks() -> Mapping[str, InterNodeNetwork]:
-    """The networks by their names."""
+    """Return the networks of ``networks.csv`` by name."""
     with Path(__file__).with_name("networks.csv").open(encoding="utf-8", newline="") as file:
         return {row["network"]: _network(row) for row in csv.DictReader(file)}
 
 
 def network_of(name: str) -> InterNodeNetwork:
-    """The network of a name.
+    """Return the network of a name.
 
     Raises:
-        SpecError: there is none; the nearest name is told.
+        SpecError: the name is unknown; the hint is the nearest name.
     """
     return look_up_row("network", name, networks())
 
@@ -83,7 +83,7 @@ def _network(row: Mapping[str, str]) -> InterNodeNetwork:
     faster = float(row["faster"] or 1.0)
 
     def figure(name: str) -> float:
-        """Return the row's figure, or else the fitted one, with rates scaled by ``faster``."""
+        """Return the row's constant, or else the fitted one, with rates scaled by ``faster``."""
         if row[name] or name not in fitted:
             return float(row[name] or row["device_bytes_per_s"])
         return faster ** name.endswith("per_s") * fitted[name]

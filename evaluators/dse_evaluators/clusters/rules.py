@@ -1,4 +1,4 @@
-"""Rules that a plan must not break, and the fault of one that does."""
+"""Feasibility constraints on the rows of a batch, and the faults of rows that violate them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dse.core.values import Floats, Mask
 
 
 class Rule(NamedTuple):
-    """Condition that must not hold; every array is (n,)."""
+    """Feasibility constraint, violated where ``broken`` is true; every array is (n,)."""
 
     broken: Mask
     reason: str
-    """Filled in with the row's ``has``, ``needs`` and ``short``, their difference."""
+    """Format string with the fields ``has``, ``needs`` and ``short`` (``has - needs``)."""
     has: Floats
     needs: Floats
 
 
 def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
-    """Return faults of rows in ``among`` that break a rule; equal breaches share one fault."""
+    """Return the faults of rows in ``among`` that violate a rule; equal ones share one fault."""
     rows = np.flatnonzero(rule.broken & among)
-    # Two numbers in one, so that finding equal pairs is one sort.
+    # Both numbers in one complex number, so that one sort finds equal pairs.
     alike, place = np.unique(rule.has[rows] + 1j * rule.needs[rows], return_inverse=True)
     faults = [
         Fault(

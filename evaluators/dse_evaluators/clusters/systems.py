@@ -1,4 +1,4 @@
-"""Clusters as rows: which devices, how many in a node, what joins them, and what the nodes."""
+"""Table of clusters: device, devices per node, fabric within a node, network between nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A cluster of equal nodes; a pod of a torus is one node."""
+    """Cluster of equal nodes; a torus pod counts as one node."""
 
     name: str
     device: str
@@ -30,11 +30,11 @@ class System:
         return fabrics.get_check_status(self.fabric), self.network.checked
 
     def within(self, collective: Collective, ranks: int) -> CollectiveConstants:
-        """The constants of a collective inside one node."""
+        """Return the constants of a collective within one node."""
         return fabrics.within(self.fabric, collective, ranks)
 
     def between(self) -> CollectiveConstants:
-        """The constants of a message between nodes while all devices of a node send one."""
+        """Return the constants of a message between nodes while all devices of a node send one."""
         return CollectiveConstants(
             latency_s=self.network.latency_s,
             bytes_per_s=float(self.network.message_share(self.node_devices)),
@@ -61,9 +61,9 @@ SYSTEMS: Mapping[str, System] = _rows()
 
 
 def system_of(name: str) -> System:
-    """The system of a name.
+    """Return the system of a name.
 
     Raises:
-        SpecError: there is none; the nearest name is told.
+        SpecError: the name is unknown; the hint is the nearest name.
     """
     return look_up_row("system", name, SYSTEMS)

@@ -1,4 +1,4 @@
-"""Time of collectives on a system, by the placement of its ranks."""
+"""Time of collectives on a system, by the placement of the ranks on its nodes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dse_evaluators.clusters.collectives import Collective, ConstantColumns, sec
 from dse_evaluators.clusters.systems import System
 
 _AT_ONCE = 16_384
-"""Rows whose arrays fit into a cache."""
+"""Rows per chunk, so that the arrays of a chunk fit into a CPU cache."""
 
 
 def neighbours_s(
     system: System, collective: Collective, size_bytes: Floats, ranks: Floats
 ) -> Floats:
-    """The time of a collective among devices of one node, (n,)."""
+    """Return the time of a collective among devices of one node, (n,)."""
     ranks = np.asarray(ranks, dtype=np.float64)
     return seconds(collective, size_bytes, ranks, _within(system, collective, ranks))
 
@@ -26,10 +26,11 @@ def neighbours_s(
 def spread_s(
     system: System, collective: Collective, size_bytes: Floats, ranks: Floats, *, apart: Floats
 ) -> Floats:
-    """The time of a collective among ranks with ``apart`` devices from one to the next, (n,).
+    """Return the time of a collective among ranks at a spacing of ``apart`` devices, (n,).
 
-    ``apart * ranks`` devices that fit into a node talk within it, all others between nodes, by the
-    algorithm that NCCL takes. All other devices of a node are taken to do the same at that time.
+    If ``apart * ranks`` devices fit into a node, the collective stays within it; otherwise it
+    crosses nodes by the algorithm that NCCL chooses. All other devices of a node are assumed to run
+    the same collective at that time.
     """
     shape = np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks), np.shape(apart))
     columns = [
@@ -59,10 +60,10 @@ def spread(
     algorithm: str = "auto",
     alone: bool = False,
 ) -> Took:
-    """The parts of what :func:`spread_s` gives, by an algorithm; every array is (n,).
+    """Return the time of :func:`spread_s` in parts, for an algorithm; every array is (n,).
 
-    Within a node it takes what the library was measured to, whichever algorithm that is. ``alone``
-    no other device of a node talks.
+    Within a node the measured time of the library is used, whatever the algorithm. With ``alone``,
+    no other device of a node communicates.
     """
     inside = ranks_inside(system, ranks, apart)
     group = group_of(system, collective, inside, ranks, alone=alone)
@@ -89,7 +90,7 @@ def group_of(
     busy = inside if alone else np.full(inside.shape, float(system.node_devices))
     share = network.message_share if collective == "send_recv" else network.share
     return Group(
-        inside=ranks / nodes,  # where they do not come out even, as many in each on average
+        inside=ranks / nodes,  # the mean, where nodes hold unequal numbers of ranks
         nodes=nodes,
         near_latency_s=near.latency_s,
         near_bytes_per_s=near.bytes_per_s,
@@ -101,7 +102,7 @@ def group_of(
 
 
 def _within(system: System, collective: Collective, ranks: Floats) -> ConstantColumns:
-    """The constants among so many devices of one node, (n,); none has more than all of it."""
+    """Return the constants among ``ranks`` devices of a node (at most all of them), (n,)."""
     places = np.minimum(ranks, system.node_devices).astype(np.intp)
     table = _by_ranks(system, collective)
     return ConstantColumns(

@@ -1,4 +1,4 @@
-"""Cost of the hours of a cluster's devices: dollars for renting them, and carbon."""
+"""Rental cost and carbon emissions of a cluster's devices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dse_evaluators.readings import number
 
 _HOUR_S = 3600.0
 
-# US dollars for one device and hour, on demand and without discount: a snapshot, recalled from the
-# vendors' public lists and not looked up again; a study that is about money states its own.
+# US dollars per device-hour, on demand and without discount: a snapshot recalled from the vendors'
+# public lists and not verified; a study of cost should state its own prices.
 PRICES_PER_HOUR: Mapping[str, float] = {
     "v100-sxm2": 3.90,  # AWS p3dn.24xlarge, 31.21 for eight
     "a100-sxm-40gb": 4.10,  # AWS p4d.24xlarge, 32.77 for eight
@@ -25,27 +25,27 @@ PRICES_PER_HOUR: Mapping[str, float] = {
 }
 
 EMBODIED_KG = 150.0 + 2500.0 / 8.0
-"""Making a device and its share of a server that holds eight.
+"""Embodied carbon [kg] of a device, with its share of a server that holds eight.
 
 Luccioni, Viguier, Ligozat: Estimating the Carbon Footprint of BLOOM, 2022, section 4.1: 150 kg for
-a GPU, 2,500 kg for a server without them. Both are of A100; that of others is their guess too.
+a GPU, 2,500 kg for a server without GPUs. Both are for the A100, and are assumed of other devices.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """Cost of an hour of one device, and emissions of a joule.
+    """Rental price of a device, and carbon emissions of its energy and manufacture.
 
     Args:
         device: a name of ``devices.csv``.
-        price_per_hour: in US dollars; without it the device's in :data:`PRICES_PER_HOUR`.
+        price_per_hour: US dollars per device; by default that of :data:`PRICES_PER_HOUR`.
         grid: a name of :data:`~dse_evaluators.carbon.grids.GRIDS`.
-        pue: power of the whole building over that of its computers.
-        lifetime_s: over which a device's making is spread, as if it never stood idle.
-        embodied_kg: of making a device, with its share of the server.
+        pue: power usage effectiveness: power of the building over that of its computers.
+        lifetime_s: seconds over which the embodied carbon is spread, without idle time.
+        embodied_kg: carbon [kg] of making a device, with its share of the server.
 
     Raises:
-        SpecError: nobody told the price, there is no such grid, or a number is out of range.
+        SpecError: the grid is unknown, or a number is out of range.
     """
 
     device: str
@@ -64,27 +64,27 @@ class Upkeep:
 
     @property
     def priced(self) -> bool:
-        """True if the price of an hour is known."""
+        """Whether the hourly price of the device is known."""
         return self.price_per_hour is not None or self.device in PRICES_PER_HOUR
 
     def dollars(self, device_seconds: Floats) -> Floats:
-        """Return the dollars of renting a device for that many seconds, (n,).
+        """Return the rental cost of ``device_seconds`` in US dollars, (n,).
 
         Raises:
-            SpecError: nobody told the price.
+            SpecError: the device has no listed price, and ``price_per_hour`` is not given.
         """
         price = self.price_per_hour
         if price is None:
             if self.device not in PRICES_PER_HOUR:
-                hint = f"state price_per_hour; listed: {nearest(self.device, PRICES_PER_HOUR)}"
+                hint = f"give price_per_hour; listed: {nearest(self.device, PRICES_PER_HOUR)}"
                 raise SpecError(f"{self.device} has no listed price", hint=hint)
             price = PRICES_PER_HOUR[self.device]
         return device_seconds * (price / _HOUR_S)
 
     def operational_kg(self, energy_j: Floats) -> Floats:
-        """Return the grid's emissions [kg] for the devices' energy and the building's, (n,)."""
+        """Return the grid's emissions [kg] for the devices' energy times the PUE, (n,)."""
         return energy_j * (self.pue * grid_kg_per_j(self.grid))
 
     def embodied_share_kg(self, device_seconds: Floats) -> Floats:
-        """The share of the devices' making that falls on the time that they are held, (n,)."""
+        """Return the embodied carbon [kg] that falls on ``device_seconds`` of use, (n,)."""
         return device_seconds * (self.embodied_kg / self.lifetime_s)

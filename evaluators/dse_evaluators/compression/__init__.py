@@ -1,1 +1,1 @@
-"""Compression measured on real models."""
+"""Evaluators that compress real models and measure the result."""

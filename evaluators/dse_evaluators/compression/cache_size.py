@@ -1,4 +1,4 @@
-"""The evaluator `compression.kv-cache`: what the keys and values of a window take in a format."""
+"""Evaluator `compression.kv-cache`: size of the KV cache of a context in a number format."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ KEEP = "keep"
 
 @dataclass(kw_only=True)
 class CacheSize:
-    """Counts the bits of keys and values with all scales; ``kv_format`` may be ``keep``, fp32.
+    """KV-cache size in a number format, with all scales; the format ``keep`` means fp32.
 
     Args:
-        blocks: that attend.
-        heads: of each.
-        width: numbers of a head's key, and of its value.
-        context: places that are kept.
+        blocks: number of transformer blocks; each has one attention layer.
+        heads: number of attention heads per block.
+        width: number of elements of a head's key vector, and of its value vector.
+        context: number of token positions in the cache.
 
     Raises:
-        PluginError: a count is not above zero.
+        PluginError: an option is not a positive integer.
     """
 
     blocks: int = 3
@@ -56,7 +56,7 @@ class CacheSize:
         check_readings(values, {"kv_format": number_format(KEEP)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Every row's format by itself."""
+        """Compute the cache size of each row's format."""
         return one_by_one(batch, METRICS, self._count_bits)
 
     def _count_bits(self, design: Mapping[str, Value]) -> Found:
@@ -70,5 +70,5 @@ class CacheSize:
 
 @lru_cache(maxsize=256)
 def _bits(text: str, shape: tuple[int, ...]) -> int:
-    """All bits of one block's keys, or of its values; scales run along each key."""
+    """Return the bits of one block's keys, or of its values; scales run along each vector."""
     return format_of(text).bits(shape, -1).total

@@ -1,4 +1,4 @@
-"""A recipe carried out: the network with fewer filters, zeros and shorter words."""
+"""Compression of a network: filter pruning, weight pruning and quantization."""
 
 from __future__ import annotations
 
@@ -26,25 +26,22 @@ from dse_evaluators.workloads.network import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """The network as it is stored, and as it computes."""
+    """Compressed network: the weights as stored, and as used in computation."""
 
     network: tuple[NetworkStage, ...]
-    affines: Affines  # the weights that the words stand for
+    affines: Affines  # weights decoded from ``stored``
     stored: tuple[Quantised, ...]
     signal_word: NumberFormat
-    signal_scales: tuple[Single, ...]  # (1,) per layer, of its inputs
+    signal_scales: tuple[Single, ...]  # (1,) per layer: scale of its inputs
 
     @property
     def size_bytes(self) -> int:
-        """All that must be kept to compute with it."""
+        """Size of the stored layers and of the activation scales, in bytes."""
         signals = SCALE_BYTES * len(self.signal_scales) if needs_scale(self.signal_word) else 0
         return signals + sum(size_bytes(tensor) for tensor in self.stored)
 
     def logits(self, images: Tensor) -> Tensor:
-        """Return the logits of the images, with inputs rounded to the activations' format.
-
-        The inputs of each layer are rounded.
-        """
+        """Return the logits, (n, classes), with each layer's inputs in the activation format."""
         signal = images
         for stage, affine, scale in zip(
             self.network, self.affines, self.signal_scales, strict=True
@@ -55,11 +52,11 @@ class Compressed:
 
 
 def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
-    """Return the trained network under the recipe; the same recipe gives the same bits.
+    """Return the trained network compressed by the recipe; results are bitwise reproducible.
 
-    In this order: filters go and the rest is refitted, small weights become zero, weights become
-    words; then, layer by layer on the calibration images, activations get their scale and biases
-    are corrected.
+    In this order: remove filters and refit the rest, set small weights to zero and refit again,
+    quantize the weights; then, layer by layer on the calibration images, set the activation scales
+    and correct the biases.
     """
     pruned = sparse(whole, narrow_network(whole, recipe.filter_keep), recipe.sparsity)
     word = FORMATS[recipe.weight_format]
@@ -73,7 +70,7 @@ def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
 def _calibrate_network(
     whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: CompressionConfig
 ) -> Compressed:
-    """Set scales from the largest activation, and biases from the mean outputs.
+    """Set activation scales from the largest activations, and biases from the mean outputs.
 
     Source:
         Finkelstein et al., Fighting Quantization Bias With Bias, 2019; Nagel et al.,
@@ -105,12 +102,12 @@ def _calibrate_network(
 
 
 def _means(outputs: Tensor) -> Tensor:
-    """The mean of each filter's outputs, (filters,)."""
+    """Return the mean output of each filter, (filters,)."""
     return outputs.transpose(0, 1).flatten(1).mean(1)
 
 
 def _short(signal: Tensor, scale: Single, word: NumberFormat) -> Tensor:
-    """The signal at the nearest numbers of the format."""
+    """Return the signal rounded to the nearest values of the format."""
     if word.name == "fp32":
         return signal
     return torch.tensor(round_to_format(signal.numpy(), scale, word))

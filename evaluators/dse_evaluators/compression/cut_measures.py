@@ -1,4 +1,4 @@
-"""Metrics of a model that was cut, besides its workload's own quality."""
+"""Metrics of models from which parts were removed, besides the workload's quality metrics."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ MEASURES: Mapping[str, Metric] = {
         Metric(name="computation", goal="minimize"),
     )
 }
-"""``computation``: multiplications for a character, as a share of the whole model's."""
+"""Metrics of a cut model.
+
+``computation`` is the multiplications per character, as a fraction of the uncut model's.
+"""
 
 
 def metrics_of(model: str, split: str) -> dict[str, Metric]:
-    """Return all metrics of a model on a split.
+    """Return all metrics of a model on a split, by name.
 
     Raises:
-        PluginError: there is no such model or split.
+        PluginError: the model or the split is unknown, or the model has no transformer blocks.
     """
     check_split(split)
     known = model_of(model)
@@ -35,10 +38,10 @@ def metrics_of(model: str, split: str) -> dict[str, Metric]:
 
 
 def depth_of(model: str) -> int:
-    """Return how many blocks a transformer has that the evaluators can cut, else 0.
+    """Return the number of a model's transformer blocks that can be cut, 0 for other models.
 
     Raises:
-        PluginError: there is no such model.
+        PluginError: the model is unknown.
     """
     layers = [name.split(".") for name in model_of(model).layers]
     return len({parts[1] for parts in layers if parts[0] == "blocks"})

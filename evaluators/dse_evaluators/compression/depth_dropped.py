@@ -1,4 +1,4 @@
-"""A transformer without some of its parts, and one that may stop after any block."""
+"""Transformers without some attention or feed-forward parts, or with exits after each block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.workload import Parameters
 
 KINDS = ("attention", "ffn")
-_RIDGE = 1e-3  # of the mean power: directions that were hardly seen are not trusted
+_RIDGE = 1e-3  # ridge relative to the mean power; damps directions that are rare in the data
 
 
 def blocks_of(parameters: Parameters) -> int:
@@ -22,11 +22,11 @@ def blocks_of(parameters: Parameters) -> int:
 
 
 def without(parameters: Parameters, parts: Collection[str]) -> dict[str, Single]:
-    """The parameters but those of these parts, such as ``blocks.1.ffn``.
+    """Return the parameters without those of the given parts, such as ``blocks.1.ffn``.
 
     Source:
         Fan, Grave, Joulin, Reducing Transformer Depth on Demand with Structured Dropout, 2020,
-        section 3.2 (which leave a trained model whole; this one was not trained for it).
+        section 3.2 (there, the model is trained for it with layer dropout; this one was not).
     """
     return {
         name: array
@@ -36,7 +36,7 @@ def without(parameters: Parameters, parts: Collection[str]) -> dict[str, Single]
 
 
 def truncate_model(parameters: Parameters, blocks: int) -> dict[str, Single]:
-    """Return the model with the head after ``blocks`` blocks."""
+    """Return the model with its LM head directly after the first ``blocks`` blocks."""
     later = range(blocks, blocks_of(parameters))
     return without(parameters, [f"blocks.{block}" for block in later])
 
@@ -44,14 +44,15 @@ def truncate_model(parameters: Parameters, blocks: int) -> dict[str, Single]:
 def fitted_exit(
     parameters: Parameters, inputs: Mapping[str, Single], blocks: int
 ) -> dict[str, Single]:
-    """The model that stops after so many blocks, its head fitted to what comes at the end.
+    """Return the model cut after ``blocks`` blocks, its LM head fitted to the full model.
 
-    The head's inputs are told from the stream at the exit by least squares on training examples,
-    and the head is multiplied by that: one table more for each exit.
+    Least squares on training examples predicts the full model's head inputs from the residual
+    stream at the exit. The head's weights are multiplied by that linear map, so each exit needs
+    its own head table.
 
     Source:
         Belrose et al., Eliciting Latent Predictions from Transformers with the Tuned Lens, 2023,
-        section 2 (an affine map for each layer; here it is linear, and by least squares).
+        section 2 (an affine map per layer; here the map is linear, fitted by least squares).
     """
     cut = truncate_model(parameters, blocks)
     if blocks == blocks_of(parameters):
@@ -70,17 +71,19 @@ def fitted_exit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Outputs of each character, and the exit at which its computation stopped."""
+    """Logits of each character, and the exit at which its computation stopped."""
 
     outputs: Single  # (n, k)
-    exits: np.ndarray[tuple[int], np.dtype[np.int64]]  # (n,), from 0
+    exits: np.ndarray[tuple[int], np.dtype[np.int64]]  # (n,), counted from 0
 
 
 def left_early(exits: list[Single], confidence: float) -> Left:
-    """The first exit at which the likeliest class has this probability, else the last one.
+    """Return each character's logits at its first confident exit, or at the last exit.
+
+    An exit is confident if its likeliest class has at least the probability ``confidence``.
 
     Source:
-        Teerapittayanon, McDanel, Kung, BranchyNet, 2016, section 3 (which asks the entropy).
+        Teerapittayanon, McDanel, Kung, BranchyNet, 2016, section 3 (criterion there: entropy).
     """
     sure = np.stack([_highest(logits) >= confidence for logits in exits])  # (exits, n)
     sure[-1] = True
@@ -90,5 +93,5 @@ def left_early(exits: list[Single], confidence: float) -> Left:
 
 
 def _highest(logits: Single) -> Floats:
-    """The probability of the likeliest class, (n,)."""
+    """Return the probability of the likeliest class, (n,)."""
     return np.asarray(softmax(logits.astype(np.float64), axis=1).max(axis=1))

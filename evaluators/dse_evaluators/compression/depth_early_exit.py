@@ -1,4 +1,4 @@
-"""The evaluator `compression.early-exit`: a transformer that stops where it is sure, measured."""
+"""Evaluator `compression.early-exit`: a transformer that stops at the first confident block."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ HEADS = ("shared", "fitted")
 
 @dataclass(kw_only=True)
 class EarlyExit:
-    """Asks the head after each block, and stops at a character once it is sure enough.
+    """Early exit of a transformer: each character stops at the first block that is confident.
 
-    ``confidence`` is the probability that the likeliest character must have. ``heads`` says
-    whether each exit has the last block's head, ``shared``, or one of its own that was ``fitted``
-    by least squares. ``depth`` is the mean number of blocks; ``computation`` counts them and every
-    head that was asked. Later characters attend to keys and values of all blocks as if earlier
-    ones had not stopped, so the saving is the most that there can be.
+    The LM head is evaluated after each block; ``confidence`` is the probability that the likeliest
+    character must have to stop there. ``heads`` selects the exits' heads: ``shared`` is the last
+    block's head, ``fitted`` a head per exit, fitted by least squares. ``depth`` is the mean number
+    of blocks; ``computation`` counts them and every head that was evaluated. Later characters
+    attend to keys and values of all blocks, as if earlier characters had not stopped, so the saving
+    is an upper bound.
 
     Args:
-        model: its name.
-        split: ``search``, or ``test`` for the end.
+        model: name of the model.
+        split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
     Source:
         Teerapittayanon, McDanel, Kung, BranchyNet, 2016; Schuster et al., Confident Adaptive
         Language Modeling, 2022, section 3.
 
     Raises:
-        PluginError: there is no such model or split.
+        PluginError: the model or the split is unknown, or the model has no transformer blocks.
     """
 
     model: str = "shakespeare-lm"
@@ -67,17 +68,17 @@ class EarlyExit:
         check_readings(values, {"confidence": number(0, 1), "heads": word(*HEADS)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One model after the other."""
+        """Measure one design at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
-        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
         heads = str(design.get("heads", HEADS[0]))
         if heads not in HEADS:
-            raise PluginError(f"there are no heads {heads!r}", hint=nearest(heads, HEADS))
+            raise PluginError(f"heads cannot be {heads!r}", hint=nearest(heads, HEADS))
         whole = workload_of(self.model)
         depths = range(1, blocks_of(whole.parameters) + 1)
         if heads == "fitted":

@@ -1,4 +1,4 @@
-"""The evaluator `compression.layer-drop`: a transformer without some of its parts, measured."""
+"""Evaluator `compression.layer-drop`: a transformer without some attention or FFN parts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dse_evaluators.workloads.workload import Split
 
 @dataclass(kw_only=True)
 class LayerDrop:
-    """Leaves out the attention or the feed-forward part of some blocks of a trained transformer.
+    """Removal of the attention or feed-forward part of some blocks of a trained transformer.
 
-    ``attention`` and ``ffn`` are lists, true for each block that keeps that part, or one value for
-    all blocks. Nothing is trained again.
+    ``attention`` and ``ffn`` are lists of booleans, true for each block that keeps that part, or
+    one boolean for all blocks. The model is not retrained.
 
     Args:
-        model: its name.
-        split: ``search``, or ``test`` for the end.
+        model: name of the model.
+        split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
     Source:
         Fan, Grave, Joulin, Reducing Transformer Depth on Demand with Structured Dropout, 2020.
 
     Raises:
-        PluginError: there is no such model or split.
+        PluginError: the model or the split is unknown, or the model has no transformer blocks.
     """
 
     model: str = "shakespeare-lm"
@@ -54,11 +54,11 @@ class LayerDrop:
         check_readings(values, dict.fromkeys(KINDS, flag), lengths)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One model after the other."""
+        """Measure one design at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
-        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
@@ -68,7 +68,7 @@ class LayerDrop:
 
 
 def list_removals(design: Mapping[str, Value], blocks: int) -> list[str]:
-    """Return the parts that a design leaves out, e.g. ``blocks.1.ffn`` if ``ffn[1]`` is false."""
+    """Return the parts that a design removes, e.g. ``blocks.1.ffn`` if ``ffn[1]`` is false."""
     names = {kind: members(kind, tuple(design)) for kind in KINDS}
     every = [
         f"blocks.{block}.{kind}"

@@ -1,4 +1,4 @@
-"""The evaluator ``compression.matrix``: what a recipe makes of a matrix of drawn weights."""
+"""Evaluator ``compression.matrix``: a recipe applied to a random normal weight matrix."""
 
 from __future__ import annotations
 
@@ -36,23 +36,24 @@ _MOST_WEIGHTS = 1 << 26
 
 @dataclass(kw_only=True)
 class DrawnMatrix:
-    """Compresses one matrix of normally distributed weights, reads it back, and counts bits.
+    """Bit counts and reconstruction errors of one compressed matrix of random normal weights.
 
-    For claims about bits, which depend on shape and pruning rate and not on what was learnt.
-    ``bits_per_weight`` counts codes, scales and places; ``payload_bits_per_weight`` codes alone,
-    and ``place_bits_per_weight`` all else. ``density`` is the share of weights that come back as
-    not zero. ``kept_magnitude`` is their sum of magnitudes over that of as many largest weights,
-    ``wrong_signs`` the share of them with another sign, and ``error`` the square of what is off,
-    over that of the weights.
+    For claims about storage, which depends on shape and pruning rate, not on trained values.
+    ``bits_per_weight`` counts codes, scales and positions; ``payload_bits_per_weight`` counts the
+    codes only, and ``place_bits_per_weight`` the rest. ``density`` is the fraction of restored
+    weights that are not zero. ``kept_magnitude`` is the sum of the original magnitudes of those
+    weights over that of equally many largest weights, ``wrong_signs`` the fraction of them with
+    the wrong sign, and ``error`` the sum of squared errors over the sum of squared weights.
 
     Args:
-        recipe: as ``compression.recipe`` reads it, with names of the space in braces.
-        rows: outputs of the layer.
-        columns: its inputs.
-        seed: of the weights.
+        recipe: recipe as in ``compression.recipe``, with parameters of the space in braces.
+        rows: number of rows (outputs of the layer).
+        columns: number of columns (inputs of the layer).
+        seed: seed of the random weights.
 
     Raises:
-        SpecError: the recipe is none, or there are no weights, or more than 2^26.
+        PluginError: ``rows``, ``columns`` or ``seed`` is out of range.
+        SpecError: the recipe is invalid, or the matrix has more than 2^26 weights.
     """
 
     recipe: str
@@ -80,7 +81,7 @@ class DrawnMatrix:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if every text that these values make is a recipe. Raises SpecError if not."""
+        """Raise SpecError unless every text formed from these values is a valid recipe."""
         for place, text in enumerate(self._template.fillings(values, 0)):
             if place == 0:
                 check_recipe(text, has_inputs=False)
@@ -90,7 +91,7 @@ class DrawnMatrix:
         check_fits(part, values, {"matrix": (self.rows, self.columns)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One matrix after the other."""
+        """Compress the matrix by one design at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
@@ -107,7 +108,7 @@ class DrawnMatrix:
 
 
 def _alone(text: str) -> list[str]:
-    """Each operator as a recipe of its own: there are fewer of these than of combinations."""
+    """Return each operator as a recipe of its own; there are fewer of these than combinations."""
     *before, last = (step.strip() for step in text.split(">"))
     return [*(f"{step} > format fp32" for step in before), last]
 

@@ -21,17 +21,17 @@ check_knob = one_among(
         "bias_correction": flag,
     }
 )
-"""Nothing, if the knob can be set to the value; SpecError, if not, or if there is no such knob."""
+"""Check of a knob's value; raises SpecError if the knob is unknown or the value is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionConfig:
-    """One way to compress; the defaults leave the network as it was trained.
+    """Settings of a compression; the defaults leave the network as it was trained.
 
-    ``granularity`` is one scale per weight tensor or one per output channel. ``filter_keep`` is
-    the share of filters that stay, at least one per layer; ``sparsity`` is the share of zeros
-    among the weights that are then left. ``bias_correction`` moves the biases so that each
-    layer's mean output is the uncompressed network's.
+    ``granularity`` selects one scale per weight tensor or one per output channel. ``filter_keep``
+    is the fraction of filters kept, at least one per layer; ``sparsity`` is the fraction of zeros
+    among the weights of those filters. ``bias_correction`` shifts the biases so that each layer's
+    mean output equals that of the uncompressed network.
     """
 
     weight_format: str = "fp32"
@@ -46,10 +46,10 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(CompressionConfig)
 
 
 def recipe_of(values: Mapping[str, Value]) -> CompressionConfig:
-    """The recipe with these knobs set and the others at their defaults.
+    """Return the configuration with these knobs set and the others at their defaults.
 
     Raises:
-        SpecError: there is no such knob, or a value is out of its range.
+        SpecError: a knob is unknown, or its value is invalid.
     """
     for name, value in values.items():
         check_knob(name, value)

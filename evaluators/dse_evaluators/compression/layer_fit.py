@@ -1,4 +1,4 @@
-"""Fit of a recipe to a layer's shape, without the layer's weights."""
+"""Checks that a recipe can be applied to a layer's shape, without the layer's weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Shape = tuple[int, ...]
 def check_fits(
     part: LayerGroup, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
 ) -> None:
-    """Nothing, if some text that these values make suits each layer.
+    """Raise SpecError unless each layer fits at least one recipe formed from these values.
 
-    That some do not is no mistake: the space may have a rule for them, or trials show it.
+    Recipes that do not fit are allowed: a constraint may exclude them, or their trials will fail.
 
     Raises:
-        SpecError: none does; the layer and the last that was tried are named.
+        SpecError: no recipe fits a layer; the message names the layer and the last recipe tried.
     """
     for place, layer in enumerate(part.layers):
         error: EvaluationError | None = None
@@ -53,7 +53,7 @@ def _misfit(recipe: str, shape: Shape) -> EvaluationError | None:
 
 @lru_cache(maxsize=4096)
 def check_fit(recipe: str, shape: Shape) -> None:
-    """Nothing, if weights of this shape could be compressed so.
+    """Check that weights of this shape can be compressed by the recipe.
 
     Raises:
         EvaluationError: a rank is too large, or groups, blocks or bits do not fit.
@@ -62,7 +62,7 @@ def check_fit(recipe: str, shape: Shape) -> None:
     for name, argument in map(parts, steps):
         if name in _FITS:
             _FITS[name](argument, (shape[0], math.prod(shape[1:])))
-        if name == "format" and len(steps) == 1:  # after others it is of the weights that stayed
+        if name == "format" and len(steps) == 1:  # else only kept weights are stored
             format_of(argument).bits(shape, axis_of(shape))
 
 
@@ -91,7 +91,7 @@ def _xor(argument: str, _: tuple[int, int]) -> None:
 
 
 _NOTHING = np.zeros((1, 1), dtype=np.float32)
-"""A layer on which an operator does little but look at what it is told."""
+"""Minimal layer, for which an operator does little more than check its arguments."""
 
 _FITS: Mapping[str, Callable[[str, tuple[int, int]], None]] = {
     "n-of-m": _n_of_m,
@@ -102,4 +102,4 @@ _FITS: Mapping[str, Callable[[str, tuple[int, int]], None]] = {
     "bloomier": _bloomier,
     "xor": _xor,
 }
-"""What is judged of an operator by the layer's outputs and inputs alone."""
+"""Check of each operator that needs only the numbers of the layer's outputs and inputs."""

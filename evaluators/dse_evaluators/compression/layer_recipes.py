@@ -1,4 +1,4 @@
-"""Recipes of the layers of a model."""
+"""Compression recipes for groups of a model's layers, and their validation."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.template import Template, members
 
 KEEP = "keep"
-"""The recipe of a layer that stays in single precision."""
+"""Recipe of a layer that stays uncompressed, in single precision."""
 
-_TRIED = (32, 64)  # outputs and inputs of the layer that recipes are tried on
+_TRIED = (32, 64)  # outputs and inputs of the small layer on which recipes are checked
 _TRIED_DENSITY = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """Layers with the same recipe; a list in it has one member for each of them, in order."""
+    """Layers with the same recipe; a list parameter in it has one element per layer, in order."""
 
     template: Template
     layers: tuple[str, ...]
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if every text that these values make is a recipe.
+        """Check that every text formed from these values is a valid recipe.
 
         Raises:
-            SpecError: one is none, or a list is not as long as there are layers.
+            SpecError: a text is not a recipe, or a list does not have one element per layer.
         """
         self.check_lengths(tuple(values))
         places = range(len(self.layers))
@@ -41,10 +41,10 @@ class LayerGroup:
                 check_recipe(text)
 
     def check_lengths(self, known: Sequence[str]) -> None:
-        """Nothing, if the lists among these names are as long as there are layers.
+        """Check that the list parameters among these names have one element per layer.
 
         Raises:
-            SpecError: one is not.
+            SpecError: a list has another length.
         """
         for name in self.template.names:
             found = members(name, known)
@@ -58,15 +58,15 @@ class LayerGroup:
 
 
 def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[LayerGroup, ...]:
-    """The layers by what is done to them.
+    """Return the layers grouped by recipe.
 
     Args:
-        layers: all that can be compressed.
-        recipe: of the layers that no pattern matches.
-        others: recipes by pattern, as in ``conv*``; the first that matches counts.
+        layers: names of all layers that can be compressed.
+        recipe: recipe of the layers that no pattern matches.
+        others: recipes by name pattern, such as ``conv*``; the first match applies.
 
     Raises:
-        SpecError: a pattern matches no layer that is left, or one of the texts is none.
+        SpecError: a pattern matches none of the remaining layers, or a recipe is malformed.
     """
     if not isinstance(others, Mapping):
         hint = "recipes by pattern, as in {'conv*': 'format int8'}"
@@ -87,25 +87,25 @@ def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[LayerG
 
 @lru_cache(maxsize=4096)
 def check_recipe(text: str, *, has_inputs: bool = True) -> None:
-    """Nothing, if the text is a recipe: it is tried on a small layer.
+    """Check that a text is a valid recipe, by applying it to a small layer.
 
     Args:
-        text: of one layer.
-        has_inputs: there are calibration inputs of the layer.
+        text: recipe of one layer.
+        has_inputs: whether calibration inputs of the layer are available.
 
     Raises:
-        SpecError: it is none.
+        SpecError: the text is not a valid recipe.
     """
     if text == KEEP:
         return
     rng = np.random.default_rng(0)
     weight = rng.normal(size=_TRIED).astype(np.float32)
-    weight *= rng.random(_TRIED) < _TRIED_DENSITY  # most operators then have less to do
+    weight *= rng.random(_TRIED) < _TRIED_DENSITY  # most operators are faster on few non-zeros
     inputs = rng.normal(size=(2 * _TRIED[1], _TRIED[1])).astype(np.float32)
     try:
         compress_layer(text, weight, inputs if has_inputs else None)
     except EvaluationError:
-        return  # it is about this layer: blocks that do not fit it, a rank that it does not have
+        return  # specific to this layer: its size does not fit the blocks, or its rank is too low
     except SpecError as error:
         close = nearest(text, [KEEP])
         hint = close if close.startswith("did") else error.hint

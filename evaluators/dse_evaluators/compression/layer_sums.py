@@ -1,4 +1,4 @@
-"""Numbers of a model's layers under their recipes, added up for whole batches of designs."""
+"""Sums over a model's layers of quantities that depend on their recipes, for design batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.errors import DseError
 from dse_evaluators.compression.layer_recipes import LayerGroup
 
 Told = Callable[[str, str], tuple[float, float]]
-"""Two numbers of a layer, by its name, under a recipe."""
+"""Function that returns two quantities of a layer, given its name and its recipe."""
 
 
 def sum_layers(
@@ -21,8 +21,8 @@ def sum_layers(
 ) -> tuple[Floats, dict[int, Fault]]:
     """Return the sums over the layers, (2, n), and the faults of rows without sums.
 
-    What differs in a layer is told once, and then added up in all rows; an error of ours costs
-    the rows that have its recipe.
+    Each distinct recipe of a layer is evaluated once, for all rows that have it. If that raises a
+    DseError, those rows get a fault.
     """
     total = np.zeros((2, len(batch)))
     faults: dict[int, Fault] = {}
@@ -36,7 +36,7 @@ def sum_layers(
 def _of_layer(
     part: LayerGroup, place: int, batch: Batch, told: Told, faults: dict[int, Fault]
 ) -> Floats:
-    """The numbers of one layer in each row, (2, n); rows without are added to the faults."""
+    """Return the quantities of one layer in each row, (2, n), and add failed rows to ``faults``."""
     own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
     among = batch.distinct(frozenset(own & batch.names))
     found = np.zeros((2, len(among.rows)))

@@ -9,10 +9,10 @@ from torch.nn import functional
 from dse_evaluators.workloads.network import LayerWeights, NetworkStage
 
 RIDGE = 1e-2
-"""Pull towards the given weights, as a share of the inputs' mean variance."""
+"""Ridge penalty on the change of the weights, as a fraction of the inputs' mean variance."""
 
 _MAX_TURNS = 60
-_TOLERANCE = 1e-4  # of the residual's first size
+_TOLERANCE = 1e-4  # relative to the initial residual
 
 
 def refit_layer(
@@ -25,18 +25,18 @@ def refit_layer(
 ) -> LayerWeights:
     """Minimise |X W + b - Y|^2 + r |W - W0|^2 over weights W and bias b, W0 the start.
 
-    With X and Y less their means the minimum is at (X'X + r I) W = X'Y + r W0.
+    With centred X and Y, the minimum solves (X'X + r I) W = X'Y + r W0.
 
     Args:
         stage: the layer.
-        start: W0.
-        inputs: of the calibration images; X has a row for each output position.
-        wanted: Y.
-        sparse: keep the zeros of W0; the sum is then over the other weights only.
+        start: initial weights W0.
+        inputs: the layer's inputs for the calibration images; X has one row per output position.
+        wanted: the layer's original outputs, Y.
+        sparse: keep the zeros of W0, and fit only the other weights.
 
     Source:
         He, Zhang, Sun: Channel Pruning for Accelerating Very Deep Neural Networks, 2017, eq. 1
-        and section 3.1 (ii), reconstruction by least squares; the ridge towards W0 is ours.
+        and section 3.1 (ii), reconstruction by least squares; the ridge towards W0 is added.
     """
     table = _windows(stage, start, inputs)  # (rows, columns)
     target = wanted.movedim(1, -1).flatten(0, -2)  # (rows, filters)
@@ -84,7 +84,7 @@ def _solve_by_cg(
 
 
 def _windows(stage: NetworkStage, affine: LayerWeights, inputs: Tensor) -> Tensor:
-    """One row for each output position: all that the layer multiplies there."""
+    """Return one row per output position with the inputs that the layer multiplies (im2col)."""
     if stage.dense:
         return inputs.flatten(1)
     height, width = affine.weight.shape[2:]

@@ -1,4 +1,4 @@
-"""A model's layers by their recipes: what they stand for, what they take, and as bytes."""
+"""Compressed layers of a model: their decoded weights, their size, and the model as bytes."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from dse_evaluators.workloads.shapes import shapes_of
 
 _ROOM_BYTES = 2**30
 _CALIBRATED = ("gptq", "awq", "smooth", "whitened", "corrected")
-"""The operators that look at a layer's inputs."""
+"""Operators that use a layer's calibration inputs."""
 _FORMAT = "format "
 
 Recipes = Mapping[str, str]
-"""What is done to each layer that can be compressed, by its name."""
+"""Recipe of each compressible layer, by layer name."""
 
 
 def weights(model: str, recipes: Recipes) -> dict[str, Single]:
-    """Return the weights of the compressed layers, from the shelf if they are there.
+    """Return the decoded weights of the compressed layers, from the cache if present.
 
     Raises:
         PluginError: the model's assets are not installed.
-        SpecError, EvaluationError: a recipe cannot be followed; the layer is named.
+        SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
     """
     shelf = _shelf(model)
     return {
@@ -46,11 +46,11 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
 
 
 def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
-    """Return the divisors of the inputs of smoothed layers, (inputs,), by layer.
+    """Return the factors that divide the inputs of smoothed layers, (inputs,), by layer.
 
     Raises:
         PluginError: the model's assets are not installed.
-        SpecError, EvaluationError: a recipe cannot be followed; the layer is named.
+        SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
     """
     shelf = _shelf(model)
     return {
@@ -62,7 +62,7 @@ def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
 
 @lru_cache(maxsize=2**16)
 def cost(model: str, layer: str, recipe: str) -> StorageCost:
-    """The bits that a layer takes; those of plain formats are known without making it."""
+    """Return the bits that a layer takes; for plain formats, without compressing the layer."""
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
     if text is not None:
@@ -73,7 +73,7 @@ def cost(model: str, layer: str, recipe: str) -> StorageCost:
 
 @cache
 def rest(model: str) -> StorageCost:
-    """The bits of all that is in no layer: parameters that stay, and the list of names."""
+    """Return the bits outside the compressible layers: other parameters, and the list of names."""
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
     layers = model_of(model).layers
@@ -102,9 +102,9 @@ def write_model(model: str, recipes: Recipes) -> bytes:
 
 
 def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, StorageCost]:
-    """Return the layer as it is stored and read back, and its cost.
+    """Return the layer's weights as decoded from storage, and its cost.
 
-    Quantising gives what encoding and decoding would, bit by bit, in a tenth of the time.
+    For plain formats, quantizing gives the same bits as encoding and decoding, ten times faster.
     """
     weight = workload_of(model).parameters[layer]
     text = _format(recipe)
@@ -130,7 +130,7 @@ def _factors(model: str, layer: str, recipe: str) -> Single:
 
 
 def _operator(recipe: str) -> str:
-    """The last operator of a recipe: how the weights are kept."""
+    """Return the name of the last operator of a recipe, which stores the weights."""
     return recipe.rpartition(">")[2].strip().partition(" ")[0]
 
 
@@ -142,7 +142,7 @@ def _format(recipe: str) -> str | None:
 
 @lru_cache(maxsize=2**12)
 def _dense_cost(text: str, shape: tuple[int, ...]) -> StorageCost:
-    """Return the cost of an array of this shape in a format, without packing a bit."""
+    """Return the cost of an array of this shape in a format, without encoding an array."""
     form = format_of(text)
     size = form.bits(shape, dense.axis_of(shape))
     use: Use = "fp32" if form.grid.bits == 32 else "payload"
@@ -163,7 +163,7 @@ def _name_layer(layer: str, recipe: str) -> Iterator[None]:
 
 
 @cache
-def _shelf(model: str) -> Shelf:  # noqa: ARG001 - one for each
+def _shelf(model: str) -> Shelf:  # noqa: ARG001 - one shelf per model
     return Shelf(_ROOM_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""The recipes of a model's layers: what they read of a design, and whether they suit the layers."""
+"""Recipes of a model's layers: the parameters they read, and checks against the layers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dse_evaluators.workloads.shapes import shapes_of
 
 @dataclass(frozen=True, slots=True)
 class ModelRecipes:
-    """A model, and its layers by what is done to them."""
+    """Model name, and the model's layers grouped by recipe."""
 
     model: str
     parts: tuple[LayerGroup, ...]
 
     @staticmethod
     def of(model: str, recipe: str, layers: Mapping[str, str]) -> ModelRecipes:
-        """Return the recipe of each layer; ``layers``, by pattern, come before ``recipe``.
+        """Return a model's layers by recipe; patterns in ``layers`` precede ``recipe``.
 
         Raises:
-            PluginError: there is no such model.
-            SpecError: a recipe is none, or a pattern matches no layer.
+            PluginError: the model is unknown.
+            SpecError: a recipe is invalid, or a pattern matches no layer.
         """
         found = ModelRecipes(model, parts_of(model_of(model).layers, recipe, layers))
         found.check({})
@@ -33,14 +33,15 @@ class ModelRecipes:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The names in braces."""
+        """Names of the design parameters in the recipes' braces."""
         return frozenset(name for part in self.parts for name in part.template.names)
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if all texts that these values make are recipes.
+        """Check that all texts formed from these values are recipes, and that some fit each layer.
 
         Raises:
-            SpecError: one is none, or a list has not one entry for each layer.
+            SpecError: a text is not a recipe, no recipe fits a layer, or a list does not have one
+                element per layer.
         """
         for part in self.parts:
             part.check(values)

@@ -1,4 +1,4 @@
-"""A network with fewer filters or fewer weights, each layer refitted to what is left."""
+"""Pruning of a network's filters or weights, with each layer refitted by least squares."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from dse_evaluators.workloads.network import Affines, LayerWeights, apply_layer,
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A network of some of the trained filters, and which they are."""
+    """Network with some of the trained filters, and the indices of those filters."""
 
     affines: Affines
-    kept: tuple[Ints, ...]  # per layer
+    kept: tuple[Ints, ...]  # indices of each layer's kept filters
 
 
 def narrow_network(whole: Reference, keep: float) -> Pruned:
-    """Return the network with ``keep`` of the filters of every layer but the last.
+    """Return the network with a fraction ``keep`` of the filters of every layer but the last.
 
-    From the first layer to the last, each refitted to the trained outputs from the inputs that
-    it still gets.
+    In order, each layer is refitted to its original outputs from the inputs that remain.
     """
     shares = [keep if stage.rectified else 1.0 for stage in whole.network]
     kept = tuple(
@@ -40,7 +39,7 @@ def narrow_network(whole: Reference, keep: float) -> Pruned:
 
 
 def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
-    """The network with ``sparsity`` of its weights zero, and the others refitted."""
+    """Return the network with a fraction ``sparsity`` of zero weights, and the others refitted."""
     weights = prune_smallest([affine.weight.numpy() for affine in pruned.affines], sparsity)
     affines = tuple(
         LayerWeights(torch.tensor(weight), affine.bias)
@@ -54,7 +53,7 @@ def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
 def _repair_layers(
     whole: Reference, affines: Affines, kept: tuple[Ints, ...], *, sparse: bool
 ) -> Affines:
-    """Refit the layers in order, each on the outputs of the repaired ones before it."""
+    """Refit the layers in order, each to the inputs that the refitted layers before it produce."""
     signal = whole.calibration
     repaired = []
     for place, stage in enumerate(whole.network):
@@ -65,7 +64,10 @@ def _repair_layers(
 
 
 def _cut(whole: Reference, kept: tuple[Ints, ...], place: int) -> LayerWeights:
-    """The layer without the filters that go, here and before; the inputs of the first all stay."""
+    """Return a layer without its removed filters, and without inputs from removed filters.
+
+    The first layer keeps all its inputs.
+    """
     rows = torch.tensor(kept[place])
     weight, bias = whole.affines[place].weight[rows], whole.affines[place].bias[rows]
     if place > 0:

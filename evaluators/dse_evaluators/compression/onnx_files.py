@@ -1,4 +1,4 @@
-"""The ONNX file of a model in a runtime format, made once and kept on disk."""
+"""ONNX file of a model in a runtime format, built once and cached on disk."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dse_evaluators.workloads.weight_cache import folder
 
 
 def file_of(workload: Magika, recipe: OnnxRecipe) -> Path:
-    """The file, from the cache where it is there.
+    """Return the path of the ONNX file in the cache, building the file if it is missing.
 
     Raises:
         PluginError: onnx or onnxruntime is not installed.
-        SpecError: there is no such format.
+        SpecError: the format is unknown.
         EvaluationError: the weights cannot be rounded to it.
     """
     path = folder() / "onnx" / f"{workload.name}-{_name(workload, recipe)}.onnx"
@@ -37,11 +37,10 @@ def file_of(workload: Magika, recipe: OnnxRecipe) -> Path:
 
 
 def weight_bytes(workload: Magika, recipe: OnnxRecipe, model: bytes) -> float:
-    """Return the bytes of all weights, as the file stores them or packed by their format.
+    """Return the size of all weights in bytes.
 
-    They are packed where the format is not one of onnxruntime's.
-
-    onnxruntime cannot read most formats: a file of rounded weights has them in fp32.
+    For formats of onnxruntime it is the size in the file. onnxruntime cannot read other formats:
+    their file has the rounded weights in fp32, and the size is that of the weights packed.
     """
     if recipe.runtime_format in RUNTIME:
         return float(sum(array.nbytes for array in all_initializers(model).values()))
@@ -55,7 +54,7 @@ def weight_bytes(workload: Magika, recipe: OnnxRecipe, model: bytes) -> float:
 
 @contextmanager
 def draft(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` that takes its name when it is whole."""
+    """Yield a temporary file in the folder of ``path``, renamed to ``path`` when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".draft")
     os.close(handle)
@@ -82,7 +81,7 @@ def _build_model(workload: Magika, recipe: OnnxRecipe) -> bytes:
 
 
 def _round_weights(workload: Magika, text: str) -> dict[str, Single]:
-    """Return the parameters with the layers' weights rounded to a format's numbers."""
+    """Return the parameters with the layers' weights rounded to the values of a format."""
     chosen = format_of(text)
     return {
         name: chosen.quantize(array, _inputs(array)) if name in workload.compressible else array
@@ -91,12 +90,12 @@ def _round_weights(workload: Magika, text: str) -> dict[str, Single]:
 
 
 def _inputs(array: Single) -> tuple[int, ...]:
-    """The axes that a product sums over."""
+    """Return the axes over which a layer's products are summed."""
     return tuple(range(1, np.ndim(array)))
 
 
 def _name(workload: Magika, recipe: OnnxRecipe) -> str:
-    """Changes with all that the file depends on."""
+    """Return a cache key of everything that the file's content depends on."""
     versions = [library(name).__version__ for name in ("onnx", "onnxruntime")]
     told = hashlib.sha256(f"{recipe.key} {versions}".encode())
     told.update(workload.model)

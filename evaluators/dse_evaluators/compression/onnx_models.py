@@ -1,4 +1,4 @@
-"""The evaluator `compression.onnx`: a real network under onnxruntime, with its real latency."""
+"""Evaluator `compression.onnx`: a real network run by onnxruntime, with measured latency."""
 
 from __future__ import annotations
 
@@ -31,28 +31,30 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class OnnxModels:
-    """Evaluator that quantises an ONNX file, classifies files with it, and times it.
+    """Quality, size and latency of an ONNX file classifier, quantized by the design's settings.
 
-    A choice that is an option here is fixed; the others are read from the design, where it has
-    them. ``size`` is of the real file; ``weight_size`` is what its weights take in it, or would
-    take packed by a format that onnxruntime cannot read. ``latency`` is of a call on one thread.
+    Settings given as options are fixed; the others are read from the design, or keep their
+    defaults. ``size`` is that of the ONNX file; ``weight_size`` is that of its weights, as stored
+    in the file or, for formats that onnxruntime cannot read, as packed in that format. ``latency``
+    is that of one call on one thread.
 
     Args:
-        model: the network.
-        runtime_format: ``fp32``, ``dynamic_int8``, ``static_int8``, or the text of a number format
-            that only weights are rounded to.
-        operators: ``convolutions``, ``products`` or ``all``: what is quantised.
-        per_channel: whether each output has its own scale of weights.
-        calibration: ``minmax``, ``percentile`` or ``entropy``: how a static scale is found.
-        optimization: ``none``, ``basic``, ``extended`` or ``all``: how far the graph is rewritten.
-        split: ``search`` or ``test``: the files that it is judged on.
+        model: name of the network.
+        runtime_format: ``fp32``, ``dynamic_int8``, ``static_int8``, or the name of a number format
+            to which only the weights are rounded.
+        operators: operators to quantize: ``convolutions``, ``products`` (convolutions and matrix
+            products) or ``all``.
+        per_channel: whether each output channel has its own weight scale.
+        calibration: method for static scales: ``minmax``, ``percentile`` or ``entropy``.
+        optimization: graph optimization level: ``none``, ``basic``, ``extended`` or ``all``.
+        split: examples for the quality metrics: ``search`` or ``test``.
         batch: files per timed call.
-        repeats: how many rounds of calls are timed, each of 5 ms or more.
-        warmup: how many calls are made before.
+        repeats: number of timed rounds of calls, each of 5 ms or more.
+        warmup: number of untimed calls before the timed rounds.
 
     Raises:
-        PluginError: no such model or split, or a count that is none.
-        SpecError: a choice cannot be what it is said to be.
+        PluginError: the model or the split is unknown, or a count is out of range.
+        SpecError: a setting has an invalid value.
     """
 
     model: str = "magika"
@@ -90,11 +92,11 @@ class OnnxModels:
         check_readings(values, dict.fromkeys(KNOBS, check_choice))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One file after the other: a row's outcome does not depend on the batch."""
+        """Measure one design at a time, so that a row's result does not depend on the batch."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
-        # onnx and its runtime are optional, and who only checks a study needs neither.
+        # Imported here: onnx and onnxruntime are optional, and checking a study needs neither.
         from dse_evaluators.compression import onnx_runner
 
         knobs = {name: design[name] for name in self.optional if name in design}

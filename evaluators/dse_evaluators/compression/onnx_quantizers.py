@@ -1,4 +1,4 @@
-"""Onnxruntime's two ways to int8: scales found anew for each input, and scales from examples."""
+"""Int8 quantization by onnxruntime: dynamic scales per input, or static calibrated scales."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse_evaluators.workloads.onnx_runtime import library
 
 
 def dynamic(whole: Path, small: Path, recipe: OnnxRecipe) -> None:
-    """Writes the file whose weights are int8 and whose activations have a scale for each input.
+    """Write the file with int8 weights and with activation scales computed for each input.
 
     Source:
         onnxruntime's documentation, Quantize ONNX Models, "Dynamic Quantization".
@@ -31,7 +31,7 @@ def dynamic(whole: Path, small: Path, recipe: OnnxRecipe) -> None:
 
 
 def static(whole: Path, small: Path, recipe: OnnxRecipe, tokens: Tokens) -> None:
-    """Writes the file whose weights and activations are int8, with scales from examples.
+    """Write the file with int8 weights and activations, and scales from calibration examples.
 
     Source:
         Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-
@@ -54,7 +54,7 @@ def static(whole: Path, small: Path, recipe: OnnxRecipe, tokens: Tokens) -> None
 
 
 class _Reader:
-    """The calibration files one by one, as onnxruntime asks for them."""
+    """Calibration data reader for onnxruntime that returns one file per call."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._rows = iter(tokens)
@@ -74,7 +74,7 @@ def _operators(recipe: OnnxRecipe) -> list[str] | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing printed: what it advises (shape inference beforehand) is done by onnxruntime."""
+    """Suppress output, which advises shape inference that onnxruntime then does by itself."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

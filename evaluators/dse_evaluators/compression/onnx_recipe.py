@@ -1,4 +1,4 @@
-"""Quantisation of an ONNX file: the choices, their names and their dependencies."""
+"""Settings for the quantization of an ONNX file: names, valid values and dependencies."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dse_evaluators.readings import flag, one_among, word
 
 DYNAMIC, STATIC, WHOLE = "dynamic_int8", "static_int8", "fp32"
 RUNTIME = (WHOLE, DYNAMIC, STATIC)
-"""Formats that onnxruntime itself computes in; any other is a format of weights alone."""
+"""Formats in which onnxruntime computes; any other format applies to the weights only."""
 
 OPERATORS: Mapping[str, tuple[str, ...] | None] = {
     "convolutions": ("Conv",),
     "products": ("Conv", "MatMul"),
     "all": None,
 }
-"""What is quantised; ``None``: whatever onnxruntime knows how to."""
+"""ONNX operators to quantize; ``None`` means every operator that onnxruntime can quantize."""
 
 CALIBRATIONS: Mapping[str, str] = {
     "minmax": "MinMax",
     "percentile": "Percentile",
     "entropy": "Entropy",
 }
-"""How a static scale is found from examples, in onnxruntime's words."""
+"""Names in onnxruntime of the calibration methods for static scales."""
 
 OPTIMIZATIONS: Mapping[str, str] = {
     "none": "ORT_DISABLE_ALL",
@@ -34,15 +34,15 @@ OPTIMIZATIONS: Mapping[str, str] = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-"""How far onnxruntime rewrites a graph before it runs it, in its own words."""
+"""Names in onnxruntime of the graph optimization levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxRecipe:
-    """Settings by which the file is made and run.
+    """Settings with which the ONNX file is quantized and run.
 
-    ``per_channel`` gives each output its own scale of weights; ``optimization`` is how far the
-    graph is rewritten before it runs, and no part of the file.
+    ``per_channel`` gives each output channel its own weight scale; ``optimization`` is the graph
+    optimization level at run time, which does not affect the file.
     """
 
     runtime_format: str = WHOLE
@@ -53,7 +53,7 @@ class OnnxRecipe:
 
     @property
     def key(self) -> str:
-        """Settings that the file depends on, as text, without those that its format ignores."""
+        """Text of the settings that the file depends on, without those that its format ignores."""
         parts = [self.runtime_format]
         if self.runtime_format in {DYNAMIC, STATIC}:
             parts += [self.operators, "channel" if self.per_channel else "tensor"]
@@ -66,10 +66,10 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(OnnxRecipe))
 
 
 def onnx_recipe_of(values: Mapping[str, Value]) -> OnnxRecipe:
-    """The recipe with these choices, and the others at their defaults.
+    """Return the recipe with these settings, and the others at their defaults.
 
     Raises:
-        SpecError: a choice cannot be what it is said to be.
+        SpecError: a setting is unknown, or its value is invalid.
     """
     for name, value in values.items():
         check_choice(name, value)
@@ -95,4 +95,4 @@ check_choice = one_among(
         "optimization": word(*OPTIMIZATIONS),
     }
 )
-"""Nothing, if the choice can be set to the value; SpecError, if not, or if there is no such one."""
+"""Check of a setting's value; raises SpecError if the setting is unknown or the value invalid."""

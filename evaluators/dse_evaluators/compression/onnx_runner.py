@@ -20,18 +20,18 @@ from dse_evaluators.workloads.workload import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxMeasurement:
-    """Measured values of one file; all but the latency are the same each time."""
+    """Measured values of one ONNX file; all except the latency are reproducible."""
 
     metrics: dict[str, float]
     latency_error_s: float
 
 
 def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeasurement:
-    """Return the measured values of magika under a recipe.
+    """Return the measured values of the magika network under a recipe.
 
     Raises:
         PluginError: an asset, onnx or onnxruntime is not installed.
-        SpecError: there is no such format.
+        SpecError: the format is unknown.
         EvaluationError: the weights cannot be rounded, or onnxruntime cannot run the file.
     """
     workload = magika()
@@ -64,6 +64,6 @@ def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
 def _latency_s(
     workload: Magika, session: Session, timing: Timing, split: Split
 ) -> tuple[float, float]:
-    """The median of a run on one thread, and its error."""
+    """Return the median latency of a run on one thread and its standard error, in seconds."""
     tokens = np.resize(workload.examples(split).tokens, (timing.batch, workload.width))
     return time_call(lambda: session.run(tokens), timing)

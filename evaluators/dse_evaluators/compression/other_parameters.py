@@ -1,4 +1,4 @@
-"""A model that runs on other parameters than it was trained to: judged, weighed and counted."""
+"""Quality, size and computation of a model with modified parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 LOOKED_UP = "embed"
-"""The table of which a character takes one row, and multiplies nothing."""
+"""Embedding table, of which each character looks up one row without a multiplication."""
 
 
 def judge_outputs(model: str, given: Single, split: Split) -> dict[str, float]:
@@ -50,7 +50,7 @@ def reference(model: str, split: Split) -> Single:
 
 @cache
 def calibration(model: str) -> Mapping[str, Single]:
-    """The inputs of the layers on training examples, (n, inputs)."""
+    """Return each layer's inputs on training examples, (n, inputs)."""
     with threadpool_limits(limits=1):
         return workload_of(model).calibration()
 
@@ -69,32 +69,29 @@ def measure_cut(model: str, parameters: Parameters, split: Split) -> dict[str, f
 
 
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
-    """Return the bytes of the parameters on disk.
-
-    Those without a record are in single precision.
-    """
+    """Return the bytes of the stored parameters; those without a record are in fp32."""
     return len(bundle_layers(parameters, compressed or {}).to_bytes())
 
 
 def computation(model: str, parameters: Parameters) -> float:
-    """The multiplications for a character, as a share of the whole model's."""
+    """Return the multiplications per character, as a fraction of the uncut model's."""
     return multiplications(parameters) / work(model)
 
 
 @cache
 def work(model: str) -> float:
-    """The multiplications of the whole model for a character."""
+    """Return the multiplications of the uncut model per character."""
     return multiplications(workload_of(model).parameters)
 
 
 def multiplications(parameters: Parameters) -> float:
-    """Return a transformer's multiplications for one character, the mean over a window.
+    """Return a transformer's multiplications per character, averaged over a context window.
 
-    Every table but the looked-up one is a product with the stream, and each head multiplies its
-    query by every key so far, and as many values by their weights.
+    Every matrix except the embedding is multiplied by the stream once per character. Each head
+    multiplies its query by every key up to its position, and as many values by their weights.
 
     Args:
-        parameters: tables by name; a ``qkv`` holds queries, keys and values in equal shares.
+        parameters: arrays by name; a ``qkv`` holds queries, keys and values in equal shares.
     """
     products = sum(
         array.size for name, array in parameters.items() if array.ndim == 2 and name != LOOKED_UP

@@ -1,4 +1,4 @@
-"""A compressed layer as bytes and back: what :mod:`size` counts is what is written here."""
+"""Serialization of a compressed layer; :mod:`size` computes the size of these bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse_evaluators.compression.size import (
 from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.words import FORMATS
 
-# Layout, format, count of scales (0, 1, or 2 for one per filter), rank; four sides of the tensor.
+# Layout, format, number of scales (0, 1, or 2 for one per filter), rank; up to four axis lengths.
 _HEADER = struct.Struct("<4B4H")
 _SIDES = 4
 _NAMES = tuple(FORMATS)
@@ -66,7 +66,7 @@ def unpack_layer(data: bytes) -> tuple[Quantised, Single]:
 
 
 class _Reader:
-    """Takes one section after the other."""
+    """Sequential reader of the sections of a packed layer."""
 
     def __init__(self, data: bytes) -> None:
         self._left = data
@@ -86,7 +86,7 @@ class _Reader:
 
 
 def _places(table: Words, shape: Shape, layout: SparsityEncoding) -> bytes:
-    """Return the encoded places of the kept words."""
+    """Return the encoded positions of the stored codes."""
     if layout is SparsityEncoding.DENSE:
         return b""
     if layout is SparsityEncoding.BITMAP:
@@ -99,7 +99,7 @@ def _places(table: Words, shape: Shape, layout: SparsityEncoding) -> bytes:
 def _read_places(
     reader: _Reader, layout: SparsityEncoding, rows: int, columns: int
 ) -> NDArray[np.intp]:
-    """The flat places of the kept words, in order."""
+    """Return the flat indices of the stored codes, in ascending order."""
     if layout is SparsityEncoding.DENSE:
         return np.arange(rows * columns)
     if layout is SparsityEncoding.BITMAP:
@@ -111,6 +111,6 @@ def _read_places(
 
 
 def _bits(words: Words, bits: int) -> bytes:
-    """The low bits of each word, one after the other, padded to a whole byte."""
+    """Return the low ``bits`` bits of each code, concatenated and padded to a whole byte."""
     table = (words[:, None] >> np.arange(bits, dtype=np.uint32)) & np.uint32(1)
     return np.packbits(table.astype(np.uint8).ravel(), bitorder="little").tobytes()

@@ -1,4 +1,4 @@
-"""The evaluator `compression.post-training`: a real network compressed and measured."""
+"""Evaluator `compression.post-training`: a real network, pruned and quantized after training."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class PostTraining:
-    """Prunes and quantises a trained network, and runs it on images that it never saw.
+    """Post-training pruning and quantization of a network, measured on held-out images.
 
-    A knob that is an option here is fixed; the others are read from the design, where it has
-    them. ``loss`` is the cross-entropy and ``divergence`` the Kullback-Leibler divergence from
-    the uncompressed network, both in nats per image.
+    Knobs given as options are fixed; the others are read from the design, or keep their defaults.
+    ``loss`` is the cross-entropy and ``divergence`` the Kullback-Leibler divergence from the
+    uncompressed network, both in nats per image.
 
     Args:
-        model: the network.
-        weight_format: what weights are rounded to, a name of ``FORMATS``.
-        granularity: ``tensor`` or ``channel``: what shares a scale.
-        activation_format: what each layer's inputs are rounded to.
-        sparsity: share of zeros among the weights.
-        filter_keep: share of filters that stay.
-        bias_correction: whether biases make up for shifted means.
-        repeats: how many rounds of forward passes are timed, each of 5 ms or more.
-        warmup: how many passes are made before.
+        model: name of the network.
+        weight_format: number format of the weights, a name in ``FORMATS``.
+        granularity: weights that share a scale: ``tensor`` or ``channel``.
+        activation_format: number format of each layer's inputs.
+        sparsity: fraction of zeros among the weights.
+        filter_keep: fraction of the filters that is kept.
+        bias_correction: whether biases are corrected for shifted mean outputs.
+        repeats: number of timed rounds of forward passes, each of 5 ms or more.
+        warmup: number of untimed passes before the timed rounds.
         batch: images per timed pass.
 
     Raises:
-        PluginError: no such model, or a count that is none.
-        SpecError: a knob cannot be set to its value.
+        PluginError: the model is unknown, or a count is out of range.
+        SpecError: a knob has an invalid value.
     """
 
     model: str = "digits-cnn"
@@ -86,11 +86,11 @@ class PostTraining:
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One network after the other: a row's outcome does not depend on the batch."""
+        """Measure one design at a time, so that a row's result does not depend on the batch."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
-        # Torch takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.compression import runner
 
         knobs = {name: design[name] for name in self.optional if name in design}

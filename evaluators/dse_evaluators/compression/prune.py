@@ -1,4 +1,4 @@
-"""Selection of the weights that become zero, and of the filters that stay."""
+"""Selection of the weights that are set to zero, and of the filters that are kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dse_evaluators.formats.arrays import Single
 
 
 def prune_smallest(weights: Sequence[Single], sparsity: float) -> list[Single]:
-    """Return the weights with the smallest of them all set to zero, ties by place.
+    """Return the weights with the smallest of all layers set to zero; among ties, the earlier.
 
     Args:
-        weights: the layers' tensors, judged together.
-        sparsity: the share of all weights that become zero, rounded to a whole count.
+        weights: the layers' tensors, ranked together by magnitude.
+        sparsity: fraction of all weights that is set to zero, rounded to a whole count.
 
     Source:
         Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015;
@@ -32,7 +32,7 @@ def strongest(
     weight: Single,  # (filters, ...)
     keep: float,
 ) -> Ints:
-    """The filters with the largest sums of magnitudes, in their order; at least one.
+    """Return the indices of the filters with the largest L1 norms, ascending; at least one.
 
     Source:
         Li et al., Pruning Filters for Efficient ConvNets, 2017, section 3.1.

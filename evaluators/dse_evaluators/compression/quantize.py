@@ -1,4 +1,4 @@
-"""A weight tensor as words of a number format, with its scales."""
+"""Quantization of a weight tensor to codes of a number format, with scales."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dse_evaluators.formats.words import NumberFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantised:
-    """Bit patterns in the tensor's shape; all zeros is the number zero.
+    """Quantized tensor: codes in the tensor's shape, where code 0 is the number zero.
 
-    ``scale`` has one entry, one per filter, or none where the format takes no scale.
+    ``scale`` has one element, one per filter, or no element if the format needs no scale.
     """
 
     words: Words  # (filters, ...)
@@ -24,7 +24,7 @@ class Quantised:
 
     @property
     def values(self) -> Single:
-        """The weights that the words stand for, (filters, ...)."""
+        """Weights that the codes represent, (filters, ...)."""
         return values_of(self.words, _beside(self.scale, self.words.ndim), self.word)
 
 
@@ -33,10 +33,10 @@ def quantise_weights(
     word: NumberFormat,
     granularity: str,
 ) -> Quantised:
-    """Round the weights to the nearest words, scaled so that the largest is the largest word.
+    """Round the weights to the nearest codes, scaled so that the largest gets the largest code.
 
     Raises:
-        EvaluationError: there is no weight, or one is infinite or no number.
+        EvaluationError: there are no weights, or a weight is infinite or NaN.
     """
     check_values(weight)
     magnitudes = np.abs(weight).reshape(len(weight), -1).max(axis=1)
@@ -48,7 +48,7 @@ def quantise_weights(
 
 
 def _beside(scale: Single, rank: int) -> Single:
-    """The scales so that they broadcast along the filters; 1 where there is none."""
+    """Return the scales shaped to broadcast along the filters; 1 if there are no scales."""
     if not len(scale):
         return np.ones(1, dtype=np.float32)
     return scale.reshape(-1, *(1,) * (rank - 1))

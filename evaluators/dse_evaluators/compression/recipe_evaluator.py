@@ -1,4 +1,4 @@
-"""Evaluator `compression.recipe`: a real model, compressed as a study's file states."""
+"""Evaluator `compression.recipe`: a real model, compressed by recipes in the study file."""
 
 from __future__ import annotations
 
@@ -24,37 +24,38 @@ SIZES: Mapping[str, Metric] = {
     "bits_per_weight": Metric(name="bits_per_weight", goal="minimize"),
     "deviation": Metric(name="deviation", goal="minimize"),
 }
-"""What is told of every model beside its own quality."""
+"""Metrics of every model, in addition to the quality metrics of its workload."""
 
 _WHOLE = (KEEP, "fp32")
 
 
 @dataclass(kw_only=True)
 class ByRecipe:
-    """Compresses the layers of a trained model, and runs it on examples that it never saw.
+    """Compression of a trained model's layers by recipes, measured on held-out examples.
 
-    Names in braces are read from the design; a list gives each layer that the recipe is for its
-    own entry, in the order of the model. ``size`` is what the whole model takes as bytes,
-    ``bits_per_weight`` counts codes, scales and places of the layers that can be compressed, and
-    ``deviation`` is the mean square of what the outputs are off by, over that of the outputs.
+    Names in braces are read from the design; a list parameter has one element per layer of the
+    recipe, in the order of the model. ``size`` is the size of the entire model in bytes,
+    ``bits_per_weight`` counts codes, scales and positions of the compressible layers, and
+    ``deviation`` is the mean squared error of the outputs over their mean square.
 
     Args:
-        model: its name.
-        recipe: what is done to each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
-            kmeans:4``; ``keep`` leaves it in single precision. At first weights may become zero:
-            ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``, ``low-rank-mask 16/0.1``; then they
-            are kept: ``format``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``, or, where nothing
-            became zero, ``gptq``, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected
-            8/int2``, ``smooth 0.5/int8:channel`` (which ``activations`` then see), ``tucker-2
-            8x8/fp16``, ``cp 8/fp16``.
-        layers: other recipes, by pattern of the layers' names; the first that matches counts.
-        activations: the format that each layer's inputs are rounded to.
-        kv_cache: the format of the keys and values of attention.
-        split: ``search``, or ``test`` for the end.
+        model: name of the model.
+        recipe: operators for each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
+            kmeans:4``; ``keep`` leaves a layer in single precision. Optional first operators set
+            weights to zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``, ``low-rank-mask
+            16/0.1``. The last operator stores the weights: ``format``, ``huffman``, ``bloomier
+            4/8``, ``xor 24/240``, or, without pruning before it, ``gptq``, ``awq``, ``svd
+            16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2``, ``smooth 0.5/int8:channel``
+            (which also rescales the inputs that ``activations`` rounds), ``tucker-2 8x8/fp16``,
+            ``cp 8/fp16``.
+        layers: recipes of other layers, by name pattern; the first match applies.
+        activations: number format of each layer's inputs.
+        kv_cache: number format of the keys and values of attention.
+        split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
     Raises:
-        PluginError: there is no such model or split.
-        SpecError: a recipe or a format is none, or a pattern matches no layer.
+        PluginError: the model or the split is unknown.
+        SpecError: a recipe or a format is invalid, or a pattern matches no layer.
     """
 
     model: str
@@ -88,7 +89,7 @@ class ByRecipe:
         self._check_signals(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One model after the other: a row's outcome does not depend on the batch."""
+        """Measure one design at a time, so that a row's result does not depend on the batch."""
         for part in self._recipes.parts:
             part.check_lengths(tuple(batch.names))
         return one_by_one(batch, self.provides, self._measure_design)
@@ -102,7 +103,7 @@ class ByRecipe:
         }
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
-        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import recipe_runner
 
         rounded = {name: _format(text.filled(design, 0)) for name, text in self._signals.items()}
@@ -121,5 +122,5 @@ class ByRecipe:
 
 
 def _format(text: str) -> Format | None:
-    """The format of a text; none where signals stay in single precision."""
+    """Return the format that a text names; None if signals stay in single precision."""
     return None if text in _WHOLE else format_of(text)

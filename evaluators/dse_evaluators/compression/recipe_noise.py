@@ -1,4 +1,4 @@
-"""The evaluator `compression.noise`: how far weights are off under recipes, without running."""
+"""Evaluator `compression.noise`: relative error of the weights under recipes, without a run."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ METRICS: Mapping[str, Metric] = {
 }
 
 _LEAST = 1e-15
-"""Of noise: single precision has no less that is not none."""
+"""Floor of the noise in decibels; non-zero errors in single precision are not below it."""
 
 
 @dataclass(kw_only=True)
 class Noise:
-    """Effect of recipes on the weights, as a hint of their effect on the outputs.
+    """Relative error of the weights under recipes, as a proxy of the error of the outputs.
 
-    ``noise`` is the squared error of a layer over its squares, the mean over the layers, and
-    ``sqnr_db`` the same in decibels. Each layer is compressed once for each of its recipes; that
-    costs milliseconds and no run of the model, so that an optimizer can look at all designs.
+    ``noise`` is a layer's sum of squared errors over its sum of squared weights, averaged over the
+    layers; ``sqnr_db`` is the signal-to-noise ratio of it in decibels. Each layer is compressed
+    once per recipe, in milliseconds and without a run of the model, so that an optimizer can
+    afford to evaluate all designs.
 
     Args:
-        model: its name.
-        recipe: what is done to each layer.
-        layers: other recipes, by pattern of the layers' names; the first that matches counts.
+        model: name of the model.
+        recipe: recipe of each layer, as in `compression.recipe`.
+        layers: recipes of other layers, by name pattern; the first match applies.
 
     Raises:
-        PluginError: there is no such model.
-        SpecError: a recipe is none, or a pattern matches no layer.
+        PluginError: the model is unknown.
+        SpecError: a recipe is invalid, or a pattern matches no layer.
 
     Source:
         Jayant, Noll: Digital Coding of Waveforms, 1984, eq. 1.3 (signal to noise).
@@ -70,12 +71,12 @@ class Noise:
         self._recipes.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The means over the layers; a recipe that cannot be followed costs its rows."""
+        """Return the means over the layers, and a fault for each row whose recipe fails."""
         sums, faults = sum_layers(self._recipes.parts, batch, self._noise)
         noise = sums[0] / sums[1].clip(min=1)
         decibels = -10 * np.log10(noise.clip(min=_LEAST))
         return Metrics(columns={"noise": noise, "sqnr_db": decibels}, faults=faults)
 
     def _noise(self, layer: str, recipe: str) -> tuple[float, float]:
-        """A layer's noise, and 1 to count it."""
+        """Return a layer's noise, and 1 as its count."""
         return model_layers.noise(self.model, layer, recipe), 1.0

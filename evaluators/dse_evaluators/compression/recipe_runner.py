@@ -1,4 +1,4 @@
-"""A real model under recipes for its layers: compressed, run and judged."""
+"""Compression of a real model by layer recipes, and measurement of its outputs and size."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dse_evaluators.workloads.workload import Signals, Split
 def measure_recipes(
     model: str, recipes: Recipes, split: Split, signals: Signals
 ) -> dict[str, float]:
-    """Return the workload's quality, the model's size, and the deviation of its outputs.
+    """Return the workload's quality, the model's size [B], and the deviation of its outputs.
 
     Raises:
         PluginError: the model's assets are not installed.
-        SpecError, EvaluationError: a recipe cannot be followed, or the outputs are no numbers.
+        SpecError, EvaluationError: a recipe cannot be applied, or an output is not finite.
     """
     workload = workload_of(model)
     whole = _reference(model, split)
@@ -53,7 +53,7 @@ def outputs(model: str, recipes: Recipes, split: Split, signals: Signals) -> Sin
 
 
 def deviation(given: Single, whole: Single) -> float:
-    """The mean square of what the outputs are off by, over that of the outputs."""
+    """Return the mean squared error of the outputs over the mean square of the original ones."""
     wanted = whole.astype(np.float64)
     return float(((given - wanted) ** 2).mean() / (wanted**2).mean())
 

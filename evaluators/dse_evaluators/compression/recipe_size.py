@@ -1,4 +1,4 @@
-"""The evaluator `compression.size`: what a model takes under its recipes, without running it."""
+"""Evaluator `compression.size`: size of a model under its recipes, without running it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dse_evaluators.workloads.editions import edition_of
 
 @dataclass(kw_only=True)
 class Size:
-    """``size`` and ``bits_per_weight`` of `compression.recipe` with the same options.
+    """Metrics ``size`` and ``bits_per_weight`` of `compression.recipe` with the same options.
 
-    Both are known before anything is measured. Of a plain format it is a matter of shapes; a layer
-    with other operators is compressed once for each of its recipes.
+    Neither requires a run of the model. For plain formats they follow from the shapes; a layer
+    with other operators is compressed once per recipe.
 
     Args:
-        model: its name.
-        recipe: what is done to each layer.
-        layers: other recipes, by pattern of the layers' names; the first that matches counts.
+        model: name of the model.
+        recipe: recipe of each layer, as in `compression.recipe`.
+        layers: recipes of other layers, by name pattern; the first match applies.
 
     Raises:
-        PluginError: there is no such model.
-        SpecError: a recipe is none, or a pattern matches no layer.
+        PluginError: the model is unknown.
+        SpecError: a recipe is invalid, or a pattern matches no layer.
     """
 
     model: str
@@ -55,7 +55,7 @@ class Size:
         self._recipes.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The sums over the layers; a recipe that cannot be followed costs its rows."""
+        """Return the sums over the layers, and a fault for each row whose recipe fails."""
         bits, faults = sum_layers(self._recipes.parts, batch, self._bits)
         total = bits[0] + model_layers.rest(self.model).total
         count = model_layers.count(self.model)
@@ -64,6 +64,6 @@ class Size:
         )
 
     def _bits(self, layer: str, recipe: str) -> tuple[float, float]:
-        """All bits that a layer takes, and those that papers count."""
+        """Return a layer's total bits, and its bits without header and padding, as papers count."""
         cost = model_layers.cost(self.model, layer, recipe)
         return cost.total, cost.stored

@@ -25,9 +25,9 @@ from dse_evaluators.workloads.torch_scope import deterministic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """All that compressing and judging need; made once per process.
+    """Uncompressed network and the data to compress and measure it; built once per process.
 
-    ``outputs`` are each layer's, before rectifying and pooling, on the calibration images.
+    ``outputs`` are each layer's outputs on the calibration images, before ReLU and pooling.
     """
 
     network: tuple[NetworkStage, ...]
@@ -41,7 +41,7 @@ class Reference:
 
 @cache
 def reference(model: str) -> Reference:
-    """The reference of a model in :data:`MAKERS`; trained where no cache has its weights."""
+    """Return the reference of a model in :data:`MAKERS`, trained if its weights are not cached."""
     return MAKERS[model]()
 
 

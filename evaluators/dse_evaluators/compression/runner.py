@@ -1,4 +1,4 @@
-"""One recipe measured: accuracy, loss, divergence, size and latency of the real network."""
+"""Measurement of one recipe: accuracy, loss, divergence, size and latency of the network."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _quality(whole: Reference, small: Compressed) -> dict[str, float]:
 
 
 def _latency_s(whole: Reference, small: Compressed, timing: Timing) -> tuple[float, float]:
-    """The median of a forward pass on one thread, and its error.
+    """Return the median latency of a forward pass on one thread and its standard error, in s.
 
-    The kernels are torch's for fp32: fewer filters make it faster, zeros and short words do not.
+    torch's fp32 kernels are used: fewer filters reduce latency, zeros and narrow formats do not.
     """
     copies = -(-timing.batch // len(whole.images))
     images = whole.images.repeat(copies, 1, 1, 1)[: timing.batch].contiguous()

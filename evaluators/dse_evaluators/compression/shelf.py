@@ -1,4 +1,4 @@
-"""Compressed layers that are kept while there is room, so that none is made twice in a search."""
+"""LRU cache of compressed layers, so that a search does not compress the same layer twice."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dse_evaluators.formats.arrays import Single
 
 
 class Shelf:
-    """Weights by layer and recipe; what was not used for longest goes first.
+    """Least-recently-used cache of weights, by layer and recipe.
 
     Args:
-        room_bytes: of all arrays together; one is kept in any case.
+        room_bytes: capacity for all arrays together; at least one array is kept in any case.
     """
 
     def __init__(self, room_bytes: int) -> None:
@@ -21,7 +21,7 @@ class Shelf:
         self._arrays: OrderedDict[tuple[str, str], Single] = OrderedDict()
 
     def found(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
-        """The weights, made where they are not there."""
+        """Return the cached weights, calling ``make`` if they are missing."""
         key = (layer, recipe)
         if key in self._arrays:
             self._arrays.move_to_end(key)

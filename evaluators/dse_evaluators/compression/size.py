@@ -15,11 +15,10 @@ BIAS_BYTES = 4
 
 
 class SparsityEncoding(IntEnum):
-    """Encoding of the positions of the weights.
+    """Encoding of the positions of the stored weights.
 
-    ``DENSE`` keeps every word. The others keep the words that are not zero: ``BITMAP`` with one
-    bit per weight, ``ROWS`` (compressed sparse rows) with each filter's count and each word's
-    column.
+    ``DENSE`` stores every code. The others store only the non-zero codes: ``BITMAP`` with one bit
+    per weight, ``ROWS`` (compressed sparse rows) with each filter's count and each code's column.
     """
 
     DENSE = 0
@@ -29,7 +28,7 @@ class SparsityEncoding(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Inputs of the size: the tensor as rows (filters) of columns, and its non-zeros."""
+    """Quantities that determine the size: rows (filters), columns, non-zeros and bits per code."""
 
     rows: int
     columns: int
@@ -38,7 +37,7 @@ class Shape:
 
     @staticmethod
     def of(tensor: Quantised) -> Shape:
-        """The shape of a quantised tensor."""
+        """Return the shape of a quantized tensor."""
         rows = len(tensor.words)
         return Shape(
             rows=rows,
@@ -49,16 +48,16 @@ class Shape:
 
     @property
     def count_bits(self) -> int:
-        """Bits of a filter's count of stored values, from 0 to all columns."""
+        """Bits of a filter's number of stored codes, which is from 0 to ``columns``."""
         return self.columns.bit_length()
 
     @property
     def column_bits(self) -> int:
-        """Bits of a column number."""
+        """Bits of a column index."""
         return (self.columns - 1).bit_length()
 
     def weight_bytes(self, layout: SparsityEncoding) -> int:
-        """Places and words; each section ends on a whole byte."""
+        """Return the bytes of positions and codes; each section is padded to a whole byte."""
         match layout:
             case SparsityEncoding.DENSE:
                 return _bytes(self.rows * self.columns * self.bits)
@@ -70,12 +69,12 @@ class Shape:
 
     @property
     def layout(self) -> SparsityEncoding:
-        """The smallest layout, the simplest of equals."""
+        """Smallest layout; among ties, the simplest."""
         return min(SparsityEncoding, key=self.weight_bytes)
 
 
 def size_bytes(tensor: Quantised) -> int:
-    """Header, scales, biases in fp32, places and words of one layer."""
+    """Return the bytes of one layer: header, scales, fp32 biases, positions and codes."""
     shape = Shape.of(tensor)
     overhead = HEADER_BYTES + SCALE_BYTES * len(tensor.scale) + BIAS_BYTES * shape.rows
     return overhead + shape.weight_bytes(shape.layout)

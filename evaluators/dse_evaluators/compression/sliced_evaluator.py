@@ -1,4 +1,4 @@
-"""The evaluator `compression.sliced`: a transformer with a narrower stream, measured."""
+"""Evaluator `compression.sliced`: a transformer with a narrower residual stream (SliceGPT)."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ SLICE = "slice"
 
 @dataclass(kw_only=True)
 class Sliced:
-    """Cuts off the directions in which a transformer's stream varies least, and runs it.
+    """Removal of the directions in which a transformer's residual stream varies least (SliceGPT).
 
-    ``slice`` is the share that goes, one number for all parts, or a list with one for each
-    attention, each feed-forward part and the head, in the order of the stream. ``directions`` is
-    how those that stay are chosen: ``principal`` unless the design says ``largest`` or ``random``.
-    ``computation`` is the multiplications for a character as a share of the whole model's, those
-    of the residual's crossings and of attention itself among them.
+    ``slice`` is the fraction of directions removed: one number for all parts, or a list with one
+    for each attention part, each feed-forward part and the LM head, in the order of the stream.
+    ``directions`` selects the directions to keep: ``principal`` (default), ``largest`` or
+    ``random``. ``computation`` is the multiplications per character as a fraction of the uncut
+    model's, including attention itself and the basis changes of the residual connections.
 
     Args:
-        model: its name; its stream has norms without means.
-        split: ``search``, or ``test`` for the end.
+        model: name of the model; its norms must be RMSNorm.
+        split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
     Source:
         Ashkboos et al., SliceGPT: Compress Large Language Models by Deleting Rows and Columns,
         2024, section 3.
 
     Raises:
-        PluginError: there is no such model or split.
+        PluginError: the model or the split is unknown, or the model has no transformer blocks.
     """
 
     model: str = "shakespeare-lm"
@@ -61,18 +61,18 @@ class Sliced:
         check_readings(values, checks, {SLICE: 2 * depth_of(self.model) + 1})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One model after the other."""
+        """Measure one design at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
-        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
         directions = str(design.get("directions", DIRECTIONS[0]))
         if directions not in DIRECTIONS:
             raise PluginError(
-                f"there are no directions {directions!r}", hint=nearest(directions, DIRECTIONS)
+                f"directions cannot be {directions!r}", hint=nearest(directions, DIRECTIONS)
             )
         whole = workload_of(self.model)
         listed = members(SLICE, tuple(design))

@@ -1,4 +1,4 @@
-"""A transformer whose stream is narrower: each part sees the directions that vary most."""
+"""SliceGPT: a transformer whose residual stream keeps only the directions that vary most."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualBranch:
-    """Point where the stream is read after its norm, and where the part's result is added."""
+    """Parameter names of one part: its norm's gain, its input and output tables, and crossing."""
 
     gain: str
     reads: str
@@ -30,10 +30,10 @@ class ResidualBranch:
 
 
 def parts_of(parameters: Parameters) -> tuple[ResidualBranch, ...]:
-    """The parts along the stream, the head at the end.
+    """Return the parts along the residual stream in forward order, the LM head last.
 
     Raises:
-        EvaluationError: the model has no such stream.
+        EvaluationError: the model has no such residual stream.
     """
     found = [
         ResidualBranch(
@@ -48,7 +48,7 @@ def parts_of(parameters: Parameters) -> tuple[ResidualBranch, ...]:
     ]
     if not found or not {"embed", "norm", "head"} <= parameters.keys():
         raise EvaluationError(
-            "the model has no stream that could be sliced", hint="shakespeare-lm has one"
+            "the model has no residual stream to slice", hint="for example shakespeare-lm"
         )
     return (*found, ResidualBranch(gain="norm", reads="head", writes=None, crossing=None))
 
@@ -59,24 +59,24 @@ def slice_tables(
     shares: Sequence[float],
     directions: str = "principal",
 ) -> dict[str, Record]:
-    """Return all tables of the model with this share of the stream cut off before each part.
+    """Return all tables of the model with a fraction of the stream removed before each part.
 
-    Norms' gains go into the tables that read, so that only the root mean square is left, which a
-    rotation does not change: with shares of 0 the model computes what it did.
+    The norms' gains are folded into the tables that read the stream. What remains of a norm is the
+    root mean square, which a rotation preserves: with ``shares`` of 0 the outputs do not change.
 
     Args:
-        parameters: of the whole model.
-        inputs: of each table that reads the stream, on training examples, (n, width).
-        shares: one for each part and the head, or one for all.
-        directions: ``principal``; ``largest`` keeps the numbers of the stream that are largest in
-            the mean square, and ``random`` takes any rotation: what the first is compared with.
+        parameters: parameters of the uncut model.
+        inputs: inputs of each table that reads the stream, on training examples, (n, width).
+        shares: fractions to remove, one for each part and the LM head, or one for all.
+        directions: directions to keep: ``principal``, or, as baselines, ``largest`` (the elements
+            of the stream with the largest mean square) or ``random`` (a random rotation).
 
     Source:
         Ashkboos et al., SliceGPT: Compress Large Language Models by Deleting Rows and Columns,
         2024, section 3.
 
     Raises:
-        EvaluationError: a share is not in 0 to 1, there are too few, or nothing would be left.
+        EvaluationError: a share is not from 0 to below 1, or their number is wrong.
     """
     parts = parts_of(parameters)
     given = shares if len(shares) != 1 else [shares[0]] * len(parts)
@@ -141,4 +141,4 @@ _DIRECTIONS: Mapping[str, Callable[[Single, float], Single]] = {
     "random": _random,
 }
 DIRECTIONS = tuple(_DIRECTIONS)
-"""How what stays can be chosen."""
+"""Valid methods to select the directions to keep."""

@@ -1,4 +1,4 @@
-"""A text with names in braces, for which a design has values."""
+"""Text templates with parameter names in braces, to be filled with a design's values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dse.errors import EvaluationError, SpecError
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _MOST_TEXTS = 1_000
-"""So many of a template's texts are looked at before a study is run; the rest while it is."""
+"""Maximum number of a template's texts checked before a run; others are checked during it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """Text with places for a design's values.
+    """Text with placeholders for a design's values.
 
     ``format {bits}`` has ``names`` of ``("bits",)``.
     """
@@ -28,10 +28,10 @@ class Template:
 
     @staticmethod
     def of(text: object) -> Template:
-        """The template that a text is.
+        """Parse a text into a template.
 
         Raises:
-            SpecError: it is none, braces are no pair, or have no name between them.
+            SpecError: it is not a text, or its braces are unbalanced or do not enclose a name.
         """
         if not isinstance(text, str):
             raise SpecError(f"a recipe cannot be {text!r}", hint="a text, as in 'format int8'")
@@ -44,7 +44,7 @@ class Template:
         return Template(text=text, names=tuple(dict.fromkeys(names)))
 
     def filled(self, values: Mapping[str, Value], place: int) -> str:
-        """The text for one design; of a list, the member of this place.
+        """Return the text for one design; of a list parameter, use the element ``place``.
 
         Raises:
             EvaluationError: the design has no value for a name.
@@ -53,7 +53,10 @@ class Template:
         return self._with(found)
 
     def fillings(self, values: Mapping[str, Sequence[Value]], place: int) -> Iterator[str]:
-        """The texts for all of these values, up to a thousand; none where a name has no values."""
+        """Yield the texts for all combinations of these values, up to 1,000.
+
+        Without values for one of the names, nothing is yielded.
+        """
         each = [values.get(name, values.get(f"{name}[{place}]", ())) for name in self.names]
         for row in islice(product(*each), _MOST_TEXTS):
             yield self._with(dict(zip(self.names, row, strict=True)))
@@ -63,7 +66,7 @@ class Template:
 
 
 def members(name: str, known: Sequence[str]) -> list[str]:
-    """The names of a list's members among those known: ``bits[0]``, ``bits[1]``."""
+    """Return the names in ``known`` of a list's elements, such as ``bits[0]``, ``bits[1]``."""
     return [one for one in known if one.startswith(f"{name}[") and one.endswith("]")]
 
 
@@ -75,5 +78,5 @@ def _value(values: Mapping[str, Value], name: str, place: int) -> Value:
 
 
 def _said(value: Value) -> str:
-    """A value as a recipe has it: whole numbers without a point."""
+    """Return a value as recipe text; whole numbers have no decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,4 +1,4 @@
-"""Duration of a call: warmed up, repeated, with the error of the median."""
+"""Measurement of a call's duration: warm-up, repeated rounds, standard error of the median."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dse.core.values import Floats
 
 _ROUND_S = 5e-3
-"""A round lasts at least this long, so that what disturbs neighbouring calls is in one round."""
+"""Minimum duration of a round, so that a disturbance of successive calls stays in one round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,9 @@ class Timing:
 
 
 def time_call(call: Callable[[], object], timing: Timing) -> tuple[float, float]:
-    """Return the seconds per call and their standard error.
+    """Return the seconds per call, as the median of the rounds' medians, and the standard error.
 
-    The seconds are the median of the rounds' medians.
-
-    The error is of this run: a machine that is busy for all of it is slower than it says.
+    The error covers the variation within this run, not a machine that is slow during all of it.
 
     Source:
         Law, Simulation Modeling and Analysis, 5th edition, 2015, chapter 9, batch means:
@@ -42,10 +40,10 @@ def time_call(call: Callable[[], object], timing: Timing) -> tuple[float, float]
 
 
 def median_error(samples: Floats) -> float:
-    """The standard error of the median, whatever the distribution.
+    """Return the standard error of the median, for samples of any distribution.
 
-    Half the distance between the samples one standard error of rank, sqrt(n) / 2, to either side
-    of the middle rank.
+    It is half the distance between the samples whose ranks are one standard error of the rank,
+    sqrt(n) / 2, below and above the middle rank.
 
     Source:
         David, Nagaraja: Order Statistics, 3rd edition, 2003, chapter 7.
@@ -58,7 +56,7 @@ def median_error(samples: Floats) -> float:
 
 
 def _round_s(call: Callable[[], object]) -> float:
-    """The median of the calls of one round; a call longer than a round is a round."""
+    """Return the median seconds per call in one round, which has at least one call."""
     seconds: list[float] = []
     end = time.perf_counter() + _ROUND_S
     while not seconds or time.perf_counter() < end:

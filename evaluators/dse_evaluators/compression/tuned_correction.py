@@ -1,4 +1,4 @@
-"""Products of low rank that are trained to make up for what short words lost in a model."""
+"""Low-rank corrections of a quantized model's layers, trained to match the original outputs."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 from dse_evaluators.workloads.workload import Parameters
 
 _VERSION = 1
-_SPREAD = 0.02  # of the right factor at first; the left one is zero
+_SPREAD = 0.02  # initial standard deviation of the right factor; the left factor starts at 0
 
 Pairs = dict[str, tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Settings that determine the products; all are in the name under which they are kept."""
+    """Settings that determine the low-rank products; all of them are part of the cache key."""
 
-    text: str  # the format of the weights
+    text: str  # number format of the weights
     rank: int
     steps: int
-    start: str  # nothing, or outputs
+    start: str  # ``nothing`` or ``outputs``
     rate: float
     batch: int = 16
     seed: int = 0
@@ -49,11 +49,11 @@ class Tuning:
 def tune_products(
     parameters: Parameters, inputs: Mapping[str, Single], tuning: Tuning
 ) -> dict[str, Record]:
-    """Return each layer that has inputs: in the format, plus a product of this rank.
+    """Return each layer that has inputs as quantized weights plus a trained low-rank product.
 
-    The short words stay as they are. The products start from ``nothing``, as adapters do, or from
-    the least error of each layer's ``outputs``; then all of them together learn from what the
-    whole model says of training text.
+    The quantized weights do not change. The products start from ``nothing`` (zero), as in LoRA, or
+    from the least error of each layer's ``outputs``; then they are trained together to match the
+    uncompressed model's predictions on training text.
 
     Source:
         Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
@@ -110,7 +110,7 @@ def _compute_products(
 
 
 def _sides(found: Arrays, name: str) -> tuple[Floats, Floats]:
-    """Both factors of a layer."""
+    """Return both factors of a layer."""
     return found[f"{name}/left"].astype(np.float64), found[f"{name}/right"].astype(np.float64)
 
 

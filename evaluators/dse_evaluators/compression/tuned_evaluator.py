@@ -1,4 +1,4 @@
-"""The evaluator `compression.tuned-correction`: short words with trained products beside them."""
+"""Evaluator `compression.tuned-correction`: quantized weights with trained low-rank corrections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse_evaluators.workloads.workload import Split, check_split
 
 MODEL = "shakespeare-lm"
 STARTS = ("nothing", "outputs")
-_MOST = 100_000  # steps that anybody waits for
+_MOST = 100_000  # upper bound of the rank and of the training steps
 MEASURES: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -31,24 +31,25 @@ MEASURES: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class TunedCorrection:
-    """Stores a language model in short words, and trains products of low rank beside them.
+    """Quantized language model with trained low-rank corrections of its layers.
 
-    ``weight_format`` and ``rank`` are the layers'; ``steps`` of training follow a ``start`` from
-    ``nothing`` or from the least error of each layer's ``outputs``. What is learnt is what the
-    uncompressed model says of training text. Products are stored in fp16, and kept on disk.
+    Every layer has ``weight_format`` and a correction of ``rank``. Training takes ``steps``
+    updates; the ``start`` is ``nothing`` (zero) or the least error of each layer's ``outputs``. The
+    target is the uncompressed model's prediction of training text. Corrections are stored in fp16;
+    results of training are cached on disk.
 
     Args:
-        embedding: the format of the characters' table, which is not corrected.
-        rate: of the first step; the last is a twentieth of it.
-        split: ``search``, or ``test`` for the end.
+        embedding: number format of the character embedding, which has no correction.
+        rate: learning rate of the first step; that of the last step is a twentieth of it.
+        split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
     Source:
         Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
         Correction through Low-Rank Adaptation, 2023.
 
     Raises:
-        PluginError: there is no such split, or the rate is not above zero.
-        SpecError: there is no such format.
+        PluginError: the split is unknown, or the rate is not above zero.
+        SpecError: the format is unknown.
     """
 
     embedding: str = "int8:channel"
@@ -76,11 +77,11 @@ class TunedCorrection:
         check_readings(values, counts | words)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One model after the other."""
+        """Measure one design at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
-        # Torch takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters, tuned_correction
         from dse_evaluators.compression.operators.dense import Dense
         from dse_evaluators.compression.operators.reading import restore_tensor
@@ -90,8 +91,8 @@ class TunedCorrection:
         rank, steps = int(design["rank"]), int(design["steps"])
         if start not in STARTS or min(rank, steps) < 0:
             raise EvaluationError(
-                f"products of rank {rank} cannot start from {start!r} and learn in {steps} steps",
-                hint=f"a start from {' or '.join(STARTS)}",
+                f"training of rank {rank} and {steps} steps cannot start from {start!r}",
+                hint=f"start: {' or '.join(STARTS)}; rank and steps: at least 0",
             )
         whole = workload_of(MODEL)
         tuning = tuned_correction.Tuning(

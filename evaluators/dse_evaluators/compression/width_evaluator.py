@@ -1,4 +1,4 @@
-"""The evaluator `compression.width`: a transformer with fewer heads and neurons, measured."""
+"""Evaluator `compression.width`: a transformer with fewer attention heads and FFN neurons."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from dse_evaluators.workloads.shapes import shapes_of
 from dse_evaluators.workloads.workload import Split
 
 HEAD = 32
-"""Numbers of a head: ``character_network.HEAD``, which takes seconds to import."""
+"""Width of an attention head, as ``character_network.HEAD``, which takes seconds to import."""
 
 
 @dataclass(kw_only=True)
 class Narrowed:
-    """Takes heads and neurons out of a trained transformer, and runs what is left.
+    """Removal of attention heads and feed-forward neurons from a trained transformer.
 
-    ``heads`` is how many stay in each block and ``neurons`` which share, as lists or one value for
-    all blocks; without either of a block, that part is gone. ``repair`` is ``refitted`` unless the
-    design says ``none``: the tables behind what was cut are fitted to what they said before.
-    Nothing is trained again.
+    ``heads`` is the number of heads kept in each block and ``neurons`` the fraction of neurons
+    kept, as lists or one value for all blocks; with 0, that part of the block is removed.
+    ``repair`` is ``refitted`` (default) or ``none``; ``refitted`` fits the output tables of the cut
+    parts to their original outputs by least squares. The model is not retrained.
 
     Args:
-        model: its name.
-        split: ``search``, or ``test`` for the end.
+        model: name of the model.
+        split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
     Source:
         Michel, Levy, Neubig, Are Sixteen Heads Really Better than One?, 2019.
 
     Raises:
-        PluginError: there is no such model or split.
+        PluginError: the model or the split is unknown, or the model has no transformer blocks.
     """
 
     model: str = "shakespeare-lm"
@@ -66,17 +66,17 @@ class Narrowed:
         check_readings(values, checks, dict.fromkeys(("heads", "neurons"), depth_of(self.model)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One model after the other."""
+        """Measure one design at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
-        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
         repair = str(design.get("repair", REPAIRS[0]))
         if repair not in REPAIRS:
-            raise PluginError(f"there is no repair {repair!r}", hint=nearest(repair, REPAIRS))
+            raise PluginError(f"repair cannot be {repair!r}", hint=nearest(repair, REPAIRS))
         inputs = other_parameters.calibration(self.model) if repair == "refitted" else None
         whole = workload_of(self.model).parameters
         cut = narrow_blocks(whole, widths(design, depth_of(self.model)), inputs, head=HEAD)
@@ -84,7 +84,7 @@ class Narrowed:
 
 
 def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:
-    """Return the width that a design leaves of each block."""
+    """Return the remaining width of each block under a design."""
     heads, neurons = (_each(design, name, blocks) for name in ("heads", "neurons"))
     return [
         Width(heads=round(float(head)), neurons=float(share))
@@ -93,7 +93,7 @@ def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:
 
 
 def _each(design: Mapping[str, Value], name: str, blocks: int) -> list[Value]:
-    """The entries of a list in its order, or the one value for each block."""
+    """Return the elements of a list in order, or a single value repeated for each block."""
     if not members(name, tuple(design)):
         return [design[name]] * blocks
     return [design[f"{name}[{block}]"] for block in range(blocks)]

@@ -1,4 +1,4 @@
-"""A transformer with fewer heads and neurons: tensors that are really smaller."""
+"""Transformers with fewer heads and neurons, whose tensors are actually smaller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.workload import Parameters
 
 REPAIRS = ("refitted", "none")
-_RIDGE = 1e-3  # of the mean power: what was hardly seen is not trusted
+_RIDGE = 1e-3  # ridge relative to the mean power; damps directions that are rare in the data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +31,24 @@ def narrow_blocks(
     *,
     head: int,
 ) -> dict[str, Single]:
-    """Return the parameters with the heads and neurons of largest weight in each block.
+    """Return the parameters with only the heads and neurons of largest norms in each block.
 
-    A head weighs the norm of all that it reads with and of what it is read by; a neuron its row
-    by its column. A part of which nothing stays is left out.
+    A head's score is the norm of its query, key and value rows and its output columns; a neuron's
+    is the norm of its input row times that of its output column. Empty parts are removed.
 
     Args:
-        parameters: of the whole model.
-        widths: one for each block.
-        inputs: of the tables that bring the parts together, (n, width), on training examples: each
-            is fitted anew, by least squares, to what the whole one said; none: it is only cut.
-        head: numbers of a head.
+        parameters: parameters of the uncut model.
+        widths: remaining width of each block.
+        inputs: inputs of the parts' output tables on training examples, (n, width), to which each
+            cut table is refitted by least squares; None: tables are cut without a refit.
+        head: width of a head.
 
     Raises:
-        EvaluationError: a share is not in 0 to 1.
+        EvaluationError: a fraction is not in 0 to 1.
 
     Source:
-        Michel, Levy, Neubig, Are Sixteen Heads Really Better than One?, 2019 (heads; there by
-        gradients); Li et al., Pruning Filters for Efficient ConvNets, 2017, section 3.1 (norms).
+        Michel, Levy, Neubig, Are Sixteen Heads Really Better than One?, 2019 (heads, there scored
+        by gradients); Li et al., Pruning Filters for Efficient ConvNets, 2017, section 3.1 (norms).
     """
     found = dict(parameters)
     for block, width in enumerate(widths):
@@ -65,7 +65,7 @@ def narrow_blocks(
 
 
 def _heads(parameters: Parameters, name: str, count: int, head: int) -> Ints:
-    """The columns of the heads that stay, in order."""
+    """Return the column indices of the kept heads, in ascending order."""
     read, out = parameters[f"{name}.qkv"], parameters[f"{name}.out"]
     heads = out.shape[1] // head
     table = np.hstack([*np.split(read, 3), out.T]).astype(np.float32)
@@ -75,7 +75,7 @@ def _heads(parameters: Parameters, name: str, count: int, head: int) -> Ints:
 
 
 def _neurons(parameters: Parameters, name: str, share: float) -> Ints:
-    """The neurons that stay, in order."""
+    """Return the indices of the kept neurons, in ascending order."""
     if not share:
         return np.zeros(0, dtype=np.intp)
     rows = np.linalg.norm(parameters[f"{name}.up"], axis=1)
@@ -91,7 +91,7 @@ def _cut(
     columns: Ints,
     inputs: Mapping[str, Single] | None,
 ) -> None:
-    """Narrow the table that leads into a part and the one that leads out of it."""
+    """Cut the rows of a part's input table and the columns of its output table, in ``found``."""
     whole = found[out]
     found[into] = np.ascontiguousarray(found[into][rows])
     found[out] = np.ascontiguousarray(whole[:, columns])
@@ -100,7 +100,7 @@ def _cut(
 
 
 def _refit_columns(whole: Single, columns: Ints, seen: Floats) -> Single:
-    """Fit a table on these columns so that its outputs are nearest to the complete one's."""
+    """Fit a table on the kept columns, by least squares, to the outputs of the complete table."""
     some = seen[:, columns]
     products = some.T @ some
     ridge = _RIDGE * np.trace(products) / len(products) * np.eye(len(products))

@@ -1,4 +1,4 @@
-"""AdaptivFloat's numbers: floats without subnormals whose largest exponent is zero."""
+"""Value grid of AdaptivFloat: floats without subnormals whose largest exponent is zero."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dse_evaluators.formats.rounding import climb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive:
-    """Normal floats with exponents up to zero, and a zero in place of the smallest.
+    """AdaptivFloat grid: normal floats with exponents up to zero; zero replaces the smallest.
 
-    ``reference`` is what the authors' published code does: two exponents fewer, and what is below
-    its smallest number is cut to zero instead of rounded.
+    ``reference`` selects the behaviour of the authors' published code: two exponents fewer, and
+    values below its smallest number are truncated to zero instead of rounded.
 
     Source:
         Tambe et al., Algorithm-Hardware Co-Design of Adaptive Floating-Point Encodings for
@@ -37,12 +37,12 @@ class Adaptive:
 
     @property
     def lowest(self) -> int:
-        """The exponent of code zero."""
+        """Exponent that code zero would have."""
         return 1 - 2**self.exponent
 
     @property
     def smallest(self) -> float:
-        """The smallest number but zero."""
+        """Smallest positive number."""
         if self.reference:
             return float(2.0 ** (self.lowest + 2))
         return float(2.0**self.lowest * (1 + 2.0**-self.mantissa))

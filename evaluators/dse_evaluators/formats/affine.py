@@ -1,4 +1,4 @@
-"""One stored scale and one zero point for the numbers of a block."""
+"""Affine (asymmetric) quantization: one stored scale and zero point per block."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from dse_evaluators.formats.stored import STORED, inverse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineScaling:
-    """A scale and a whole zero point so that the codes reach from the least to the largest number.
+    """Scale and integer zero point that map a block's [min, max] to the full range of codes.
 
-    Zero is always within, and exact. ``mse`` tries to cut both ends by the same share.
+    The range always includes zero, which is represented exactly. ``mse`` also tries to shrink both
+    ends by the same factors and keeps the one with the least squared error.
 
     Source:
         Jacob et al., Quantization and Training of Neural Networks for Efficient
@@ -69,7 +70,7 @@ class AffineScaling:
 
 
 def _ends(blocks: Single) -> tuple[Single, Single]:
-    """The least number of each block or zero, and the largest or zero."""
+    """Return the minimum and the maximum of each block, (b,) each, widened to include zero."""
     low, high = (np.zeros(len(blocks), dtype=np.float32) for _ in range(2))
     for rows, columns in chunks(blocks.shape):
         part = blocks[rows, columns]
@@ -84,7 +85,7 @@ def _reduce_rows(
     table: Single,  # (b, g)
     of_two: np.ufunc,
 ) -> Single:
-    """Return the least or largest value of each row."""
+    """Return each row's minimum or maximum, (b,); halving is faster for power-of-two widths."""
     width = table.shape[1]
     if width & (width - 1):
         return of_two.reduce(table, axis=1)

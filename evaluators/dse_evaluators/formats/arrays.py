@@ -1,4 +1,4 @@
-"""The arrays that number formats work on, and the largest magnitude of each block of one."""
+"""Array types and float32 bit masks of number formats, and the peak magnitude of each block."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ EXPONENT = np.int32(0x7F800000)
 INFINITE = 0x7F800000
 
 CHUNK = 1 << 17
-"""Numbers that are worked on at once: a few arrays of this many stay in a second-level cache."""
+"""Number of values processed at once: a few arrays of this size stay in the L2 cache."""
 
 
 def chunks(
     shape: tuple[int, ...],  # blocks, numbers in each
     at_once: int = CHUNK,
 ) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of the parts of a table of blocks; a part is whole blocks or of one."""
+    """Yield row and column slices of a block table; a part is whole blocks or part of one."""
     blocks, width = shape
     high = max(1, at_once // width)
     for row in range(0, blocks, high):
@@ -37,10 +37,10 @@ def chunks(
 def peaks(
     blocks: Single,  # (b, g)
 ) -> Single:
-    """The largest magnitude of each block, (b,).
+    """Return the largest magnitude of each block, (b,).
 
     Raises:
-        EvaluationError: a number is infinite or none.
+        EvaluationError: a value is infinite or NaN.
     """
     found = np.zeros(len(blocks), dtype=np.int32)
     for rows, columns in chunks(blocks.shape):
@@ -53,10 +53,10 @@ def peaks(
 
 
 def check_finite(values: Single) -> None:
-    """Nothing, if all numbers are finite.
+    """Check that all values are finite.
 
     Raises:
-        EvaluationError: one is infinite or none.
+        EvaluationError: a value is infinite or NaN.
     """
     if not np.isfinite(values).all():
         count = int((~np.isfinite(values)).sum())
@@ -66,7 +66,10 @@ def check_finite(values: Single) -> None:
 def _largest(
     table: Bits,  # (b, g)
 ) -> Bits:
-    """The largest of each row; halving a flat array is several times faster than reducing rows."""
+    """Return the maximum of each row, (b,).
+
+    For power-of-two widths, halving a flat array is several times faster than reducing rows.
+    """
     width = table.shape[1]
     if width & (width - 1):
         return np.maximum.reduce(table, axis=1)

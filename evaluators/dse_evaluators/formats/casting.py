@@ -1,4 +1,4 @@
-"""Arrays in a number format: the scale, the nearest word to each value, and the word's bits."""
+"""Casting of arrays to a :class:`NumberFormat`: scales, rounding, and bit patterns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dse_evaluators.formats.words import NumberFormat
 
 
 def largest(word: NumberFormat) -> float:
-    """The largest finite number of the format; an integer's range is symmetric about zero."""
+    """Return the largest finite number of the format; integer ranges are symmetric about zero."""
     return _grid(word).top
 
 
 def needs_scale(word: NumberFormat) -> bool:
     """Return whether a format needs a scale: integers, and floats of at most 8 bits.
 
-    Larger floats have range to spare.
+    Larger floats have enough range without a scale.
     """
     return word.kind == "int" or word.bits <= 8
 
@@ -62,7 +62,7 @@ def words_of(
     scale: Single,  # broadcasts against values
     word: NumberFormat,
 ) -> Words:
-    """The bit pattern of each value's nearest word; zero is all zeros, of either sign."""
+    """Return the bit pattern of the nearest number to each value; -0 is encoded as +0."""
     return _grid(word).codes(_nearest(values, scale, word))
 
 
@@ -71,15 +71,15 @@ def values_of(
     scale: Single,  # broadcasts against words
     word: NumberFormat,
 ) -> Single:
-    """The numbers that the bit patterns stand for."""
+    """Return the numbers that the bit patterns represent, multiplied by the scale."""
     return _multiply_back(_grid(word).values(words), scale)
 
 
 def check_values(values: Single) -> None:
-    """Nothing, if there are values and all are finite.
+    """Check that the array is not empty and that all values are finite.
 
     Raises:
-        EvaluationError: there is none, or one is infinite or no number.
+        EvaluationError: the array is empty, or a value is infinite or NaN.
     """
     if values.size == 0:
         raise EvaluationError("an empty tensor has no scale")
@@ -87,7 +87,7 @@ def check_values(values: Single) -> None:
 
 
 def _nearest(values: Single, scale: Single, word: NumberFormat) -> Single:
-    """Values over scale, at the format's nearest numbers; no zero has a sign."""
+    """Return values / scale rounded to the nearest numbers of the format; -0 becomes +0."""
     check_values(values)
     quotients = (values / scale).astype(np.float32)
     _grid(word).snap(quotients, None)
@@ -96,7 +96,7 @@ def _nearest(values: Single, scale: Single, word: NumberFormat) -> Single:
 
 
 def _multiply_back(quotients: NDArray[np.generic], scale: Single) -> Single:
-    """Return quotients times scale, kept finite at the last rounding of a huge scale."""
+    """Return quotients times scale, clipped to the finite range of float32."""
     top = np.finfo(np.float32).max
     wide = quotients.astype(np.float32).astype(np.float64) * scale
     return np.clip(wide, -top, top).astype(np.float32)
@@ -104,7 +104,7 @@ def _multiply_back(quotients: NDArray[np.generic], scale: Single) -> Single:
 
 @cache
 def _grid(word: NumberFormat) -> Grid:
-    """The numbers of a word."""
+    """Return the grid of the numbers that the format represents."""
     if word.kind == "int":
         return symmetric(word.bits)
     return format_of(f"fp:e{word.exponent}m{word.mantissa}").grid

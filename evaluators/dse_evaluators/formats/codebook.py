@@ -1,4 +1,4 @@
-"""A grid of the tensor's own: the means of clusters of its numbers."""
+"""Codebook quantization: a grid per tensor, of the k-means centroids of its values."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dse_evaluators.formats.tables import CodeTable
 
 Sums = NDArray[np.float64]
 
-_SORTED = 1 << 18  # numbers up to which each is looked at by itself
-_LOST = 12  # bits of a float that do not count when there are more
+_SORTED = 1 << 18  # largest number of values that are clustered without bucketing
+_LOST = 12  # low bits of a float32 that bucketing ignores
 _AT_ONCE = 1 << 22
 _ROUNDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codebook:
-    """2^bits float32 means of Lloyd's algorithm, which starts with an even spread.
+    """Codebook of 2^bits float32 centroids from Lloyd's algorithm, evenly spaced at first.
 
-    Of large tensors, numbers that agree in their upper 20 bits are moved together; the means are
-    those of the numbers themselves.
+    In large tensors, values that agree in their upper 20 bits are assigned together; the centroids
+    are still the means of the values themselves.
 
     Source:
         Han, Mao and Dally, Deep Compression, 2016, section 3 (linear initialisation).
@@ -54,10 +54,10 @@ def clusters(
     values: Single,  # (n,)
     count: int,
 ) -> Single:
-    """The means of so many clusters, (count,), rising.
+    """Return the centroids of ``count`` clusters, (count,), ascending.
 
     Raises:
-        EvaluationError: a value is infinite or none.
+        EvaluationError: a value is infinite or NaN.
     """
     check_finite(values)
     points, weights, totals = _points(values)
@@ -78,7 +78,7 @@ def clusters(
 
 
 def _points(values: Single) -> tuple[Sums, Sums, Sums]:
-    """Distinct places, rising, with how many numbers are there and the sum of those."""
+    """Return distinct points, ascending, with the count and the sum of the values at each."""
     if values.size <= _SORTED:
         points, counts = np.unique(values.astype(np.float64), return_counts=True)
         return points, counts.astype(np.float64), points * counts

@@ -1,4 +1,4 @@
-"""A tensor as it is stored: a code for each number, and what is beside the codes."""
+"""Encoded tensor: one code per value, and the scales and other fields stored with the codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse_evaluators.formats.scaling import Sides
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoded:
-    """Codes in the order of the rows that scales run along."""
+    """Tensor in its stored form; codes are ordered by the rows along which scales run."""
 
     shape: tuple[int, ...]
     axis: Axis

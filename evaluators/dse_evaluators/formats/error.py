@@ -1,4 +1,4 @@
-"""The squared error that each block has with each of several lattices."""
+"""Selection of the lattice with the least squared error for each block."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def least_error(
 ) -> NDArray[np.intp]:
     """Return the index of the lattice with the least squared error for each block, (b,).
 
-    Of equal lattices, the first is chosen.
+    Ties go to the first lattice.
     """
     errors = np.zeros((len(lattices), len(blocks)), dtype=np.float32)
     for rows, columns in chunks(blocks.shape):
-        # Turned, so that a block's scale stands beside others and not before a short row: each
-        # step is then two or three times as fast, and sums are added in one order everywhere.
+        # Transposed in memory, so that operations run along the long axis of blocks and not along
+        # a short block: two or three times as fast, and sums have the same order everywhere.
         part = np.ascontiguousarray(blocks[rows, columns].T).T
         with np.errstate(over="ignore"):  # an infinite error is the largest
             scaled, into = part, None
@@ -38,7 +38,7 @@ def least_error(
 
 
 def _squares(scaled: Single, lattice: Lattice, rows: slice) -> Single:
-    """The squared errors of some blocks in units of their scale."""
+    """Return the squared error of each block of a part, in units of its squared scale."""
     grid = lattice.grid if isinstance(lattice, Plain) else None
     extra = grid.extra if isinstance(grid, Recycled) else None
     grid = grid.grid if isinstance(grid, Recycled) else grid
@@ -52,7 +52,7 @@ def _squares(scaled: Single, lattice: Lattice, rows: slice) -> Single:
     error -= scaled
     error *= error
     if extra is not None:
-        # The nearest of all numbers is the extra one where that is nearer than the others are.
+        # The extra number replaces the nearest number of the inner grid where it is nearer.
         other = scaled - np.float32(extra)
         other *= other
         bits = error.view(np.int32)
@@ -63,7 +63,7 @@ def _squares(scaled: Single, lattice: Lattice, rows: slice) -> Single:
 def _units(
     lattices: Sequence[Lattice],
 ) -> Single:  # (l, b)
-    """The squares of the scales over those of the first: their own could leave a float's range."""
+    """Return each scale squared relative to the first's, to stay within the float32 range."""
     scales = [lattice.back[:, 0] for lattice in lattices if lattice.back is not None]
     first = np.maximum(scales[0], np.finfo(np.float32).smallest_subnormal)
     return np.stack([np.square(scale / first) for scale in scales])

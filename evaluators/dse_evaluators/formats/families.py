@@ -1,4 +1,4 @@
-"""Families of formats, one row each: the contents of their texts, and how they are built."""
+"""Table of the format families: the syntax of their texts and the functions that build them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ INTEGER_BITS = (2, 16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatFamily:
-    """One kind of format; ``firsts`` is the number of items in its texts before the options."""
+    """Family of number formats; ``firsts`` is the number of positional items before options."""
 
     example: str
     made: Callable[[FormatSpec], Made]
     firsts: int = 0
     options: tuple[str, ...] = ()
-    has_chance: bool = True  # stochastic rounding means something
+    has_chance: bool = True  # supports stochastic rounding
 
 
 def _float(request: FormatSpec) -> Made:
@@ -52,7 +52,7 @@ def _float(request: FormatSpec) -> Made:
 def _integer(request: FormatSpec) -> Made:
     bits = int(request.text.partition(":")[0].removeprefix("int"))
     if "asym" in request.options and "full" in request.options:
-        raise SpecError(f"the format {request.text!r} says both 'asym' and 'full'")
+        raise SpecError(f"the format {request.text!r} has both 'asym' and 'full': remove one")
     return symmetric(bits, full="full" in request.options), linear(request)
 
 
@@ -69,7 +69,7 @@ def _mx(request: FormatSpec) -> Made:
     full = "full" in request.options
     if full and request.first != ("int8",):
         raise SpecError(
-            f"the format {request.text!r} has no code left to fill", hint="full goes with int8"
+            f"the format {request.text!r} has no spare code to use", hint="full needs mx:int8"
         )
     if request.first == ("int8",):
         grid: Grid = Integers(bits=8, low=-127 - full, high=127, unit=2.0**-6)
@@ -173,7 +173,7 @@ def _binary(request: FormatSpec) -> Made:
 def _kmeans(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "kmeans:4")
     bits = request.whole("the width", word, (1, 8))
-    # The grid is the tensor's own; until there is a tensor it has but a width.
+    # The real grid is fitted to each tensor; this placeholder only gives the width of a code.
     return Integers(bits=bits, low=0, high=2**bits - 1), Codebook(bits=bits)
 
 

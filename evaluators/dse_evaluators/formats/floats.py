@@ -1,4 +1,4 @@
-"""Minifloats by name: the special values of a split of bits where its text gives none."""
+"""Construction of minifloats from format texts, with default bias and special values."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _OVERFLOWS: tuple[Overflow, ...] = ("sat", "ieee")
 
 
 def float_of(request: FormatSpec) -> Minifloat:
-    """The minifloat that a text of the family ``fp`` names.
+    """Return the minifloat that a text of the family ``fp`` names.
 
     Raises:
-        SpecError: there is none of that split, or it has numbers that a float32 has not.
+        SpecError: the split of bits is invalid, or its numbers do not fit float32.
     """
     return minifloat(request, exponents(request, (1, 8), "fp:e4m3"))
 
 
 def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple[int, int]:
-    """The bits of exponent and mantissa that stand first in a text.
+    """Return the numbers of exponent and mantissa bits from the first item of a text.
 
     Raises:
-        SpecError: they do not, or are out of range.
+        SpecError: the item is missing, malformed or out of range.
     """
     high, low = request.parts(0, r"e(\d+)m(\d+)", example)
     exponent = request.whole("the exponent", high, ends, letter="e")
-    # Rounding by adding needs two of a float32's 23 bits, but for its own exponents.
+    # Rounding by addition needs two of float32's 23 mantissa bits, except with 8 exponent bits.
     most = 23 if exponent == 8 else 20
     mantissa = request.whole("the mantissa", low, (0, most), letter=f"e{exponent}m")
     if exponent + mantissa < 2:
@@ -39,10 +39,10 @@ def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple
 
 
 def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
-    """The minifloat of so many bits of exponent and mantissa, with the text's options.
+    """Return the minifloat with these exponent and mantissa bits and the options of the text.
 
     Raises:
-        SpecError: an option cannot be, or the numbers are beyond a float32.
+        SpecError: an option is invalid, or the numbers do not fit float32.
     """
     exponent, mantissa = split
     specials = request.word("specials", _SPECIALS, _specials(exponent, mantissa))
@@ -60,29 +60,30 @@ def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
 
 
 def _specials(exponent: int, mantissa: int) -> Specials:
-    """OCP's choice where there is one: e4m3 has NaN alone, six and four bits have nothing."""
+    """Return the default special values: OCP's for e4m3 (NaN only) and for 6 and 4 bits (none)."""
     if (exponent, mantissa) == (4, 3):
         return "nan"
     return "ieee" if exponent + mantissa >= 7 and exponent > 1 else "none"
 
 
 def _check(request: FormatSpec, exponent: int, specials: Specials, overflow: Overflow) -> None:
-    """Nothing, if the options agree.
+    """Check that the options are compatible with each other.
 
     Raises:
-        SpecError: they do not.
+        SpecError: they are not.
     """
     if exponent == 8 and specials != "ieee":
         raise SpecError(
-            f"the format {request.text!r} has a float32's exponents and so its specials",
+            f"the format {request.text!r} has 8 exponent bits and so needs IEEE special values",
             hint="leave specials out",
         )
     if exponent == 1 and specials == "ieee":
         raise SpecError(
-            f"the format {request.text!r} has no exponent to spare for infinities",
+            f"the format {request.text!r} has too few exponents to reserve one for infinities",
             hint="specials=none or specials=nan",
         )
     if overflow == "ieee" and specials == "none":
         raise SpecError(
-            f"the format {request.text!r} has nothing to overflow to", hint="overflow=sat"
+            f"the format {request.text!r} has no infinity or NaN to overflow to",
+            hint="use overflow=sat",
         )

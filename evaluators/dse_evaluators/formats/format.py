@@ -1,4 +1,4 @@
-"""A number format: which numbers there are, and how they are laid over a tensor."""
+"""Number format of a tensor: a grid of representable values, and the scaling of its blocks."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dse_evaluators.formats.rounding import dither
 from dse_evaluators.formats.scaling import Scaling
 from dse_evaluators.formats.size import FormatSize
 
-_HUGE = 2.0**64  # no grid that is scaled has numbers that this takes beyond a float32
-Loose = NDArray[np.uint8]  # one bit in each
+_HUGE = 2.0**64  # a smaller scale keeps the numbers of every scaled grid within float32
+Loose = NDArray[np.uint8]  # one bit per element
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """Number format of a text such as ``int4:group=32``; two of the same name are equal.
+    """Number format built from a text such as ``int4:group=32``; equality compares names.
 
-    Scales run along ``axis``: one axis, several that count as one (``(1, 2, 3)`` for the inputs of
+    Scales run along ``axis``: one axis, several that are flattened (``(1, 2, 3)`` for the inputs of
     a convolution's filters), or ``None`` for the tensor as one row.
 
-    Laws: what is encoded and decoded is what is quantised, bit for bit; what was quantised without
-    chance stays when it is quantised again by a format without scale.
+    Laws: decoding an encoded tensor equals quantizing it, bit for bit; without scale and stochastic
+    rounding, quantizing is idempotent.
     """
 
     name: str
@@ -38,10 +38,11 @@ class Format:
     seed: int | None = field(default=None, compare=False)  # of stochastic rounding
 
     def quantize(self, values: Single, axis: Axis = -1) -> Single:
-        """The values at the numbers that the format can hold, float32 in the same shape.
+        """Return the values rounded to representable ones, float32 in the same shape.
 
         Raises:
-            EvaluationError: there are none, one is none, or blocks do not fit the axis.
+            EvaluationError: the tensor is empty, a value is not a number that the format can
+                represent, or the blocks do not fit the axis.
         """
         layout = self._layout(np.shape(values), axis)
         blocks = layout.table(values)
@@ -53,7 +54,7 @@ class Format:
         return layout.restored(out)
 
     def encode(self, values: Single, axis: Axis = -1) -> Encoded:
-        """The values as codes, with the scales and the like that are stored beside them.
+        """Return the values as codes, with the scales and other fields stored with them.
 
         Raises:
             EvaluationError: as :meth:`quantize`.
@@ -68,7 +69,7 @@ class Format:
         return Encoded(shape=layout.shape, axis=axis, codes=layout.cut(codes).ravel(), sides=sides)
 
     def decode(self, encoded: Encoded) -> Single:
-        """The values that the codes stand for."""
+        """Return the values that the codes represent, float32."""
         layout = self._layout(encoded.shape, encoded.axis)
         table = layout.filled(encoded.codes.reshape(layout.rows, layout.length))
         lattice = self.scaling.read(encoded.sides, self.grid)
@@ -79,10 +80,10 @@ class Format:
         return layout.restored(out)
 
     def bits(self, shape: tuple[int, ...], axis: Axis = -1) -> FormatSize:
-        """The size of a tensor of this shape; what fills up a short block is not stored.
+        """Return the size of a tensor of this shape in bits; padding of short blocks is not stored.
 
         Raises:
-            EvaluationError: the shape is empty, or blocks do not fit the axis.
+            EvaluationError: the shape is empty, or the blocks do not fit the axis.
         """
         layout = self._layout(shape, axis)
         parts = {"scale": 0, "zero_point": 0, "codebook": 0}
@@ -91,7 +92,7 @@ class Format:
         return FormatSize(numbers=layout.size, payload=layout.size * self.grid.bits, **parts)
 
     def packed(self, encoded: Encoded) -> bytes:
-        """The codes and what is beside them as bytes: all bits in a row, filled up to a byte."""
+        """Return the codes and the other fields as one bit stream, padded to a whole byte."""
         fields = self._fields(encoded.shape, encoded.axis)
         bits = [_loose(encoded.sides[name], width) for name, width, _ in fields[1:]]
         bits.insert(0, _loose(encoded.codes, self.grid.bits))
@@ -125,7 +126,7 @@ class Format:
         return scaled
 
     def _fields(self, shape: tuple[int, ...], axis: Axis) -> list[tuple[str, int, int]]:
-        """Name, bits and count of all that is stored; the codes have no name."""
+        """Return name, bits and count of every stored field; the codes have an empty name."""
         layout = self._layout(shape, axis)
         sides = self.scaling.fields(layout.blocks, self.grid)
         return [
@@ -135,7 +136,7 @@ class Format:
 
 
 def _restore(part: Single, lattice: Lattice, rows: slice, out: Single) -> None:
-    """Writes what the grid's numbers stand for; no finite number becomes infinite by its scale."""
+    """Write the grid's numbers times their scale to ``out``; finite numbers stay finite."""
     if lattice.back is None:
         out[...] = part
         return
@@ -148,13 +149,13 @@ def _restore(part: Single, lattice: Lattice, rows: slice, out: Single) -> None:
 
 
 def _loose(words: Words, width: int) -> Loose:
-    """The low bits of each word, one a byte."""
+    """Return the ``width`` low bits of each word, one bit per byte."""
     table = np.unpackbits(words.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
     return table[:, :width].ravel()
 
 
 def _words(bits: Loose, width: int) -> Words:
-    """The words whose low bits these are."""
+    """Return the words that have these low bits; the inverse of :func:`_loose`."""
     table = np.zeros((len(bits) // width, 32), dtype=np.uint8)
     table[:, :width] = bits.reshape(-1, width)
     return np.packbits(table, axis=1, bitorder="little").view(np.uint32).ravel()

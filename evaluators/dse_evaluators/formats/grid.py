@@ -1,4 +1,4 @@
-"""The numbers that a code can stand for: what every kind of them can do."""
+"""Protocol of value grids: the finite sets of numbers that codes can represent."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ from dse_evaluators.formats.arrays import Single, Words
 
 
 class Grid(Protocol):
-    """A set of numbers, each with a code of ``bits`` bits.
+    """Set of representable numbers, each with a code of ``bits`` bits.
 
-    Laws: what was snapped stays when it is snapped again; the value of the code of a snapped
-    number is that number, and its sign of zero.
+    Laws: ``snap`` is idempotent; decoding the code of a snapped number gives that number, and the
+    same sign of zero.
     """
 
     @property
     def bits(self) -> int:
-        """Bits of a code."""
+        """Number of bits of a code."""
 
     @property
     def top(self) -> float:
-        """The largest finite number."""
+        """Largest finite number."""
 
     @property
     def has_nan(self) -> bool:
-        """True if a code stands for what is no number."""
+        """Whether a code represents NaN."""
 
     def snap(self, values: Single, chance: Single | None) -> None:
-        """Moves each value to the nearest number, or by ``chance`` to one of its neighbours."""
+        """Round each value in place to the nearest number, or to a neighbour chosen by ``chance``.
+
+        ``chance`` is uniform on [0, 1), one per value; ``None`` rounds to nearest.
+        """
 
     def codes(self, snapped: Single) -> Words:
-        """The code of each number of the grid."""
+        """Return the code of each number; the numbers must be on the grid."""
 
     def values(self, codes: Words) -> Single:
-        """The number of each code."""
+        """Return the number that each code represents."""

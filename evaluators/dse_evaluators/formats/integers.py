@@ -1,4 +1,4 @@
-"""Whole multiples of a unit, as two's complement."""
+"""Grid of integers or fixed-point numbers in two's complement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse_evaluators.formats.rounding import climb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integers:
-    """Multiples of ``unit``, a power of two, from ``low`` to ``high``."""
+    """Grid of ``low * unit`` to ``high * unit`` in steps of ``unit``, a power of two."""
 
     bits: int
     low: int
@@ -33,7 +33,7 @@ class Integers:
             np.rint(values, out=values)
         else:
             climb(values, chance)
-        # Two's complement has one zero; multiplying by a unit would not mend the sign.
+        # Two's complement has one zero; multiplying by a unit would not remove the sign of -0.
         values += np.float32(0)
         if self.unit != 1:
             values *= np.float32(self.unit)
@@ -49,6 +49,6 @@ class Integers:
 
 
 def symmetric(bits: int, *, full: bool = False) -> Integers:
-    """Integers about zero; with ``full``, also the one more that two's complement has below."""
+    """Return a symmetric integer grid; ``full`` adds two's complement's extra negative number."""
     high = 2 ** (bits - 1) - 1
     return Integers(bits=bits, low=-high - full, high=high)

@@ -1,4 +1,4 @@
-"""A grid laid over the blocks of one tensor."""
+"""Lattices: a grid combined with the scales and zero points of each block of one tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse_evaluators.formats.rounding import climb
 
 
 class Lattice(Protocol):
-    """The numbers that each block can hold: a grid's, and what takes values there and back."""
+    """Representable numbers of each block: a grid, and scale factors to and from it."""
 
     @property
     def into(self) -> Single | None:
@@ -25,18 +25,18 @@ class Lattice(Protocol):
         """Factor that the grid's numbers are multiplied by, (b, 1)."""
 
     def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
-        """Moves values, already multiplied, to numbers of the grid; ``rows`` are their blocks."""
+        """Round values, already multiplied by ``into``, in place; ``rows`` are their blocks."""
 
     def codes(self, snapped: Single, rows: slice) -> Words:
-        """The codes of what was snapped."""
+        """Return the codes of snapped values."""
 
     def values(self, codes: Words, rows: slice) -> Single:
-        """Return the numbers of the codes, not yet multiplied back."""
+        """Return the grid's numbers of the codes, not yet multiplied by ``back``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """The same grid for every block."""
+    """Lattice with the same grid for every block."""
 
     grid: Grid
     into: Single | None = None
@@ -54,10 +54,10 @@ class Plain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifted:
-    """Whole numbers counted from each block's own zero point."""
+    """Lattice of unsigned integer codes with a zero point for each block."""
 
     bits: int
-    zeros: Single  # (b, 1), the code of zero
+    zeros: Single  # (b, 1), the code that represents zero
     into: Single
     back: Single
 
@@ -79,7 +79,7 @@ class Shifted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Either:
-    """One of two grids for each block."""
+    """Lattice that uses one of two grids for each block."""
 
     grids: tuple[Grid, Grid]
     second: NDArray[np.bool_]  # (b, 1), where a block is on the second grid
@@ -106,7 +106,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thirds:
-    """Minus one, zero and one: zero is all that is not beyond the block's threshold."""
+    """Ternary lattice: -1, 0 and 1; values within the block's threshold round to zero."""
 
     grid: Grid
     thresholds: Single  # (b, 1)

@@ -1,4 +1,4 @@
-"""A tensor as a table of blocks: which numbers share a scale."""
+"""Layout of a tensor as a table of blocks; the values of a block share a scale."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from dse_evaluators.formats.arrays import Single
 Number = TypeVar("Number", bound=np.generic)
 Axis = int | tuple[int, ...] | None
 Span = int | Literal["channel", "tensor"]
-"""What shares a scale: so many numbers in a row, one row, or all."""
+"""Values that share a scale: a number of consecutive ones, a row (channel), or the tensor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLayout:
-    """Rows along the axes that scales run along, each cut into blocks.
+    """Rows of a tensor along the axes of its scales, each cut into blocks.
 
-    With ``short``, the last block of a row may be shorter than the others; it is filled up with
-    zeros, which are never stored.
+    With ``short``, the last block of a row may be shorter than the others; it is padded with zeros,
+    which are never stored.
     """
 
     shape: tuple[int, ...]
-    order: tuple[int, ...]  # the axes, those along which a row runs last
+    order: tuple[int, ...]  # permutation of the axes; those along which a row runs are last
     rows: int
     length: int  # numbers in a row
     block: int
 
     @staticmethod
     def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> BlockLayout:
-        """The layout of a tensor of this shape.
+        """Return the layout of a tensor of this shape.
 
         Raises:
-            EvaluationError: it is empty, has no such axis, or a row is no multiple of the block.
+            EvaluationError: the tensor is empty, has no such axis, or the length of a row is not a
+                multiple of the block size.
         """
         if 0 in shape:
             raise EvaluationError(f"an empty tensor, of shape {shape}, has no numbers to store")
@@ -49,7 +50,7 @@ class BlockLayout:
             rows, length = 1, rows * length
         block = span if isinstance(span, int) else length
         if short:
-            block = min(block, length)  # a longer one would only be filled up
+            block = min(block, length)  # a longer block would only add padding
         elif length % block:
             raise EvaluationError(
                 f"{length} numbers along axis {axis} are no multiple of a block of {block}",
@@ -68,7 +69,7 @@ class BlockLayout:
         return self.rows * self.length
 
     def table(self, values: Single) -> Single:
-        """The numbers as blocks, (blocks, block)."""
+        """Return the values as float32 blocks, padded with zeros, (blocks, block)."""
         plain = np.asarray(values, dtype=np.float32).transpose(self.order)
         return self.filled(np.ascontiguousarray(plain).reshape(self.rows, self.length))
 
@@ -76,7 +77,7 @@ class BlockLayout:
         self,
         numbers: NDArray[Number],  # (rows, length)
     ) -> NDArray[Number]:
-        """Each row with zeros up to a whole number of blocks, (blocks, block)."""
+        """Return the rows padded with zeros to a whole number of blocks, (blocks, block)."""
         missing = -self.length % self.block
         if missing:
             numbers = np.pad(numbers, ((0, 0), (0, missing)))
@@ -86,14 +87,14 @@ class BlockLayout:
         self,
         table: NDArray[Number],  # (blocks, block)
     ) -> NDArray[Number]:
-        """The rows without the filling, (rows, length)."""
+        """Return the rows without padding, (rows, length)."""
         return table.reshape(self.rows, -1)[:, : self.length]
 
     def restored(
         self,
         table: Single,  # (blocks, block)
     ) -> Single:
-        """The tensor that the blocks came from."""
+        """Return the tensor of these blocks, in its original shape and without padding."""
         sides = tuple(self.shape[a] for a in self.order)
         return np.ascontiguousarray(
             self.cut(table).reshape(sides).transpose(np.argsort(self.order))
@@ -101,7 +102,7 @@ class BlockLayout:
 
 
 def _along(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
-    """The axes that a row runs along, counted from the first."""
+    """Return the axes along which a row runs, as non-negative indices."""
     if axis is None:
         return tuple(range(len(shape)))
     wanted = (axis,) if isinstance(axis, int) else axis

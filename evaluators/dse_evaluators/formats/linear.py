@@ -1,4 +1,4 @@
-"""One stored scale for the numbers of a block, about zero."""
+"""Symmetric linear quantization: one stored scale per block, no zero point."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from dse_evaluators.formats.stored import STORED, inverse
 Measure = Literal["max", "percentile", "mse", "rms"]
 
 SHRUNK = tuple(1 - 0.1 * step for step in range(6))
-"""Shares of the largest magnitude that ``mse`` tries."""
+"""Clipping factors that ``mse`` tries, as shares of the largest magnitude."""
 
-_LONG = 1 << 14  # numbers from which counting is faster than partitioning
+_LONG = 1 << 14  # block length above which counting is faster than partitioning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """A scale with which the grid's largest number is what is measured of the block.
+    """Scale that maps the grid's largest number to a statistic of the block.
 
-    That is the largest magnitude, the magnitude that ``percentile`` of the numbers do not exceed,
-    or the share of the largest with the least squared error. By ``rms`` the scale itself is the
-    root of the mean square. The scale is rounded to what it is stored as before it is used.
+    The statistic is the largest magnitude (``max``), the magnitude that ``percentile`` percent of
+    the values do not exceed, or the share of the largest magnitude with the least squared error
+    (``mse``). With ``rms`` the scale itself is the root mean square. The scale is rounded to its
+    stored format before it is used.
 
     Source:
         Krishnamoorthi, Quantizing Deep Convolutional Networks for Efficient Inference, 2018,
@@ -54,7 +55,7 @@ class Linear:
         return Plain(grid=grid, into=inverse(scale), back=scale)
 
     def _ends(self, blocks: Single, grid: Grid) -> Single:
-        """Return the value that the grid's largest number is to have, (b,)."""
+        """Return the magnitude that the grid's largest number is to represent, (b,)."""
         match self.measure:
             case "max":
                 return peaks(blocks)
@@ -84,7 +85,10 @@ def percentiles(
     blocks: Single,  # (b, g)
     percent: float,
 ) -> Single:
-    """The magnitude of each block that so many percent do not exceed, (b,); it is one of them."""
+    """Return the magnitude that ``percent`` % of each block's values do not exceed, (b,).
+
+    It is the magnitude of a value of the block, without interpolation.
+    """
     largest = peaks(blocks)
     width = blocks.shape[1]
     place = max(int(np.ceil(width * percent / 100)), 1) - 1
@@ -98,7 +102,11 @@ def percentiles(
 def root_mean_squares(
     blocks: Single,  # (b, g)
 ) -> Single:
-    """The root of each block's mean square, (b,)."""
+    """Return the root mean square of each block, (b,).
+
+    Raises:
+        EvaluationError: a value is infinite or NaN.
+    """
     peaks(blocks)
     squares = np.zeros(len(blocks), dtype=np.float64)
     for rows, columns in chunks(blocks.shape):
@@ -110,7 +118,7 @@ def _select_magnitude(
     row: Single,  # (g,)
     place: int,
 ) -> np.float32:
-    """Return the magnitude of this rank: by the upper half of its bits, then by the rest."""
+    """Return the ``place``-th smallest magnitude, bucketed first by the upper half of its bits."""
     bits = row.view(np.int32) & MAGNITUDE
     upper = np.bincount(bits >> np.int32(16), minlength=1).cumsum()
     bucket = int(np.searchsorted(upper, place, side="right"))

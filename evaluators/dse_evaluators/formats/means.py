@@ -1,4 +1,4 @@
-"""Scales that are means of magnitudes: ternary and binary weights."""
+"""Scaling by mean magnitudes, for ternary and binary weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _SHARE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """The mean magnitude; where there is a zero, of those beyond 0.7 of the mean of all.
+    """Scale that is the mean magnitude of a block.
+
+    With ``ternary``, only magnitudes above the threshold of 0.7 times the mean of all count.
 
     Source:
         Rastegari et al., XNOR-Net, 2016, eq. 6 (binary); Li and Liu, Ternary Weight Networks,
@@ -52,7 +54,7 @@ def _mean(
     blocks: Single,  # (b, g)
     thresholds: Single | None,  # (b,)
 ) -> Single:
-    """The mean magnitude of each block, (b,), of what is beyond a threshold if there is one."""
+    """Return each block's mean magnitude, (b,), over values above its threshold if given."""
     total = np.zeros(len(blocks), dtype=np.float64)
     count = np.zeros(len(blocks), dtype=np.int64)
     for rows, columns in chunks(blocks.shape):

@@ -1,4 +1,4 @@
-"""Floats of any exponent, mantissa and bias, with subnormals."""
+"""Grid of floats with any exponent, mantissa and bias, with subnormals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Overflow = Literal["sat", "ieee"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minifloat:
-    """A sign, ``exponent`` and ``mantissa`` bits.
+    """Float format with a sign bit, ``exponent`` bits and ``mantissa`` bits.
 
-    ``specials`` are infinities and NaNs at the largest exponent (``ieee``), NaN at all ones alone
-    (``nan``), NaN in the place of negative zero (``nuz``), or ``none``. What is beyond the largest
-    number becomes that (``sat``), or what ``specials`` has for it (``ieee``).
+    ``specials`` are infinities and NaNs at the largest exponent (``ieee``), NaN only where all bits
+    are ones (``nan``), NaN in place of negative zero (``nuz``), or ``none``. Values beyond the
+    largest number saturate (``sat``), or become the infinity or NaN of ``specials`` (``ieee``).
 
     Source:
         IEEE 754-2019, section 3.4; OCP 8-bit Floating Point Specification 1.0, section 5; OCP
@@ -44,7 +44,7 @@ class Minifloat:
 
     @property
     def top_code(self) -> int:
-        """The code of the largest finite number."""
+        """Code of the largest finite number."""
         ones = 2 ** (self.exponent + self.mantissa) - 1
         if self.specials == "ieee":
             return int(ones - 2**self.mantissa)
@@ -56,17 +56,17 @@ class Minifloat:
 
     @property
     def smallest_normal(self) -> float:
-        """The smallest number with a full mantissa."""
+        """Smallest positive normal number."""
         return float(2.0 ** (1 - self.bias))
 
     @property
     def top_exponent(self) -> int:
-        """The largest number's power of two."""
+        """Exponent of the largest finite number, as a power of two."""
         return int(np.frexp(self.top)[1]) - 1
 
     @property
     def is_wide(self) -> bool:
-        """True for the exponents of a float32 itself: rounding is then adding to its bits."""
+        """Whether the exponent range is that of float32, so that rounding can work on its bits."""
         return self.exponent == 8
 
     def snap(self, values: Single, chance: Single | None) -> None:
@@ -87,7 +87,7 @@ class Minifloat:
         special = ~np.isfinite(values) if self.is_wide else None
         kept = None if special is None else values[special]
         if chance is not None:
-            with np.errstate(invalid="ignore", over="ignore"):  # of what is restored below
+            with np.errstate(invalid="ignore", over="ignore"):  # special values, restored below
                 self._climb(values, chance)
         elif self.is_wide:
             self._cut(bits)
@@ -146,7 +146,7 @@ class Minifloat:
         np.clip(values, -bound, bound, out=values)
 
     def _round(self, values: Single, bits: Bits) -> None:
-        """To the nearest, ties to even: adding 1.5 * 2^23 steps leaves whole steps only."""
+        """Round to nearest, ties to even: adding 1.5 * 2^23 steps leaves whole steps only."""
         step = bits & EXPONENT
         least = np.float32(self.smallest_normal).view(np.int32)
         np.clip(step, least, EXPONENT, out=step)
@@ -156,7 +156,7 @@ class Minifloat:
         values -= shift
 
     def _cut(self, bits: Bits) -> None:
-        """To the nearest, ties to even, in the bits: a carry goes on into the exponent."""
+        """Round to nearest, ties to even, on the bits; a carry propagates into the exponent."""
         lost = 23 - self.mantissa
         if lost:
             odd = (bits >> np.int32(lost)) & np.int32(1)
@@ -165,7 +165,7 @@ class Minifloat:
             bits &= np.int32(-(2**lost))
 
     def _climb(self, values: Single, chance: Single) -> None:
-        """To a neighbour, the nearer the likelier."""
+        """Round stochastically to one of the two neighbours; signs are lost."""
         step = np.maximum(
             values.view(np.int32) & EXPONENT, np.float32(self.smallest_normal).view(np.int32)
         ).view(np.float32) * np.float32(2.0**-self.mantissa)
@@ -181,7 +181,7 @@ class Minifloat:
             values[beyond] = np.inf if self.specials == "ieee" else np.nan
 
     def _mark(self, codes: Bits, snapped: Single) -> None:
-        """Writes the codes of infinities and of what is no number."""
+        """Write the codes of infinities and NaNs into ``codes``."""
         special = ~np.isfinite(snapped)
         if not special.any():
             return

@@ -1,4 +1,4 @@
-"""A format from its text, such as ``int4:group=32,asym``."""
+"""Construction of a format from its text, such as ``int4:group=32,asym``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALIASES: Mapping[str, str] = {
     "msfp12": "bfp:m3,b16",
     "msfp16": "bfp:m7,b16",
 }
-"""Names in common use, and the texts that they stand for; options may follow a colon."""
+"""Common format names and the texts that they abbreviate; options may follow a colon."""
 
 _COMMON = ("tail", "rounding", "seed")
 _SEEDS = (0, 2**31 - 1)
@@ -37,11 +37,11 @@ _SEEDS = (0, 2**31 - 1)
 
 @lru_cache(maxsize=1024)
 def format_of(text: str) -> Format:
-    """The format that a text names.
+    """Return the format that a text names.
 
     Raises:
-        SpecError: there is no such family, or it cannot be of these parts; the hint is the nearest
-            that can.
+        SpecError: the family is unknown, or an item or option is invalid; the hint suggests the
+            nearest valid text.
     """
     name = re.sub(r"\s", "", text).lower()
     family = _family(name)
@@ -58,7 +58,7 @@ def format_of(text: str) -> Format:
 
 
 def _expand_alias(name: str) -> str:
-    """Return the text that an alias stands for, with the options that follow it."""
+    """Return the text with an alias at its beginning expanded; options are kept."""
     head, _, rest = name.partition(":")
     if head not in ALIASES:
         return name
@@ -66,7 +66,11 @@ def _expand_alias(name: str) -> str:
 
 
 def _family(name: str) -> FormatFamily:
-    """The row of the family that a text begins with."""
+    """Return the family that a text begins with.
+
+    Raises:
+        SpecError: there is no such family, or integers cannot have that width.
+    """
     head = _expand_alias(name).partition(":")[0]
     bits = re.fullmatch(r"int(\d{1,9})", head)
     if bits is None and head in FAMILIES and head != "int":
@@ -91,22 +95,22 @@ def _family(name: str) -> FormatFamily:
 
 
 def _is_short(request: FormatSpec) -> bool:
-    """True if the last block of a row may be shorter."""
+    """Return whether the last block of a row may be shorter."""
     return request.word("tail", ("error", "short"), "error") == "short"
 
 
 def _seed(request: FormatSpec, family: FormatFamily) -> int | None:
-    """The seed of stochastic rounding, or nothing where it is to the nearest."""
+    """Return the seed of stochastic rounding, or ``None`` for rounding to nearest."""
     if request.word("rounding", ("nearest", "stochastic"), "nearest") == "nearest":
         if "seed" in request.options:
             raise SpecError(
-                f"the format {request.text!r} has a seed but no chance",
-                hint="add rounding=stochastic",
+                f"the format {request.text!r} has a seed but rounds to nearest",
+                hint="add rounding=stochastic, or remove the seed",
             )
         return None
     if not family.has_chance:
         raise SpecError(
-            f"the format {request.text!r} has no neighbours to choose from by chance",
+            f"the format {request.text!r} does not support stochastic rounding",
             hint="leave rounding=stochastic out",
         )
     return request.number("seed", _SEEDS, 0)

@@ -1,4 +1,4 @@
-"""NxFP: MX blocks with a finer scale, two kinds of numbers, and no code lost."""
+"""Scaling of NxFP: MX blocks with a finer scale, and one of two grids for each block."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _BIAS = 127
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nano:
-    """A power of two times 1, 1.25, 1.5 or 1.75, and for each block the grid with the least error.
+    """Scale of 2^e times 1, 1.25, 1.5 or 1.75, and the better of two grids, for each block.
 
-    ``nano`` allows the four mantissas of the scale (two bits a block), ``fixed`` is the second grid
-    (one bit a block). Which of up to eight ways a block is stored is tried out.
+    ``nano`` enables the four mantissas of the scale (two bits per block), ``fixed`` is the second
+    grid (one bit per block). Each block takes the combination, of up to eight, with the least
+    squared error.
 
     Source:
         Lo, Wei and Brooks, Nanoscaling Floating-Point (NxFP), 2024, section 4.
@@ -67,7 +68,7 @@ class Nano:
 
 
 def _scale_grid(grid: Grid, exponent: Words, nano: Words | np.uint32) -> Plain:
-    """Multiply the grid by 2^(exponent - 127) (1 + nano / 4)."""
+    """Return the lattice of the grid times 2^(exponent - 127) (1 + nano / 4)."""
     fraction = np.float32(1) + np.asarray(nano).astype(np.float32) / np.float32(4)
     scale = (power(exponent.astype(np.int32) - _BIAS) * fraction)[:, None]
     return Plain(grid=grid, into=np.divide(np.float32(1), scale, dtype=np.float32), back=scale)

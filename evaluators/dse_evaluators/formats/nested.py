@@ -1,4 +1,4 @@
-"""Double quantization: the scales of blocks are themselves stored as eight-bit codes."""
+"""Double quantization: the scales of the blocks are themselves stored as 8-bit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _GROUP = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nested:
-    """The largest magnitudes less their mean, as eight-bit floats of groups of 256.
+    """Scales from the largest magnitudes, stored as 8-bit deviations from their mean.
+
+    Groups of 256 scales share one float32 factor; the mean is stored once, in float32.
 
     Source:
         Dettmers et al., QLoRA, 2023, section 3, "Double Quantization".
@@ -49,7 +51,7 @@ class Nested:
             "mean": mean.view(np.uint32),
         }
         _, fine = sides, self.read(sides, grid)
-        # Values are brought to the grid by their own scale, as the codes were meant.
+        # Codes are chosen with the exact scales; only decoding uses the quantized ones.
         return sides, Plain(grid=grid, into=inverse(scale)[:, None], back=fine.back)
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:

@@ -1,4 +1,4 @@
-"""Posits: numbers whose exponent is as long as it must be."""
+"""Posits: floats with a variable-length regime that gives more precision near one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from dse_evaluators.formats.arrays import MAGNITUDE, SIGN, Single, Words
 from dse_evaluators.formats.tables import CodeTable
 
-_SHORT = 8  # bits up to which all numbers fit one table
+_SHORT = 8  # width up to which rounding uses one table of all numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posit:
-    """Posits of ``bits`` bits, at most ``scale_bits`` of them exponent.
+    """Posit grid of ``bits`` bits with at most ``scale_bits`` exponent bits.
 
-    Rounding is on the string of bits: the boundary of two codes is the posit between them that is
-    one bit longer, and a value on it takes the even code. No number rounds to zero or to NaR, the
-    code for what is infinite or no number.
+    Rounding is on the bit string: the boundary of two codes is the posit between them that is one
+    bit longer, and a value on it takes the even code. No nonzero number rounds to zero or to NaR
+    (not a real), the code of infinities and NaN.
 
     Source:
         Gustafson and Yonemoto, Beating Floating Point at its Own Game, 2017, section 2;
@@ -63,12 +63,12 @@ class Posit:
         self,
         values: Single,  # (n,)
     ) -> None:
-        """Round as a float of the same mantissa does where the posit has fraction bits."""
+        """Round in place: by float addition where the posit has fraction bits, else by table."""
         taper = _build_taper(self.bits, self.scale_bits)
         bits = values.view(np.int32)
         magnitude = bits & MAGNITUDE
         sign = bits & SIGN
-        # Of unsigned words, zero less one is the largest: it counts as inside at the lower end.
+        # Unsigned subtraction wraps zero around to the largest word, so zero counts as inside.
         low, high = (np.float32(end).view(np.uint32) for end in taper.inside)
         word = magnitude.view(np.uint32)
         outside = np.flatnonzero((word - np.uint32(1) < low - np.uint32(1)) | (word >= high))
@@ -85,7 +85,7 @@ class Posit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Taper:
-    """Addends that round to an exponent's fraction bits, and the numbers without such bits."""
+    """Addends that round to each exponent's fraction bits; a table of the other numbers."""
 
     shifts: Single  # (256,), by the exponent of a float
     inside: tuple[float, float]  # where there are fraction bits
@@ -97,14 +97,14 @@ def posit_values(
     bits: int,
     scale_bits: int,
 ) -> Single:  # (2^(bits - 1),)
-    """The posits of the codes from zero up to the largest."""
+    """Return the non-negative posits in the order of their codes."""
     codes = np.arange(1, 2 ** (bits - 1), dtype=np.int64)
     width = bits - 1
     ones = codes >> (width - 1) == 1
     flipped = np.where(ones, ~codes & (2**width - 1), codes)
     run = width - np.frexp(flipped.astype(np.float64))[1]  # equal bits that a code starts with
     regime = np.where(ones, run - 1, -run)
-    rest = np.maximum(width - run - 1, 0)  # bits behind the regime and its end
+    rest = np.maximum(width - run - 1, 0)  # bits after the regime and its terminating bit
     tail = codes & ((np.int64(1) << rest) - 1)
     missing = np.maximum(scale_bits - rest, 0)
     fraction_bits = np.maximum(rest - scale_bits, 0)
@@ -117,7 +117,7 @@ def posit_values(
 
 @cache
 def _all(bits: int, scale_bits: int) -> CodeTable:
-    """All posits of both signs."""
+    """Return the table of all posits of both signs."""
     magnitudes = posit_values(bits, scale_bits)
     return _mirror_table(magnitudes, _boundaries(bits, scale_bits), bits)
 
@@ -125,9 +125,9 @@ def _all(bits: int, scale_bits: int) -> CodeTable:
 def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
     """Return the bounds of each code, for magnitudes and for negative magnitudes.
 
-    A value must exceed the bound to be past the code.
+    A value must exceed the bound of a code to round to the next one.
     """
-    between = posit_values(bits + 1, scale_bits)[1::2]  # of code p and p + 1
+    between = posit_values(bits + 1, scale_bits)[1::2]  # between codes p and p + 1
     odd = np.arange(len(between) - 1) % 2 == 1
     up = np.where(odd, np.nextafter(between[:-1], np.float32(0)), between[:-1])
     down = np.where(odd, between[:-1], np.nextafter(between[:-1], np.float32(np.inf)))
@@ -136,7 +136,7 @@ def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
 
 
 def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> CodeTable:
-    """Return the table of the magnitudes and their negatives."""
+    """Return the code table of the magnitudes and their negatives."""
     up, down = bounds
     numbers = np.concatenate([-magnitudes[:0:-1], magnitudes])
     return CodeTable.of(numbers, bits, thresholds=np.concatenate([-down[::-1], up]))
@@ -144,7 +144,7 @@ def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) 
 
 @cache
 def _build_taper(bits: int, scale_bits: int) -> _Taper:
-    """Return the fraction bits of every exponent of a float32."""
+    """Return the rounding addends for every float32 exponent, and the table of the extremes."""
     exponent = np.arange(256) - 127
     regime = exponent >> scale_bits
     length = np.where(regime >= 0, regime + 2, 1 - regime)

@@ -1,4 +1,4 @@
-"""Zero and powers of two."""
+"""Logarithmic grid: zero and powers of two."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Nearest = Literal["log", "value"]
 NEAREST: tuple[Nearest, ...] = ("log", "value")
 
 _ONE = np.float32(1).view(np.int32)
-# What is added to a float's bits so that its exponent goes up from the square root of two, which
-# is no float, or from one and a half.
+# Addend to a float's bits that increments the exponent for mantissas above the square root of two
+# (``log``; it is not a float32) or from 1.5 (``value``).
 _CARRY = {"log": np.int32(0x800000 - 0x3504F4), "value": np.int32(0x800000 - 0x400000)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Powers:
-    """Grid of zero and 1, 1/2, 1/4 ... of both signs, nearest by logarithm or by value.
+    """Grid of zero and 1, 1/2, 1/4 ... of both signs; nearest by logarithm or by value.
 
-    By logarithm, what would round to less than the smallest power is zero; by value, what is
-    less than half of it. A value in the middle goes up.
+    By logarithm, values that would round below the smallest power become zero; by value, those less
+    than half of it. Ties round up in magnitude.
 
     Source:
         Miyashita et al., Convolutional Neural Networks using Logarithmic Data Representation,
@@ -37,7 +37,7 @@ class Powers:
 
     @property
     def lowest(self) -> int:
-        """The exponent of the smallest power."""
+        """Exponent of the smallest power."""
         return 2 - 2 ** (self.bits - 1)
 
     def snap(self, values: Single, chance: Single | None) -> None:
@@ -72,6 +72,6 @@ class Powers:
         return np.where(place == 0, 0, signed).astype(np.float32)
 
     def _threshold(self, least: np.int32) -> np.int32:
-        """The bits of the smallest value that does not become zero."""
+        """Return the float32 bits of the smallest magnitude that does not round to zero."""
         one_less = least - np.int32(0x800000)
         return one_less + np.int32(0x3504F4) if self.nearest == "log" else one_less

@@ -1,4 +1,4 @@
-"""A grid whose code of negative zero stands for one more number."""
+"""Code recycling: a grid in which the code of negative zero represents one more number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse_evaluators.formats.grid import Grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recycled:
-    """``grid`` with ``extra``; a value as near to ``extra`` as to its neighbour stays with that.
+    """Grid with an additional number ``extra``; ties with a neighbour go to the neighbour.
 
     Source:
         Lo, Wei and Brooks, Nanoscaling Floating-Point (NxFP), 2024, section 4.3.
@@ -20,7 +20,7 @@ class Recycled:
 
     grid: Grid
     extra: float
-    between: tuple[float, float]  # what is nearer to the extra number than to any other
+    between: tuple[float, float]  # open interval that rounds to the extra number
     has_nan: bool = False
 
     @property
@@ -57,13 +57,13 @@ class Recycled:
 
 
 def half_smallest(grid: Grid) -> Recycled:
-    """The grid with half of its smallest positive number."""
+    """Return the grid with half of its smallest positive number added."""
     smallest = float(grid.values(np.ones(1, dtype=np.uint32))[0])
     return Recycled(grid=grid, extra=smallest / 2, between=(smallest / 4, smallest * 3 / 4))
 
 
 def middle_of_the_largest(grid: Grid) -> Recycled:
-    """The grid with the number midway between its two largest."""
+    """Return the grid with the midpoint of its two largest numbers added."""
     code = grid.codes(np.array([grid.top], dtype=np.float32))
     below = float(grid.values(code - np.uint32(1))[0])
     step = (grid.top - below) / 4

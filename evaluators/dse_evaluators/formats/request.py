@@ -1,4 +1,4 @@
-"""A format's text taken apart: the family, what stands first, and the options."""
+"""Parsing of format texts into positional items and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSpec:
-    """``family:first,second,flag,key=value``; a flag is an option without a value."""
+    """Parsed format text ``family:first,second,flag,key=value``; a flag has no value."""
 
     text: str
     first: tuple[str, ...]
@@ -22,10 +22,10 @@ class FormatSpec:
 
     @staticmethod
     def of(text: str, *, firsts: int, known: Sequence[str]) -> FormatSpec:
-        """The parts of a text whose family has so many positions and knows these options.
+        """Parse the text of a family that has ``firsts`` positional items and these options.
 
         Raises:
-            SpecError: a position is missing, or an option is unknown or told twice.
+            SpecError: an option is unknown or repeated.
         """
         items = [item for item in text.partition(":")[2].split(",") if item]
         options: dict[str, str] = {}
@@ -35,15 +35,15 @@ class FormatSpec:
                 near = nearest(name, known)
                 raise SpecError(f"the format {text!r} has no option {name!r}", hint=near)
             if name in options:
-                raise SpecError(f"the format {text!r} says {name!r} twice")
+                raise SpecError(f"the format {text!r} repeats the option {name!r}")
             options[name] = value
         return FormatSpec(text=text, first=tuple(items[:firsts]), options=options)
 
     def parts(self, place: int, pattern: str, example: str) -> tuple[str, ...]:
-        """Return the groups that this pattern matches in the text at a position.
+        """Return the groups that this pattern matches in the positional item ``place``.
 
         Raises:
-            SpecError: it does not fit.
+            SpecError: the item is missing or does not match.
         """
         found = re.fullmatch(pattern, self.first[place]) if place < len(self.first) else None
         if found is None:
@@ -51,10 +51,10 @@ class FormatSpec:
         return found.groups()
 
     def whole(self, name: str, written: str, ends: tuple[int, int], *, letter: str = "") -> int:
-        """A whole number within the ends; ``letter`` stands before it in the text.
+        """Return an integer within the limits ``ends``; ``letter`` precedes it in the text.
 
         Raises:
-            SpecError: it is none, or not within; the hint is the text with the nearest that is.
+            SpecError: it is not an integer or out of range; the hint is the corrected text.
         """
         low, high = ends
         if not re.fullmatch(r"-?\d{1,9}", written):
@@ -71,10 +71,10 @@ class FormatSpec:
         return value
 
     def word(self, name: str, valid: Sequence[Word], default: Word) -> Word:
-        """The value of an option that is one of some words.
+        """Return the value of an option that takes one of ``valid``.
 
         Raises:
-            SpecError: it is another.
+            SpecError: it has another value.
         """
         value = self.options.get(name, default)
         found = next((word for word in valid if word == value), None)
@@ -86,25 +86,25 @@ class FormatSpec:
         return found
 
     def number(self, name: str, ends: tuple[int, int], default: int) -> int:
-        """The value of an option that is a whole number.
+        """Return the value of an option that takes an integer within the limits ``ends``.
 
         Raises:
-            SpecError: it is none, or not within the ends.
+            SpecError: it is not an integer or out of range.
         """
         if name not in self.options:
             return default
         return self.whole(name, self.options[name], ends, letter=f"{name}=")
 
     def one_of(self, flags: Sequence[Word]) -> Word | None:
-        """Return the one of these options that is given, or ``None``.
+        """Return which of these mutually exclusive options is given, or ``None``.
 
         Raises:
-            SpecError: more than one is.
+            SpecError: more than one is given.
         """
         found = [name for name in flags if name in self.options]
         if len(found) > 1:
             raise SpecError(
-                f"the format {self.text!r} says both {found[0]!r} and {found[1]!r}",
+                f"the format {self.text!r} has both {found[0]!r} and {found[1]!r}",
                 hint="leave one of them out",
             )
         return found[0] if found else None

@@ -1,4 +1,4 @@
-"""Stochastic rounding: a chance that depends on the seed and the place alone."""
+"""Stochastic rounding with random numbers that depend only on the seed and the position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def dither(
     seed: int,
     places: Words,  # any shape
 ) -> Single:
-    """Evenly spread over [0, 1), one for each place; the same place gives the same number.
+    """Return uniform random numbers in [0, 1), a pure function of the seed and each position.
 
     Source:
         Wellons, Prospecting for Hash Functions, 2018: the 32-bit mixer with multipliers 0x21f0aaad
@@ -29,7 +29,10 @@ def dither(
 
 
 def climb(values: Single, chance: Single) -> None:
-    """Moves each value to the whole number below or above it, the nearer the likelier."""
+    """Round each value in place to the integer below or above it, stochastically.
+
+    ``chance`` is uniform on [0, 1); the probability of rounding up is the fractional part.
+    """
     below = np.floor(values)
     values -= below
     below += chance < values

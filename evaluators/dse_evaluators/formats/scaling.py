@@ -1,4 +1,4 @@
-"""Fit of a tensor's grid: what is measured, what of it is stored, and in how many bits."""
+"""Protocol of scalings: fit of a grid to a tensor, and the scale fields stored for it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dse_evaluators.formats.layout import Span
 
 Part = Literal["scale", "zero_point", "codebook"]
 Sides = Mapping[str, Words]
-"""What is stored beside the codes: fields of words, each (count,)."""
+"""Fields stored besides the codes (scales, zero points, codebooks), each (count,) words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One kind of word beside the codes: what it counts as, its bits, and how many there are."""
+    """Kind of field stored besides the codes: its category, its width in bits, and its count."""
 
     name: str
     part: Part
@@ -29,15 +29,15 @@ class Field:
 
 
 class Scaling(Protocol):
-    """Method that lays a grid over a tensor.
+    """Method that fits a grid to the blocks of a tensor.
 
-    Law: the lattice that is read back from the stored fields takes codes to the same numbers as
-    the one that was fitted.
+    Law: the lattice that is read back from the stored fields decodes codes to the same numbers as
+    the fitted one.
     """
 
     @property
     def span(self) -> Span:
-        """Extent of the numbers that share a scale."""
+        """Number of consecutive values that share a scale, or ``channel`` or ``tensor``."""
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:
         """Return the fields stored for a tensor of this many blocks, in order."""
@@ -46,12 +46,12 @@ class Scaling(Protocol):
         """Return the fields to store for these blocks, (b, g), and the lattice that results."""
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
-        """The numbers of the blocks whose fields these are."""
+        """Return the lattice of the blocks that have these fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscaled:
-    """Nothing is measured and nothing stored: the numbers are the grid's."""
+    """Scaling that fits and stores nothing: the values are rounded to the grid itself."""
 
     span: Span = "tensor"
 

@@ -1,4 +1,4 @@
-"""One power of two for the numbers of a block."""
+"""Block scaling by a shared power of two, as in the MX formats and block floating point."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Rule = Literal["floor", "ceil", "even", "rceil", "round"]
 RULES: tuple[Rule, ...] = ("floor", "ceil", "even", "rceil", "round")
 
 _BIAS = 127
-_ROOT = 0x3504F4  # the first mantissa of a float32 that is more than the square root of two
+_ROOT = 0x3504F4  # smallest mantissa of a float32 above the square root of two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedExponent:
-    """The exponent of a block's largest magnitude, less that of the grid's largest number.
+    """Scale exponent: that of a block's largest magnitude minus that of the grid's largest number.
 
-    ``floor`` takes the power of two below the largest magnitude, ``ceil`` the one above, ``even``
-    the one below after the magnitude is rounded to ``mantissa`` bits, ``round`` the nearest by
-    logarithm; ``rceil`` takes the smallest power with which the magnitude still fits the grid.
-    Exponents are read from the float's bits: a logarithm would round what is just under a power of
-    two up to it.
+    ``floor`` takes the power of two at or below the largest magnitude, ``ceil`` the one at or above
+    it, ``even`` the one below after rounding the magnitude to ``mantissa`` bits, ``round`` the
+    nearest by logarithm; ``rceil`` takes the smallest power with which the magnitude still fits the
+    grid. Exponents are read from the float's bits: computing a logarithm would round a value just
+    below a power of two up to it.
 
     Source:
         OCP Microscaling Formats 1.0, sections 5.4.1 and 6.3 (``floor``); Mishra et al., Recipes
@@ -57,7 +57,7 @@ class SharedExponent:
         blocks: Single,  # (b, g)
         grid: Grid,
     ) -> Bits:
-        """Return the power of two of each block, (b,), clipped to the range of eight bits."""
+        """Return the scale exponent of each block, (b,), clipped to the range of eight bits."""
         largest = peaks(blocks)
         if self.rule == "rceil":
             found = _exponent(largest / np.float32(grid.top), "ceil", 0)
@@ -67,12 +67,12 @@ class SharedExponent:
 
 
 def power(exponent: Bits) -> Single:
-    """Two to these powers."""
+    """Return two to the power of each exponent."""
     return np.ldexp(np.float32(1), exponent)
 
 
 def _exponent(magnitudes: Single, rule: Rule, mantissa: int) -> Bits:
-    """The powers of two next to magnitudes; those of numbers below 2^-126 count as 2^-127."""
+    """Return the exponents of magnitudes rounded by ``rule``; -127 below 2^-126."""
     bits = magnitudes.view(np.int32)
     match rule:
         case "ceil":

@@ -1,4 +1,4 @@
-"""Plus and minus one."""
+"""Binary grid: plus and minus one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse_evaluators.formats.arrays import Single, Words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """One bit: the sign. Zero, of either sign, is plus one.
+    """Grid of the sign alone, in one bit; zero, of either sign, rounds to plus one.
 
     Source:
         Rastegari et al., XNOR-Net, 2016, section 3.1.

@@ -1,4 +1,4 @@
-"""Size of a tensor in bits, by purpose."""
+"""Storage size of an encoded tensor in bits, by purpose."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSize:
-    """Bits of the codes, of what they need to be read, and of where they stand."""
+    """Bits of the codes, of the scales and tables that decode them, and of their positions."""
 
-    numbers: int  # how many are stored
+    numbers: int  # number of stored values
     payload: int
     scale: int = 0
     zero_point: int = 0
@@ -18,15 +18,15 @@ class FormatSize:
 
     @property
     def total(self) -> int:
-        """All bits."""
+        """Total bits of all purposes."""
         return self.payload + self.scale + self.zero_point + self.codebook + self.index
 
     @property
     def total_bytes(self) -> int:
-        """Whole bytes that hold all bits."""
+        """Total size in bytes, rounded up."""
         return -(-self.total // 8)
 
     @property
     def bits_per_number(self) -> float:
-        """All bits over the numbers."""
+        """Average bits per stored value."""
         return self.total / self.numbers

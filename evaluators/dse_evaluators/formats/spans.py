@@ -1,4 +1,4 @@
-"""The options that many families share: how far a scale reaches, and how it is found."""
+"""Options that many families share: the span of a scale, and how the scale is fitted."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def block(request: FormatSpec, default: int) -> int:
 
 
 def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
-    """Return a stored scale for each span, with a zero point if the text has ``asym``.
+    """Return the scaling of the options: linear, or affine if the text has ``asym``.
 
     Raises:
-        SpecError: options contradict one another, or a value is none.
+        SpecError: options contradict each other, or a value is invalid.
     """
     reach = span(request, default)
     stored = request.word("scale", tuple(STORED), "fp16")
@@ -51,14 +51,18 @@ def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
         return Linear(span=reach, measure=measure, percentile=percent, stored=stored)
     if measure in ("percentile", "rms"):
         raise SpecError(
-            f"the format {request.text!r} has a zero point, which {measure} does not give",
+            f"the format {request.text!r} has a zero point, which {measure} does not support",
             hint="asym goes with max or mse",
         )
     return AffineScaling(span=reach, measure="mse" if measure == "mse" else "max", stored=stored)
 
 
 def _percent(request: FormatSpec) -> float:
-    """The share of numbers within the scale."""
+    """Return the option ``percentile``, in percent.
+
+    Raises:
+        SpecError: it is not a number above 0 and up to 100.
+    """
     written = request.options["percentile"]
     try:
         value = float(written)

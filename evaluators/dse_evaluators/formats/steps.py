@@ -1,4 +1,4 @@
-"""Counting, for many numbers at once, the thresholds that lie below each."""
+"""Vectorized search: the number of thresholds below each value of an array."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _MOST = 4  # thresholds in a bucket; beyond, a binary search is faster
 
 @dataclass(frozen=True, slots=True)
 class QuantizationSteps:
-    """Rising thresholds, looked up by the upper 16 bits of a float.
+    """Ascending thresholds, indexed by the upper 16 bits of a float32.
 
-    All floats with the same upper bits lie between two neighbours, so they share the count of
-    thresholds below them all; only the few thresholds among them are left to be compared with.
-    The answer is that of a binary search, several times faster.
+    Floats with the same upper bits form an interval, so they share the count of thresholds below
+    the interval; only the few thresholds within it remain to be compared. The result equals that of
+    a binary search and is several times faster.
     """
 
-    thresholds: Single  # (t,), rising
-    base: NDArray[np.uint8]  # (65536,)
-    within: Single  # (m, 65536), infinite where there is none
+    thresholds: Single  # (t,), ascending
+    base: NDArray[np.uint8]  # (65536,), thresholds below each interval; empty: binary search
+    within: Single  # (m, 65536), thresholds in each interval, padded with infinity
 
     @staticmethod
     def of(thresholds: Single) -> QuantizationSteps:
-        """The steps at these thresholds."""
+        """Build the index of these thresholds."""
         low, high = _bounds()
         before = np.searchsorted(thresholds, low, side="left")
         until = np.searchsorted(thresholds, high, side="right")
@@ -46,7 +46,7 @@ class QuantizationSteps:
         return QuantizationSteps(thresholds, before.astype(np.uint8), within)
 
     def below(self, values: Single) -> Places:
-        """Return the number of thresholds less than each value; none for NaN."""
+        """Return the number of thresholds less than each value; undefined for NaN."""
         if not len(self.base):
             return np.searchsorted(self.thresholds, values, side="left")
         bucket = (values.view(np.uint32) >> np.uint32(16)).astype(np.intp)
@@ -57,7 +57,7 @@ class QuantizationSteps:
 
 
 def _bounds() -> tuple[Single, Single]:
-    """The least and the largest float with each of the upper halves; NaN is taken as infinite."""
+    """Return the least and the largest float of each upper half; NaNs count as infinite."""
     halves = np.arange(_BUCKETS, dtype=np.uint32) << np.uint32(16)
     ends = halves.view(np.float32), (halves | np.uint32(0xFFFF)).view(np.float32)
     infinite = np.where(halves >> np.uint32(31), -np.inf, np.inf).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The floats that scales are stored as, read back as they will be."""
+"""Float formats in which scales are stored."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.minifloat import Minifloat
 
-# A scale below this has no float32 for its inverse.
+# Lower bound applied to scales before they are inverted, so that the inverse stays finite.
 _LEAST = np.float32(1e-38)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A float of ``bits`` bits; without a ``grid`` it is a float32."""
+    """Storage format of scales, of ``bits`` bits; without a ``grid`` it is float32."""
 
     bits: int
     grid: Minifloat | None = None
 
     def words(self, scales: Single) -> Words:
-        """The nearest words; no scale but zero rounds to zero, nor any to infinity."""
+        """Return the codes of the nearest numbers; positive scales stay positive and finite."""
         if self.grid is None:
             return scales.view(np.uint32)
         near = scales.copy()
@@ -32,7 +32,7 @@ class Stored:
         return self.grid.codes(near)
 
     def scales(self, words: Words) -> Single:
-        """The scales that the words stand for."""
+        """Return the scales that the codes represent."""
         return words.view(np.float32) if self.grid is None else self.grid.values(words)
 
 
@@ -44,5 +44,5 @@ STORED: Mapping[str, Stored] = {
 
 
 def inverse(scales: Single) -> Single:
-    """Return one over each scale, as far as a float32 can represent it."""
+    """Return one over each scale; scales below 1e-38 count as 1e-38, to stay finite."""
     return np.divide(np.float32(1), np.maximum(scales, _LEAST), dtype=np.float32)

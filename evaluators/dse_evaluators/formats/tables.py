@@ -1,4 +1,4 @@
-"""Numbers that are listed one by one."""
+"""Grids given by a table of numbers, such as NF4 and the dynamic tree data type."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dse_evaluators.formats.steps import QuantizationSteps
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CodeTable:
-    """Rising ``numbers``, each with its code; a value above ``thresholds[i]`` is past number i."""
+    """Table of ascending numbers and their codes; values above threshold i round past number i."""
 
     bits: int
-    numbers: Single  # (n,), rising
+    numbers: Single  # (n,), ascending
     places: Words  # (n,), the code of each
     steps: QuantizationSteps  # (n - 1,) thresholds
-    floors: QuantizationSteps  # (n - 1,), so that one counts the numbers at or below a value
+    floors: QuantizationSteps  # (n - 1,), to find the largest number at or below a value
     has_nan: bool = False
 
     @staticmethod
@@ -30,7 +30,7 @@ class CodeTable:
         thresholds: Single | None = None,
         places: Words | None = None,
     ) -> CodeTable:
-        """The table of these numbers; thresholds are the midpoints, codes count from zero."""
+        """Build a table; by default thresholds are midpoints and codes count from zero."""
         middles = numbers[1:] / np.float32(2) + numbers[:-1] / np.float32(2)
         below = np.nextafter(numbers[1:], np.float32(-np.inf))
         return CodeTable(
@@ -46,7 +46,7 @@ class CodeTable:
         return float(np.abs(self.numbers).max())
 
     def snap(self, values: Single, chance: Single | None) -> None:
-        flat = values.ravel(order="K")  # a view, whichever way the array is turned
+        flat = values.ravel(order="K")  # a view, also of a transposed array
         if chance is None:
             place = self.steps.below(flat)
         else:
@@ -90,17 +90,17 @@ _NF4 = (
 
 @cache
 def normal_float() -> CodeTable:
-    """The sixteen numbers of NF4, within one."""
+    """Return the table of the 16 NF4 numbers, from -1 to 1."""
     return CodeTable.of(np.array(_NF4, dtype=np.float32), 4)
 
 
 @cache
 def dynamic_tree() -> CodeTable:
-    """The 256 numbers of the dynamic tree data type, within one.
+    """Return the table of the 256 numbers of the dynamic tree data type, from -1 to 1.
 
     Source:
         Dettmers, 8-Bit Approximations for Parallelism in Deep Learning, 2016, section 3: the
-        leading zeros are a power of ten, the bits behind them split what is between two tenths.
+        leading zeros give a power of ten, the bits after them divide the interval [0.1, 1] evenly.
     """
     positive = []
     for zeros in range(7):
@@ -115,7 +115,7 @@ def dynamic_tree() -> CodeTable:
 def _tenths(
     parts: int,
 ) -> Single:  # (parts + 1,)
-    """From 0.1 to 1 in even float32 steps, counted from the nearer end and rounded once."""
+    """Return even steps from 0.1 to 1, counted from the nearer end and rounded once to float32."""
     low, high = np.float32(0.1), np.float32(1)
     step = np.float64((high - low) / np.float32(parts))
     place = np.arange(parts + 1)

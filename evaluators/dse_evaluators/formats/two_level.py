@@ -1,4 +1,4 @@
-"""NVFP4's scales: a small float for every block, on one float for the tensor."""
+"""Two-level scaling of NVFP4: an 8-bit float per block and one float32 for the tensor."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dse_evaluators.formats.scaling import Field, Sides
 
 _SCALE = Minifloat(exponent=4, mantissa=3, bias=7, specials="nan")
 
-_LEAST = np.float32(2.0**-120)  # with a block's least scale, it still has an inverse
+_LEAST = np.float32(2.0**-120)  # times the least block scale, its inverse is still finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoLevel:
-    """An e4m3 scale for each block and a float32 for all, so that the largest scale is e4m3's.
+    """An e4m3 scale per block, and a float32 tensor scale that uses e4m3's range in full.
 
-    A block's scale is at least ``least``, the smallest with a full mantissa. Without ``global_``
-    the tensor's scale is one and is not stored.
+    A block's scale is at least ``least``, by default the smallest normal e4m3 number. Without
+    ``global_`` the tensor's scale is one and is not stored.
 
     Source:
         NVIDIA, Pretraining Large Language Models with NVFP4, 2025, section 2 and appendix B.

@@ -1,4 +1,4 @@
-"""Number formats as rows of facts: bits, and for floats how they are split."""
+"""Table of standard number formats: widths, and the exponent and mantissa bits of floats."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberFormat:
-    """A word that a number is stored in; ``exponent`` and ``mantissa`` are zero for an integer.
+    """Standard number format; ``exponent`` and ``mantissa`` are zero for integers.
 
-    ``dtype`` is the type's name in numpy or ml_dtypes, empty where there is none.
+    ``dtype`` is the type's name in numpy or ml_dtypes, empty if neither has it.
     """
 
     name: str
@@ -34,8 +34,8 @@ def _float(name: str, exponent: int, mantissa: int, dtype: str) -> NumberFormat:
 
 
 # Floats: IEEE 754-2019; OCP 8-bit Floating Point Specification (OFP8) 1.0, table 1; e3m4, fp6 and
-# fp4: ml_dtypes and OCP Microscaling Formats (MX) 1.0, section 5.3. The saturating, NaN-less
-# corners of each are what its ``dtype`` does.
+# fp4: ml_dtypes and OCP Microscaling Formats (MX) 1.0, section 5.3. Saturation and special values
+# follow each format's ``dtype``.
 FORMATS: Mapping[str, NumberFormat] = {
     row.name: row
     for row in (

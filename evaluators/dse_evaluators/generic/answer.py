@@ -1,4 +1,4 @@
-"""Answer of a user's code on one design: numbers, or the fault if it has none."""
+"""Validation of what user code returns for a design: metric values, or a fault."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dse.core.metric import Fault, Metrics
 from dse.core.values import Floats
 
 _SHOWN = 200
-"""How many characters of a wrong answer an error repeats."""
+"""Number of characters of an invalid answer that an error message quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
-    """A metric's value, with its standard error where known; NaN with the reason ``why``."""
+    """Value of a metric, with its standard error if known; NaN with the reason ``why``."""
 
     value: float
     spread: float | None = None
@@ -27,15 +27,14 @@ class MetricValue:
 
 
 Answer = Mapping[str, MetricValue] | Fault
-"""All declared metrics of one design, each with a value or the reason that it has none, or why
-there are none at all."""
+"""Values of all declared metrics of one design, or the fault of a failed evaluation."""
 
 
 def readings(
     said: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0.2)}
     names: Sequence[str],
 ) -> Answer:
-    """Extract the declared metrics from an answer; its other entries are ignored."""
+    """Return the declared metrics of an answer, or a fault; other entries are ignored."""
     if not isinstance(said, Mapping):
         like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
         return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(said)}")
@@ -53,14 +52,14 @@ def readings(
 
 
 def invalid(reason: str) -> Fault:
-    """Return the fault for an answer of the wrong form."""
+    """Return the fault for an invalid answer."""
     return Fault(kind="invalid", reason=reason)
 
 
 def shown(said: object) -> str:
-    """Return the text of a value for an error message, cut to a limit.
+    """Return the representation of a value for an error message, cut to ``_SHOWN`` characters.
 
-    The type is added where the text alone does not show it.
+    The type is appended where the representation does not show it.
     """
     text = repr(said)
     cut = f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
@@ -69,7 +68,7 @@ def shown(said: object) -> str:
 
 
 def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
-    """The answers on n designs as columns; an unknown spread, like a row with a fault, is NaN."""
+    """Return the answers on n designs as columns; faults and unknown standard errors are NaN."""
     faults = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Fault)}
     spread = {name: _column(answers, name, "spread") for name in names}
     return Metrics(
@@ -88,7 +87,7 @@ def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
 
 
 def _without(why: str) -> MetricValue:
-    """Return a metric that has no value."""
+    """Return a metric without a value, for the reason ``why``."""
     return MetricValue(value=math.nan, why=why)
 
 

@@ -1,4 +1,4 @@
-"""Any program that measures a design: JSON on its stdin, JSON at the end of its stdout."""
+"""The evaluator ``command``: a program that reads a design as JSON and prints metrics as JSON."""
 
 from __future__ import annotations
 
@@ -42,38 +42,41 @@ from dse_evaluators.generic.program_files import check_program
 from dse_evaluators.generic.warden import Warden
 
 _LAST_WORDS = 2_000
-"""How many of the last characters of stderr a fault keeps."""
+"""Number of trailing characters of stderr that a fault keeps."""
 
 
 class Command:
-    """Runs a program once for each design, or ``repeats`` times.
+    """Evaluator that runs a program once for each design, or ``repeats`` times.
 
-    The program gets the design as one JSON object on stdin. Its stdout ends with one JSON object,
-    on one line or on several: ``{"power": 3.1}``, or ``{"power": {"value": 3.1, "spread": 0.2}}``
-    with the standard error, or ``{"infeasible": "why"}``. A line before it that is an object with
-    a ``step``, ``{"step": 3, "power": 3.4}``, is a report: a study may end the program there.
-    Another exit status than 0 is a failure. What it started and left running is killed when it
-    ends, so that nothing disturbs the next measurement.
+    The program gets the design as one JSON object on stdin. Its stdout must end with one JSON
+    object, on one line or several: ``{"power": 3.1}``, or
+    ``{"power": {"value": 3.1, "spread": 0.2}}`` with the standard error, or
+    ``{"infeasible": "why"}``. An earlier line that is an object with a ``step``,
+    ``{"step": 3, "power": 3.4}``, is an intermediate report, after which a study may stop the
+    program early. A nonzero exit status is a failure. Processes that the program leaves running are
+    killed when it ends, so that they do not disturb the next measurement.
 
-    ``DSE_TRIAL`` in its environment is the number of its trial, ``DSE_ATTEMPT`` how often that was
-    given up before, and ``DSE_TRIAL_DIR`` a folder that stays until the outcome is stored: what a
-    run that was killed has left there, the next one finds. ``{DSE_TRIAL_DIR}`` in a word of ``run``
-    is replaced by it, and so are the other two.
+    The program's environment has ``DSE_TRIAL``, the number of the trial; ``DSE_ATTEMPT``, the
+    number of earlier attempts that were abandoned; and ``DSE_TRIAL_DIR``, a folder that is kept
+    until the outcome is stored, so that a later attempt finds the files of one that was killed. In
+    the arguments ``run``, the three names in braces, such as ``{DSE_TRIAL_DIR}``, are replaced by
+    their values.
 
     Args:
-        run: the program and its arguments; no shell reads them.
-        metrics: the unit of each metric that the program tells.
-        timeout: for each run; seconds, or a text such as ``5 min``.
-        repeats: runs per design. The median is told, and as spread the larger of the standard
-            error of the runs' mean and of what the program itself says of its errors.
-        reads: the parameters that the program is shown; all of the space where not given.
-        units: the unit in which a parameter is wanted; without one, in that of the space, which
-            is the coherent one: Hz for MHz.
-        cwd: the folder to run in.
-        env: what is added to the environment.
-        kind: ``modelled`` for a program that is free and exact. Still, only what runs the study
-            starts it: ``dse check`` and ``dse report`` do not.
-        version: to be changed whenever the program's numbers change.
+        run: the program and its arguments; no shell interprets them.
+        metrics: the unit of each metric that the program prints.
+        timeout: time limit of each run: seconds, or a text such as ``5 min``.
+        repeats: runs per design. The value of a metric is the median of the runs; its standard
+            error is the larger of the error of the runs' mean and the combined errors that the
+            program reports.
+        reads: the parameters to pass to the program; by default, all of the space.
+        units: the unit in which each parameter is passed; by default the coherent SI unit: Hz for
+            a parameter in MHz.
+        cwd: the working directory.
+        env: variables to add to the environment.
+        kind: ``modelled`` for a program that is fast and deterministic. Even so it is started only
+            when the study runs, not by ``dse check`` and ``dse report``.
+        version: must be changed whenever the program's results change.
     """
 
     optional: frozenset[str] = frozenset()
@@ -103,7 +106,7 @@ class Command:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The program, which is why it is not pure whatever its ``kind``."""
+        """Description of the program that an evaluation starts; so the evaluator is not pure."""
         return (self._program.words,)
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -112,10 +115,10 @@ class Command:
         return columns_of(answers, tuple(self.provides))
 
     def check_program(self) -> None:
-        """Check that the program is on this machine.
+        """Check that the program can be found on this machine.
 
         Raises:
-            PluginError: its folder, itself or its script is not there.
+            PluginError: its working directory, executable or script does not exist.
         """
         check_program(self._program)
 
@@ -148,10 +151,10 @@ class Command:
 
 @contextmanager
 def _trial_variables(repeat: int) -> Iterator[Mapping[str, str]]:
-    """Give the variables by which a program learns for which trial it runs.
+    """Provide the environment variables that describe the trial to the program.
 
-    Its folder stays until the trial's outcome is stored. Outside of a study, and where that folder
-    cannot be made, it has one for this run alone.
+    The trial's folder is kept until its outcome is stored. Outside a study, or if that folder
+    cannot be created, a temporary one for this run is used.
     """
     trial = current_trial()
     with ExitStack() as stack:
@@ -169,12 +172,12 @@ def _trial_variables(repeat: int) -> Iterator[Mapping[str, str]]:
 
 
 def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
-    """Make the folder of one of the runs: a second one is to measure as much as the first.
+    """Create and return the folder of one repeat, so that repeats do not reuse each other's files.
 
-    A program that an attempt before has left there is ended first.
+    A program that an earlier attempt left running there is ended first.
 
     Raises:
-        OSError: it cannot be made, or there is no trial.
+        OSError: it cannot be created, or there is no trial.
     """
     if trial is None:
         raise FileNotFoundError
@@ -186,7 +189,7 @@ def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
 
 
 def _with(program: Program, variables: Mapping[str, str]) -> Program:
-    """Return the program with the variables in its environment and in braces in its words."""
+    """Return the program with the variables in its environment and replaced in its arguments."""
     words = list(program.run)
     for name, value in variables.items():
         words = [word.replace(f"{{{name}}}", value) for word in words]
@@ -194,7 +197,7 @@ def _with(program: Program, variables: Mapping[str, str]) -> Program:
 
 
 def _heard(line: bytes) -> None:
-    """Report a line that is a report; whatever else a program prints is its own affair."""
+    """Forward a line of stdout as an intermediate report if it is one; ignore other lines."""
     if b'"step"' not in line:
         return
     try:
@@ -212,17 +215,17 @@ def _is_number(value: object) -> bool:
 
 
 def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | None:
-    """Return why a run has no answer, with the program's last words; ``None`` where it went well.
+    """Return the fault of a failed run, with the end of its stderr; ``None`` if it succeeded.
 
-    A signal from outside says nothing of the design: that run was ``lost``.
+    A run that was killed by an external signal is ``lost``: it gives no information on the design.
 
     Args:
-        ended: how the run ended.
-        timeout_s: its limit.
-        short: the kernel ended a process for want of memory meanwhile.
+        ended: the outcome of the run.
+        timeout_s: its time limit.
+        short: whether the kernel killed a process for lack of memory during the run.
     """
     words = ended.stderr.strip()[-_LAST_WORDS:]
-    said = f": {words}" if words else ", without a word on stderr"
+    said = f": {words}" if words else ", with nothing on stderr"
     if ended.timed_out:
         return Fault(kind="timeout", reason=f"ran for more than {timeout_s:g} s{said}")
     number = -ended.status if ended.status < 0 else forwarded_signal(ended.status)
@@ -236,9 +239,9 @@ def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | 
 
 
 def _middle(told: Sequence[MetricValue]) -> MetricValue:
-    """The median of independent runs, with the standard error of their mean.
+    """Return the median of independent runs, with the standard error of their mean.
 
-    Where one run has no value there is none, for the reason of that run.
+    If a run has no value, the result has none either, for the same reason.
     """
     without = next((reading for reading in told if reading.why), None)
     if without is not None:
@@ -255,7 +258,7 @@ def _run_of(run: Sequence[str]) -> tuple[str, ...]:
     if not words or not words[0]:
         raise PluginError("run is empty", hint="write run: [python, bench.py]")
     if any("\0" in word for word in words):
-        raise PluginError("run holds a NUL character", hint="take it out")
+        raise PluginError("run contains a NUL character", hint="remove it")
     return words
 
 
@@ -263,12 +266,12 @@ def _env_of(env: Any) -> dict[str, str]:
     for name, value in (env or {}).items():
         if not isinstance(name, str) or not isinstance(value, str) or not name or "=" in name:
             raise PluginError(
-                f"env sets {name!r} to {value!r}", hint='both are texts: env: {THREADS: "1"}'
+                f"env sets {name!r} to {value!r}", hint='both must be texts: env: {THREADS: "1"}'
             )
     return dict(env or {})
 
 
 def _repeats_of(repeats: Any) -> int:
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise PluginError(f"repeats is {repeats!r}", hint="it is a whole number from 1")
+        raise PluginError(f"repeats is {repeats!r}", hint="it must be an integer of at least 1")
     return repeats

@@ -1,4 +1,4 @@
-"""Metrics that are formulas over parameters and over the metrics of other evaluators."""
+"""The evaluator ``expression``: formulas over parameters and other evaluators' metrics."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _KEYS = ("formula", "unit")
 
 
 class Formulas:
-    """Formulas computed in coherent SI, each reported in its declared unit.
+    """Evaluator of formulas, computed in coherent SI units and reported in their declared units.
 
-    ``formulas`` holds them as they were written, with the units of their literals, so that their
-    dimension can be checked against the declared unit where the units of all names are known.
+    ``formulas`` keeps the units of literals as written, so that the dimension of a formula can be
+    checked against the declared unit if the units of all its names are known.
 
     Args:
-        metrics: for each metric its formula and unit, such as
-            ``{edp: {formula: chip.energy * chip.latency, unit: mJ s}}``; without a unit, a bare
-            number.
+        metrics: the formula and the unit of each metric, such as
+            ``{edp: {formula: chip.energy * chip.latency, unit: mJ s}}``; without a unit, the metric
+            is dimensionless.
     """
 
     optional: frozenset[str] = frozenset()
@@ -50,10 +50,10 @@ class Formulas:
         self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads), COHERENT)
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Formulas:
-        """The same formulas over the lists and the data of a space, as ``written``.
+        """Return a copy whose ``written`` formulas have the space's lists and data expanded.
 
         Raises:
-            SpecErrors: lists or data are used wrongly.
+            SpecErrors: formulas use lists or data incorrectly.
         """
         made = copy(self)
         written: dict[str, Expression] = {}
@@ -99,7 +99,7 @@ class Formulas:
 def _reason(
     name: str, formula: Expression, value: float, inputs: Mapping[str, Column], row: int
 ) -> str:
-    """Return the reason why a formula has no value, with the inputs that it read."""
+    """Return the reason why a formula has no finite value, with the values of its inputs."""
     read = [f"{word} = {_seen(inputs[word], row)}" for word in sorted(formula.names)]
     return f"{name} is {value}: {formula.text!r} with {', '.join(read) or 'no name in it'}"
 
@@ -115,7 +115,7 @@ def _nowhere(size: int) -> Column:
 
 
 def _parse_formulas(texts: Mapping[str, str]) -> dict[str, Expression]:
-    """Parse the formulas by name; raise SpecErrors with the mistakes of all of them."""
+    """Parse the formulas by name; raise SpecErrors with the errors of all of them."""
     formulas: dict[str, Expression] = {}
     errors: list[DseError] = []
     for name, text in texts.items():
@@ -138,10 +138,10 @@ def _parse_formula(name: str, text: str) -> Expression:
 
 
 def _check_metrics(metrics: Any) -> Mapping[str, Mapping[str, str]]:
-    """Check that each metric has a formula and nothing unknown, and return the metrics.
+    """Check that each metric has a formula and no unknown key, and return the metrics.
 
     Raises:
-        PluginError: what was given is of another form.
+        PluginError: the option has another form.
     """
     shape = "write metrics: {edp: {formula: chip.energy * chip.latency, unit: mJ s}}"
     if not isinstance(metrics, Mapping) or not metrics:
@@ -152,7 +152,7 @@ def _check_metrics(metrics: Any) -> Mapping[str, Mapping[str, str]]:
 
 
 def _mistakes(name: object, one: Any, shape: str) -> Iterator[PluginError]:
-    """Yield what is wrong with the form of a metric."""
+    """Yield an error for each mistake in the declaration of a metric."""
     part = ["metrics", str(name)]
     unknown = [key for key in one if key not in _KEYS] if isinstance(one, Mapping) else []
     for key in unknown:

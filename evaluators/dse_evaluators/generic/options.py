@@ -1,6 +1,6 @@
-"""Options of a generic evaluator: metrics and their units, parameters it reads, its kind.
+"""Validation of generic evaluators' options: metrics, units, parameters to read, and kind.
 
-Options come from YAML as they stand there, so that nothing about their types is certain here.
+Options come unchecked from YAML, so their types are not assumed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _FLAT = "write one list of texts, without lists or mappings in it"
 
 
 def metrics_of(units: Any) -> dict[str, Metric]:
-    """The metrics that ``{name: unit}`` declares.
+    """Return the metrics that ``{name: unit}`` declares.
 
     Raises:
-        PluginError: there is none, or a name could not be used in an expression.
-        SpecError: there is no such unit.
+        PluginError: there are none, or a name could not be used in an expression.
+        SpecError: a unit is unknown.
     """
     if not isinstance(units, Mapping) or not units:
         raise _no_metrics(units)
@@ -39,8 +39,8 @@ def metrics_of(units: Any) -> dict[str, Metric]:
             )
         if not isinstance(unit, str):
             raise PluginError(
-                f"the unit of {name!r} is {unit!r}, which is no text",
-                hint="write a unit such as W, or '' where there is none",
+                f"the unit of {name!r} is {unit!r}, which is not a text",
+                hint="write a unit such as W, or '' for none",
                 part=["metrics", name],
             )
         _check_unit(unit, ["metrics", name])
@@ -60,7 +60,7 @@ def _no_metrics(found: Any) -> PluginError:
 
 
 def _check_unit(unit: str, part: Sequence[str]) -> None:
-    """Nothing, if there is such a unit. Raises SpecError with the part of the options else."""
+    """Raise SpecError, with the part of the options, unless the unit exists."""
     try:
         factor(unit)
     except SpecError as error:
@@ -68,10 +68,10 @@ def _check_unit(unit: str, part: Sequence[str]) -> None:
 
 
 def reads_of(reads: Any) -> frozenset[str]:
-    """The readings that a list names; without a list, every parameter of the space.
+    """Return the inputs that a list names; without a list, all parameters of the space.
 
     Raises:
-        PluginError: it is no list of names.
+        PluginError: the option is not a list of names.
     """
     if reads is None:
         return frozenset({EVERYTHING})
@@ -79,11 +79,11 @@ def reads_of(reads: Any) -> frozenset[str]:
 
 
 def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
-    """The unit in which each reading is wanted; one that is not named is taken as it comes.
+    """Return the unit in which each input is passed; unnamed inputs stay in coherent SI units.
 
     Raises:
-        PluginError: it is no mapping from readings to texts.
-        SpecError: there is no such unit.
+        PluginError: the option is not a mapping from inputs to units.
+        SpecError: a unit is unknown.
     """
     if units is not None and not isinstance(units, Mapping):
         raise PluginError(f"units is {units!r}", hint="write units: {clock: MHz}")
@@ -92,7 +92,7 @@ def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
             raise PluginError(f"the unit of {name!r} is {unit!r}", hint="write a unit such as MHz")
         if name not in readings and EVERYTHING not in readings:
             raise PluginError(
-                f"units names {name!r}, no reading",
+                f"units names {name!r}, which is not an input of the evaluator",
                 hint=nearest(name, readings),
                 part=["units", name],
             )
@@ -101,10 +101,10 @@ def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
 
 
 def texts_of(option: str, given: Any) -> tuple[str, ...]:
-    """The texts of a list.
+    """Return the texts of a list.
 
     Raises:
-        PluginError: it is no list, or holds something that is no text.
+        PluginError: the option is not a list, or an item is not a text.
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
         words = given.split() if isinstance(given, str) else []
@@ -120,10 +120,10 @@ def texts_of(option: str, given: Any) -> tuple[str, ...]:
 
 
 def kind_of(kind: Any) -> Kind:
-    """``measured`` or ``modelled``.
+    """Return the kind, ``measured`` or ``modelled``.
 
     Raises:
-        PluginError: it is neither.
+        PluginError: the option is neither.
     """
     for known in get_args(Kind):
         if kind == known:
@@ -132,15 +132,15 @@ def kind_of(kind: Any) -> Kind:
 
 
 def seconds_of(option: str, given: Any) -> float:
-    """Return a span of time in seconds, from a number of them or a text such as ``5 min``.
+    """Return a duration in seconds, from a number of seconds or a text such as ``5 min``.
 
     Raises:
-        PluginError: it is no span of time, or not above zero.
-        SpecError: there is no such unit, or it is not one of time.
+        PluginError: it is not a duration, or not positive and finite.
+        SpecError: the unit is unknown, or not a unit of time.
     """
     told = quantity(given) if isinstance(given, str) else (given, "s")
     if told is None or isinstance(told[0], bool) or not isinstance(told[0], int | float):
-        problem = f"{option} is {given!r}, which is no time"
+        problem = f"{option} is {given!r}, which is not a duration"
         raise PluginError(problem, hint="write 60 s or 5 min", part=[option])
     try:
         span_s = converted(told[0], told[1], "s")

@@ -1,4 +1,4 @@
-"""Answer in a program's output: the JSON object at its end."""
+"""Parsing of a program's result: the JSON object at the end of its stdout."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dse_evaluators.generic.answer import Answer, invalid, readings, shown
 _BOM = "\ufeff"
 
 _MOST_STARTS = 64
-"""So many lines that may begin the last object are tried: reading stays linear in the output."""
+"""Maximum number of candidate first lines of the last object; keeps parsing linear in time."""
 
 
 class _TwiceError(ValueError):
-    """A key stands twice in one object, so that one of its values would be lost."""
+    """A JSON object repeats a key, so that one of its values would be lost."""
 
 
 def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
-    """Return the metrics in the object at the end of an output, or the fault that there is none.
+    """Return the metrics in the JSON object at the end of an output, or a fault if invalid.
 
-    The object may be spread over several lines; a byte order mark before it is passed over.
+    The object may span several lines; a byte order mark before it is ignored.
 
     Args:
-        stdout: what the program printed, or the end of it.
-        names: the metrics that it has to tell.
+        stdout: the output of the program, or the end of it.
+        names: the metrics that the object must have.
     """
     lines = [line.strip().removeprefix(_BOM).strip() for line in stdout.split("\n")]
     while lines and not lines[-1]:
@@ -50,7 +50,7 @@ def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
 
 
 def refuse_constant(constant: str) -> Any:
-    """Refuse what Python reads and JSON does not have: ``NaN`` and ``Infinity``.
+    """Reject constants that Python parses but JSON does not have: ``NaN`` and ``Infinity``.
 
     Raises:
         ValueError: always.
@@ -59,10 +59,10 @@ def refuse_constant(constant: str) -> Any:
 
 
 def _last_value(lines: Sequence[str]) -> Any:
-    """Return the value on the last line, or the object that ends there and begins above.
+    """Return the JSON value on the last line, or the object that ends there and begins above.
 
     Raises:
-        ValueError: there is neither; the error is that of the last line.
+        ValueError: there is neither; the error is that of parsing the last line.
     """
     try:
         return _parse_json(lines[-1])

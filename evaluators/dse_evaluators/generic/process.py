@@ -1,4 +1,4 @@
-"""One run of a program that may crash, hang, flood its pipes or leave children behind."""
+"""Execution of an untrusted program that may crash, hang, flood its pipes or leave children."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dse.system.process_marks import end_marked, new_mark
 from dse_evaluators.generic.warden import Warden
 
 GRACE_S = 2.0
-"""How long a program may tidy up after SIGTERM, before SIGKILL."""
+"""Time between SIGTERM and SIGKILL, in seconds, for a program to clean up."""
 
 _TICK_S = 0.1
-"""How often to look whether a program ended whose children keep its pipes open."""
+"""Interval of polling, in seconds, for the end of a program whose children hold its pipes open."""
 
 _CHUNK = 65_536
 _TAIL = {"stdout": 1_048_576, "stderr": 16_384}
-"""How many of the last bytes are kept."""
+"""Number of trailing bytes that are kept of each stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A command line with its folder and what is added to its environment."""
+    """Command line with its working directory and additional environment variables."""
 
     run: tuple[str, ...]
     cwd: str | None = None
@@ -38,7 +38,7 @@ class Program:
 
     @property
     def words(self) -> str:
-        """The command line as a shell would take it, its folder, and the variables it is given."""
+        """Description for users: quoted command line, working directory, names of variables."""
         folder = f", in {self.cwd}" if self.cwd else ""
         variables = f", with {', '.join(sorted(self.env))} set" if self.env else ""
         return f"{shlex.join(self.run)}{folder}{variables}"
@@ -46,7 +46,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """Outcome of a run; ``status`` is negative for a signal, and meaningless on time-out."""
+    """Outcome of a run; ``status`` is negative for a signal, and meaningless after a time-out."""
 
     status: int
     timed_out: bool
@@ -62,13 +62,13 @@ def run(
     warden: Warden,
     on_line: Callable[[bytes], None] = lambda _: None,
 ) -> ProcessResult:
-    """The end of a run with ``given`` on its stdin, of which the last output is kept.
+    """Run a program with ``given`` on its stdin, and return its outcome and the end of its output.
 
-    ``on_line`` is told each line of stdout when it is whole; what it raises ends the program.
+    ``on_line`` is called with each complete line of stdout; an exception from it ends the program.
 
-    The program leads a session of its own. When this function returns or raises, no process of
-    that session's group is left, and where there is a ``/proc``, none that the program started in
-    a session of its own; when this process is killed, the warden sees to it.
+    The program runs in its own session. When this function returns or raises, no process of that
+    session's process group is left, nor, where ``/proc`` exists, any process that the program
+    started in another session. If this process is killed, the warden kills them instead.
 
     Raises:
         OSError: the program cannot be started.
@@ -92,7 +92,7 @@ def run(
 
 
 class Tail:
-    """Last bytes of a pipe; each complete line is passed to ``on_line`` until that raises."""
+    """Trailing bytes of a pipe; each complete line is passed to ``on_line`` until that raises."""
 
     def __init__(self, most: int, on_line: Callable[[bytes], None] = lambda _: None) -> None:
         self.kept = bytearray()
@@ -101,7 +101,7 @@ class Tail:
         self._open = b""
 
     def take(self, chunk: bytes) -> None:
-        """Keep what came."""
+        """Append a chunk, drop bytes over the limit, and pass on the lines that it completes."""
         self.kept += chunk
         del self.kept[: max(0, len(self.kept) - self._most)]
         *whole, begun = (self._open + chunk).split(b"\n")
@@ -131,7 +131,7 @@ def _start_process(program: Program, given: bytes, mark: str) -> subprocess.Pope
 def _follow_process(
     process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadline: float
 ) -> bool:
-    """Return True once the program has ended, False if the deadline passes before."""
+    """Read the pipes until the program ends; return whether it ended before the deadline."""
     with selectors.DefaultSelector() as selector:
         for name, pipe in _pipes(process):
             os.set_blocking(pipe, False)
@@ -144,7 +144,7 @@ def _follow_process(
                 if not _read_pipe(key.fd, key.data, tails):
                     selector.unregister(key.fd)
             if process.poll() is not None:
-                return True  # its children may hold the pipes for ever
+                return True  # its children may hold the pipes open forever
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(max(0.0, deadline - time.monotonic()))
     return process.returncode is not None
@@ -158,9 +158,9 @@ def _read_pipe(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
 
 
 def stop(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End the whole group: at once what outlived its leader, after a grace what did not.
+    """End the process group: with SIGTERM and a grace period if the leader lives, then SIGKILL.
 
-    Then end all that has the mark in its environment: what left the group for another session.
+    Then end every process with the mark in its environment, to catch those in other sessions.
     """
     try:
         if process.poll() is None:
@@ -174,7 +174,7 @@ def stop(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, Tail]) -> None:
-    """Takes the last words from the pipes, which a stranger may hold open, and closes them."""
+    """Read the remaining output of the pipes, which other processes may hold open; close them."""
     try:
         for name, pipe in _pipes(process):
             with contextlib.suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""Checks of a program and its script on this machine, by `dse check` without a run."""
+"""Checks that a program and its script exist on this machine, for `dse check`; runs nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CODE = ("-c", "-m", "-e")
 
 
 def check_program(program: Program) -> None:
-    """Check that a program can be started here, and that an interpreter finds its script.
+    """Check that a program can be started here, and that an interpreter's script exists.
 
     Raises:
-        PluginError: the folder, the program or the script is not there.
+        PluginError: the working directory, the program or the script does not exist.
     """
     folder = Path(program.cwd or ".")
     if not folder.is_dir():
@@ -60,7 +60,7 @@ def _check_path(name: str, path: Path) -> None:
 
 
 def _script_of(run: Sequence[str]) -> str:
-    """Return the file that an interpreter is to read; empty where there is none."""
+    """Return the script that an interpreter is to run; empty if there is none."""
     if not Path(run[0]).name.startswith(_INTERPRETERS):
         return ""
     for word in run[1:]:

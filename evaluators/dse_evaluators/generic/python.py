@@ -1,4 +1,4 @@
-"""Python functions that return metrics of a design, or of complete columns of designs."""
+"""The evaluator ``python``: a Python function that returns the metrics of a design or a batch."""
 
 from __future__ import annotations
 
@@ -28,35 +28,36 @@ _REGISTERING = (
 
 _ABSENT: Mapping[str, str] = {
     "given": "{!r} is a function of the Python program that began the study",
-    "told": "the metrics of {!r} are told by a Python program, with ask() and tell()",
+    "told": "the metrics of {!r} are supplied by the Python program that began the study",
 }
-"""Why a study cannot be run here, by what its function's text begins with."""
+"""Reason why a study cannot be run here, by the prefix of its function's text."""
 
-Function = Callable[..., Any]  # what it returns is judged when it has returned
+Function = Callable[..., Any]  # the result is validated after the call
 
 
 class Python:
-    """Calls a function with the parameters by name; it returns a mapping from metrics to numbers.
+    """Evaluator that calls a function with the parameters as keyword arguments.
 
-    A number may come with its standard error, as a tuple: ``{"power": (3.1, 0.2)}``. The function
-    raises :class:`~dse.errors.InfeasibleError` for a design that cannot exist. A parameter that is
-    inactive in a design is not passed, so that the function's own default holds. A list is passed
-    as one argument: ``bits=[4, 8, 8]``, in a batch as an array (n, 3); ``kept={"conv1": True}``.
+    The function returns a mapping from metrics to numbers. A number may come with its standard
+    error, as a tuple: ``{"power": (3.1, 0.2)}``. The function raises
+    :class:`~dse.errors.InfeasibleError` for an infeasible design. A parameter that is inactive in a
+    design is not passed, so that the function's default applies. A list is passed as one argument:
+    ``bits=[4, 8, 8]``, in a batch as an array (n, 3); ``kept={"conv1": True}``.
 
     Args:
         function: the name of an entry point of the group ``dse.functions``, or the function. The
-            text ``given:NAME`` stands for one that a Python program gives (:mod:`dse.api`), and
-            ``told:NAME`` for metrics that one tells itself; without that program, such an
-            evaluator can be read about but not run.
-        metrics: the unit of each metric that the function tells.
-        reads: the parameters to pass; those of the function's signature where not given.
-        optional: beside ``reads``, those that the space may lack.
-        units: the unit in which a parameter is wanted; without one, in that of the space, which
-            is the coherent one: Hz for MHz.
-        kind: ``modelled`` for a function that is free and exact. ``dse check`` and ``dse report``
-            call one of a package only if it has a true attribute ``pure``.
-        batch: the function takes columns of numpy, each (n,), and returns columns.
-        version: to be changed whenever the function's numbers change; where not given, that of
+            text ``given:NAME`` denotes a function that a Python program passes (:mod:`dse.api`),
+            and ``told:NAME`` metrics that such a program supplies itself; without that program,
+            the evaluator can be inspected but not run.
+        metrics: the unit of each metric that the function returns.
+        reads: the parameters to pass; by default those of the function's signature.
+        optional: further parameters to pass if the space has them.
+        units: the unit in which each parameter is passed; by default the coherent SI unit: Hz for
+            a parameter in MHz.
+        kind: ``modelled`` for a function that is fast and deterministic. ``dse check`` and
+            ``dse report`` call a function of a package only if its attribute ``pure`` is true.
+        batch: whether the function takes numpy columns, each (n,), and returns columns.
+        version: must be changed whenever the function's results change; by default the version of
             the distribution that registers the function.
     """
 
@@ -88,21 +89,22 @@ class Python:
 
     @property
     def pure(self) -> bool:
-        """True for a function given by the program, or a package's with ``f.pure = True``.
+        """Whether the function may be called without a study run.
 
-        A package's function is imported to know it.
+        True for a function passed by the program, and for a package's with ``f.pure = True``, which
+        is imported to find out.
         """
         if self.missing:
             return False
         try:
             function = _load_function(self._function)
-        except Exception:  # noqa: BLE001 - one that cannot be imported is not called either
+        except Exception:  # noqa: BLE001 - a function that cannot be imported is never called
             return False
         return function is self._function or getattr(function, "pure", False) is True
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The function of an installed package, with the place that it is imported from."""
+        """Description of the function of an installed package, with its import path."""
         one = self._function
         if not isinstance(one, EntryPoint):
             return ()
@@ -123,7 +125,7 @@ class Python:
             said = function(**nest_members(design))
         except InfeasibleError as error:
             return Fault(kind="infeasible", reason=error.problem)
-        except Exception as error:  # noqa: BLE001 - whatever it raises costs this row only
+        except Exception as error:  # noqa: BLE001 - any exception fails this design only
             return Fault(kind="raised", reason=f"{type(error).__name__}: {error}")
         return readings(said, tuple(self.provides))
 
@@ -147,7 +149,7 @@ class Python:
 
 
 def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
-    """The rows grouped by which parameters are active, so that no call sees a filler."""
+    """Yield the rows grouped by active parameters, so that no call gets placeholder values."""
     names = sorted(batch.names)
     present = np.array([~batch.absent(name) for name in names]).reshape(len(names), len(batch)).T
     patterns, group = np.unique(present, axis=0, return_inverse=True)
@@ -157,7 +159,7 @@ def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
 
 
 def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
-    """The columns by name; a list's as one array, (n, members), or by key where keys are words."""
+    """Group the columns of lists: one array (n, members), or a mapping by key if keys are names."""
     found: dict[str, Any] = {}
     for name, column in columns.items():
         own = base(name)
@@ -189,7 +191,7 @@ def _extract_column(said: Any, name: str) -> tuple[Any, Any]:
 def _column(name: str, said: Any, size: int) -> Floats:
     values: Array = np.asarray(said)
     if values.dtype.kind not in "iuf":
-        raise EvaluationError(f"{name} is {shown(said)}, which are no numbers")
+        raise EvaluationError(f"{name} is {shown(said)}, which are not numbers")
     if values.shape not in ((), (size,)):
         raise EvaluationError(f"{name} has the shape {values.shape} for {size} designs")
     return np.broadcast_to(values.astype(np.float64), (size,))
@@ -209,16 +211,16 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
     """Return the parameters that a function requires, and those that have a default.
 
     Raises:
-        PluginError: its parameters have no names to pass them by.
+        PluginError: the signature is unknown or has positional-only parameters.
     """
-    hint = "say reads: [...], or wrap it in a function with named parameters"
+    hint = "write reads: [...], or wrap it in a function with named parameters"
     try:
         inner = inspect.unwrap(function, stop=_has_own_signature)
         parameters = inspect.signature(inner, follow_wrapped=False).parameters.values()
     except ValueError as error:
         raise PluginError(f"{shown(function)} has no signature", hint=hint) from error
     if any(p.kind is p.POSITIONAL_ONLY for p in parameters):
-        raise PluginError(f"{shown(function)} takes its parameters by place", hint=hint)
+        raise PluginError(f"{shown(function)} has positional-only parameters", hint=hint)
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed = frozenset(p.name for p in named if p.default is p.empty)
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -241,17 +243,17 @@ def _missing(function: str | Function) -> str:
 
 
 def _nobody(**_: Any) -> Any:
-    """In place of a function that is not here."""
-    raise EvaluationError("the function is not here")
+    """Raise EvaluationError; placeholder for a function that another program would pass."""
+    raise EvaluationError("the function is not available in this process")
 
 
 def _find_function(function: str | Function) -> tuple[EntryPoint | Function, str]:
     """Return the function or the entry point of that name, with its version.
 
-    Nothing is imported yet.
+    Entry points are not imported yet.
 
     Raises:
-        PluginError: there is no entry point of that name, or what was given cannot be called.
+        PluginError: there is no entry point of that name, or the object is not callable.
     """
     if not isinstance(function, str):
         return _load_function(function), "1"
@@ -266,10 +268,10 @@ def _find_function(function: str | Function) -> tuple[EntryPoint | Function, str
 
 
 def _load_function(function: EntryPoint | Function) -> Function:
-    """Return the function itself; an entry point is imported when it is first needed.
+    """Return the function itself, importing an entry point.
 
     Raises:
-        PluginError: it cannot be imported, or cannot be called.
+        PluginError: it cannot be imported, or is not callable.
     """
     loaded = function
     if isinstance(function, EntryPoint):

@@ -1,4 +1,4 @@
-"""Designs that somebody measured before: a look-up in a CSV or Parquet file."""
+"""The evaluator ``table``: look-up of measured designs in a CSV or Parquet file."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Key = float | str | None  # None: the parameter is absent
 
 
 class Table:
-    """Metrics of designs looked up in a file; a design that it lacks is infeasible.
+    """Evaluator that looks metrics up in a file; a design that is not in it is infeasible.
 
-    Rows of the same design are repeated measurements: their mean is told, with its standard
-    error. An empty cell in a parameter's column means that the parameter is absent. Values are
-    compared as numbers where they read as numbers, so that ``8``, ``8.0`` and ``"8"`` are one.
+    Rows of the same design are repeated measurements: the result is their mean and its standard
+    error. An empty cell in a parameter's column means that the parameter is absent. Values that
+    parse as numbers are compared as numbers, so that ``8``, ``8.0`` and ``"8"`` are equal.
 
     Args:
         file: a ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet`` file with a header.
         metrics: the unit of each column that is a metric.
-        reads: the columns that are parameters; all others where not given.
-        units: the unit in which a parameter is wanted; without one, in that of the space, which
-            is the coherent one: Hz for MHz.
-        kind: ``modelled`` for a table that costs nothing to look up and holds every design.
+        reads: the columns that are parameters; by default all columns that are not metrics.
+        units: the unit of each parameter's column; by default the coherent SI unit: Hz for a
+            parameter in MHz.
+        kind: ``modelled`` for a table that has every design, so that look-ups are free.
     """
 
     optional: frozenset[str] = frozenset()
@@ -84,11 +84,11 @@ _TRUTH = ("true", "false")
 def _names(
     table: TableFile, metrics: Sequence[str], reads: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """The columns that are parameters.
+    """Return the sorted names of the columns that are parameters.
 
     Raises:
-        PluginError: there is none, or one is a metric as well.
-        SpecError: the table lacks one.
+        PluginError: there are none, or one is a metric as well.
+        SpecError: the table has no such column.
     """
     names = [c for c in table.columns if c not in metrics] if reads is None else reads
     names = texts_of("reads", names)
@@ -97,14 +97,14 @@ def _names(
     if both is not None:
         raise PluginError(f"{both!r} is a metric and a reading", hint="take it out of one")
     if not names:
-        raise PluginError("no column is left to tell designs by", hint="name them: reads: [...]")
+        raise PluginError("no column is left for parameters", hint="name them: reads: [...]")
     return tuple(sorted(set(names)))
 
 
 def _number_designs(
     table: TableFile, names: Sequence[str]
 ) -> tuple[dict[tuple[Key, ...], int], Ints]:
-    """Return the number of each distinct design, and that of the design in each row, (r,)."""
+    """Number the distinct designs; return the numbers by key, and the number of each row, (r,)."""
     columns = [[_key(value) for value in table.values(name)] for name in names]
     numbers: dict[tuple[Key, ...], int] = {}
     place = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
@@ -115,7 +115,7 @@ def _summary(
     values: Floats,  # (r,)
     place: Ints,  # (r,)
 ) -> tuple[Floats, Floats]:
-    """Mean and standard error, each per design; the error of a single row is NaN."""
+    """Return mean and standard error per design; the error of a single row is NaN."""
     count = np.bincount(place)
     mean = np.bincount(place, values) / count
     squares = np.bincount(place, (values - mean[place]) ** 2)
@@ -124,7 +124,7 @@ def _summary(
 
 
 def _keys(batch: Batch, name: str) -> list[Key]:
-    """The keys of one parameter in all rows; each distinct value is looked at once."""
+    """Return the look-up keys of one parameter in all rows; distinct values are converted once."""
     if name not in batch:
         return [None] * len(batch)
     column = batch.columns[name]
@@ -142,9 +142,10 @@ def _keys(batch: Batch, name: str) -> list[Key]:
 
 
 def _key(value: Any) -> Key:
-    """A value as a dictionary can find it: whatever reads as a number is one, truth is a word.
+    """Return the canonical look-up key of a value: a number, a stripped text, or ``None``.
 
-    Numbers are cut to 14 digits, so that a conversion between units does not hide a design.
+    Texts that parse as numbers become numbers; truth values become ``true`` or ``false``. Numbers
+    are rounded to 14 digits, so that unit conversion errors do not prevent a match.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Columns of a CSV or Parquet file, with every mistake in them reported by name and row."""
+"""Columns of a CSV or Parquet file; errors name the file, the column and the row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """A table in memory, with the file's digest as its version."""
+    """Table in memory, with the digest of its file as version."""
 
     path: Path
     columns: tuple[str, ...]
@@ -28,10 +28,10 @@ class TableFile:
     arrow: Any  # a pyarrow.Table
 
     def check_columns(self, what: str, names: Sequence[str]) -> None:
-        """Nothing, if the table has all these columns.
+        """Check that the table has all these columns; ``what`` is the option that names them.
 
         Raises:
-            SpecError: for the first that it lacks.
+            SpecError: for the first missing column.
         """
         for name in names:
             if name not in self.columns:
@@ -41,10 +41,10 @@ class TableFile:
                 )
 
     def values(self, name: str) -> list[Any]:
-        """A column as plain Python values; an empty cell is ``None``.
+        """Return a column as plain Python values; an empty cell is ``None``.
 
         Raises:
-            SpecError: a cell is no number that a design could have.
+            SpecError: a number is not finite.
         """
         values: list[Any] = self.arrow.column(name).to_pylist()
         for row, value in enumerate(values, start=1):
@@ -53,10 +53,10 @@ class TableFile:
         return values
 
     def numbers(self, name: str) -> Floats:
-        """A column of finite numbers, (r,).
+        """Return a column of finite numbers, (r,).
 
         Raises:
-            SpecError: a cell is empty, no number, or not finite.
+            SpecError: a cell is empty, not a number, or not finite.
         """
         values = self.values(name)
         for row, value in enumerate(values, start=1):
@@ -68,15 +68,15 @@ class TableFile:
 
     def _wrong(self, name: str, row: int, what: str) -> SpecError:
         return SpecError(
-            f"{self.path}, row {row}: {name} {what}", hint="mend the cell, or leave the row out"
+            f"{self.path}, row {row}: {name} {what}", hint="fix the cell, or remove the row"
         )
 
 
 def read_table(file: str) -> TableFile:
-    """The table in a file, by the ending of its name.
+    """Read a table from a file; the extension of its name gives the format.
 
     Raises:
-        SpecError: there is no such file, or it is no table with at least one row.
+        SpecError: the file does not exist, or is not a table with at least one row.
     """
     path = Path(file)
     if not path.is_file():
@@ -90,7 +90,7 @@ def read_table(file: str) -> TableFile:
     if twice is not None:
         raise SpecError(f"{path} has two columns {twice!r}", hint="rename or remove one")
     if not arrow.num_rows:
-        raise SpecError(f"{path} has no rows", hint="a table needs a design to tell of")
+        raise SpecError(f"{path} has no rows", hint="the table needs at least one design")
     return TableFile(path=path, columns=columns, digest=digest, arrow=arrow)
 
 
@@ -109,7 +109,7 @@ def _arrow(path: Path) -> Any:
         raise SpecError(f"{path} cannot be read as a table: {first}") from error
     raise SpecError(
         f"{path} is neither CSV nor Parquet by its name",
-        hint=f"known endings: {', '.join(_CSV + _PARQUET)}",
+        hint=f"known extensions: {', '.join(_CSV + _PARQUET)}",
     )
 
 

@@ -1,9 +1,9 @@
-"""A small process that outlives its driver just long enough to kill what the driver started.
+"""Guard process that kills the processes a driver started if the driver itself is killed.
 
-A driver that is killed by SIGKILL cannot tidy up. Linux can signal a child whose parent died
+A driver that is killed by SIGKILL cannot clean up. Linux can signal a child whose parent died
 (``PR_SET_PDEATHSIG``), but not the child's children, and setting it needs code between fork and
 exec, which is not safe in a process with threads. The warden holds the read end of a pipe whose
-write end is the driver's: the end of the pipe is the death of the driver, on every Unix.
+write end is the driver's: end-of-file on the pipe means that the driver died, on every Unix.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ for group, mark in told[-1:]:
 
 
 class Warden:
-    """Guard that kills a process group, and its marked strays, when this process dies.
+    """Context manager that kills a process group and its marked processes if this process dies.
 
-    The group is the last one that it was given.
+    Only the group of the last call of :meth:`watch` is killed.
     """
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Warden:
         return self
 
     def watch(self, group: int, mark: str) -> None:
-        """Kill this group and what has the mark, and no earlier, should this process die."""
+        """Watch this group and the processes with the mark, in place of any earlier ones."""
         assert self._process.stdin is not None
         os.write(self._process.stdin.fileno(), f"{group} {mark}\n".encode())
 

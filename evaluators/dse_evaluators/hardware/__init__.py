@@ -1,1 +1,1 @@
-"""Dies, nodes, voltages and memories: what any chip is made of."""
+"""Evaluators of hardware components: dies, technology nodes, multipliers and DRAM."""

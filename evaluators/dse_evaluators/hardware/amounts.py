@@ -1,4 +1,4 @@
-"""Options that are amounts: a number in the unit that is asked for, or a text with its own."""
+"""Parsing of options with units: a number in the expected unit, or text with its own unit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> fl
     """Return the value of an option in ``unit``.
 
     Raises:
-        SpecError: it is no number, in a unit that does not fit, or less than ``least``.
+        SpecError: it is not a number, has an incompatible unit, or is less than ``least``.
     """
     if isinstance(told, bool):
-        raise SpecError(f"{name} is {told!r}, no number")
+        raise SpecError(f"{name} is {told!r}, not a number")
     parsed = quantity(told) if isinstance(told, str) else (told, unit)
     if parsed is None:
-        raise SpecError(f"{name} is {told!r}, no number", hint=_mend(told, unit))
+        raise SpecError(f"{name} is {told!r}, not a number", hint=_mend(told, unit))
     value = converted(parsed[0], parsed[1] or unit, unit)
     if not (math.isfinite(value) and value >= least):
         raise SpecError(f"{name} is {told!r}", hint=f"{least:g} {unit} or more".replace("  ", " "))
@@ -26,7 +26,7 @@ def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> fl
 
 
 def _mend(told: float | str, unit: str) -> str:
-    """The number that a text in quotes was to be, or an example."""
+    """Return a hint: the number without its quotes if the text is one, else an example."""
     try:
         value = float(told)
     except ValueError:

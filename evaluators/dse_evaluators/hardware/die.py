@@ -1,4 +1,4 @@
-"""The evaluator ``hardware.die``: how many dies of an area work, what one costs and emits."""
+"""Evaluator ``hardware.die``: yield, cost and embodied carbon of a die by its area."""
 
 from __future__ import annotations
 
@@ -36,31 +36,32 @@ _METRICS = (
 )
 
 PACKAGE_KG = 0.15
-"""Of a packaged circuit: ACT, ISCA 2022."""
+"""Embodied carbon of a package: ACT, ISCA 2022."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Die:
-    """Yield, cost and embodied carbon of a die; reads its ``area``, ``chip.area`` of most studies.
+    """Yield, cost and embodied carbon of a die; reads its ``area`` [mm2] (often ``chip.area``).
 
-    ``cost`` is a wafer's price over its working dies, without test and package; ``embodied`` what
-    the fab emits for a working die (the wafer that its faulty neighbours and the edge took is left
-    out, as in ACT) and for its package. ``extrapolated``: the node has no row of its own in the
-    table of prices, or is larger than 28 nm, from where on emissions are taken to stay the same.
+    ``cost`` is the wafer's price over its working dies, without test and package. ``embodied`` is
+    the fab's emissions for the area of a die over its yield (area lost at the wafer's edge is
+    excluded, as in ACT), and those of its package. ``extrapolated``: the node has no row of its own
+    in the table of prices, or is above 28 nm, where emissions are assumed to stay constant.
 
     Args:
-        node_nm: of the die; else read from the design.
-        law: ``poisson``, ``murphy``, ``negative-binomial`` or ``seeds``.
-        clusters: of the negative binomial law: 3 is usual for logic; the others do not read it.
-        defects: faults for each area, 1/mm2 or a text such as ``0.1 1/cm2``.
-        wafer_price: in dollars; else that of the table.
-        wafer_mm: its diameter.
-        grid: where the fab is.
-        abatement: percent of its gases that the fab burns: 95 to 99.
-        packages: how many there are for each die.
+        node_nm: technology node in nm; if absent, read from the design.
+        law: yield law: ``poisson``, ``murphy``, ``negative-binomial`` or ``seeds``.
+        clusters: clustering parameter of the negative binomial law, usually 3 for logic; the other
+            laws ignore it.
+        defects: defect density in 1/mm2, or text such as ``0.1 1/cm2``.
+        wafer_price: in dollars; if absent, that of the table.
+        wafer_mm: diameter of the wafer in mm.
+        grid: electricity grid of the fab, a name of :mod:`dse_evaluators.carbon.grids`.
+        abatement: percent of the process gases that the fab destroys, 95 to 99.
+        packages: number of packages per die.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
     """
 
     node_nm: float | None = None
@@ -96,7 +97,7 @@ class Die:
         check_readings(values, {"area": number(0, 1e6), "node_nm": self._check_node})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Dies of n designs."""
+        """Compute yield, cost and carbon of n designs, with a fault for each infeasible area."""
         area = np.asarray(batch["area"], dtype=np.float64)
         price, carbon, extrapolated = self._of_nodes(batch)
         possible = area > 0
@@ -120,7 +121,7 @@ class Die:
         return Metrics(columns=columns, faults=_faults(area, possible, dies, self.wafer_mm))
 
     def _of_nodes(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
-        """A wafer's price, a mm2's emissions and whether either was extrapolated, by row."""
+        """Return wafer price, emissions per mm2 and whether either is extrapolated, by row."""
         if self.node_nm is not None:
             price, carbon, off = self._of_node(self.node_nm)
             size = len(batch)
@@ -142,6 +143,6 @@ class Die:
 
 
 def _faults(area: Floats, possible: Mask, dies: Floats, wafer_mm: float) -> dict[int, Fault]:
-    whole = f"is whole on a wafer of {wafer_mm:g} mm"
+    whole = f"fits on a wafer of {wafer_mm:g} mm"
     broken = infeasible(dies < 1, lambda row: f"no die of {area[row]:.6g} mm2 {whole}")
-    return broken | infeasible(~possible, lambda _: "a die has an area above 0 mm2")
+    return broken | infeasible(~possible, lambda _: "the area of a die must be above 0 mm2")

@@ -1,4 +1,4 @@
-"""Dies on a wafer: how many there are, how many work, and what one that works costs."""
+"""Dies per wafer, yield laws, wafer prices and design costs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from dse.errors import SpecError
 
 WAFER_MM = 300.0
 DEFECTS_PER_MM2 = 0.1e-2
-"""A mature process: TSMC told 0.09 for each cm2 at 7 nm (VLSI 2019) and 0.10 to 0.11 at 5 nm
-(Technology Symposium 2020)."""
+"""Defect density of a mature process.
+
+TSMC reported 0.09 per cm2 at 7 nm (VLSI 2019) and 0.10 to 0.11 at 5 nm (Technology Symposium 2020).
+"""
 
 # Dollars. S. Khan, A. Mann, AI Chips: What They Are and Why They Matter, CSET 2020, calculation of
-# foundry sale price per chip: an estimate of what a 300 mm wafer of TSMC cost in 2020.
+# foundry sale price per chip: an estimate of the price of a 300 mm wafer from TSMC in 2020.
 WAFER_DOLLARS: Mapping[float, float] = {
     90.0: 1650.0,
     65.0: 1937.0,
@@ -30,9 +32,9 @@ WAFER_DOLLARS: Mapping[float, float] = {
     5.0: 16988.0,
 }
 
-# Dollars. International Business Strategies 2018, as SemiEngineering and others print it: what the
-# design of a large chip costs, its software included; who designs arrays of one small circuit tells
-# of much less (SemiEngineering: What Will That Chip Cost?, 2023).
+# Dollars. International Business Strategies 2018, as printed by SemiEngineering and others: cost of
+# designing a large chip, including software. Designers of arrays of one small circuit report much
+# less (SemiEngineering: What Will That Chip Cost?, 2023).
 DESIGN_DOLLARS: Mapping[float, float] = {
     65.0: 28.5e6,
     40.0: 37.7e6,
@@ -45,24 +47,33 @@ DESIGN_DOLLARS: Mapping[float, float] = {
 }
 
 
-def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one form for all laws
-    """No fault where they fall independently."""
+def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one signature for all laws
+    """Return the yield if faults are independent, by the mean number of faults per die."""
     return np.exp(-faults)
 
 
 def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Their density varies from wafer to wafer as a triangle: B. Murphy, Proc. IEEE 1964."""
+    """Return the yield for a triangular distribution of the fault density over wafers.
+
+    Source: B. Murphy, Proc. IEEE 1964.
+    """
     some = np.where(faults > 0, faults, 1.0)
     return np.where(faults > 0, (-np.expm1(-some) / some) ** 2, 1.0)
 
 
 def negative_binomial(faults: Floats, clusters: float) -> Floats:
-    """They fall in clusters: C. Stapper, IBM J. Research and Development 1983."""
+    """Return the yield if faults are clustered; ``clusters`` is the clustering parameter.
+
+    Source: C. Stapper, IBM J. Research and Development 1983.
+    """
     return (1.0 + faults / clusters) ** -clusters
 
 
 def seeds(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Their density is exponential: R. Seeds, IEEE Int. Electron Devices Meeting 1967."""
+    """Return the yield for an exponential distribution of the fault density.
+
+    Source: R. Seeds, IEEE Int. Electron Devices Meeting 1967.
+    """
     return 1.0 / (1.0 + faults)
 
 
@@ -72,12 +83,12 @@ YIELDS: Mapping[str, Callable[[Floats, float], Floats]] = {
     "negative-binomial": negative_binomial,
     "seeds": seeds,
 }
-"""The share of dies without a fault, by the mean number of faults on one."""
+"""Yield laws: the share of dies without a fault, from the mean number of faults per die."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wafer:
-    """A round wafer whose outer ring is of no use."""
+    """Round wafer with an unusable outer ring of width ``edge_mm``."""
 
     diameter_mm: float = WAFER_MM
     edge_mm: float = 3.0
@@ -88,11 +99,11 @@ class Wafer:
         return math.pi * (self.diameter_mm / 2.0 - self.edge_mm) ** 2
 
     def dies(self, area_mm2: Floats) -> Floats:
-        """Whole dies: the wafer's area over a die's, less those that its edge cuts.
+        """Return the number of complete dies: usable area over die area, less dies cut by the edge.
 
         Source:
             D. de Vries: Investigation of Gross Die per Wafer Formulas, IEEE Trans. Semiconductor
-            Manufacturing 2005, equation 3, of square dies.
+            Manufacturing 2005, equation 3, for square dies.
         """
         usable = self.diameter_mm - 2.0 * self.edge_mm
         whole = self.usable_mm2 / area_mm2
@@ -101,10 +112,10 @@ class Wafer:
 
 
 def wafer_dollars(nm: float) -> float:
-    """A wafer's price; between tabulated nodes, between theirs in logarithms.
+    """Return the price of a wafer in dollars, interpolated log-log between tabulated nodes.
 
     Raises:
-        SpecError: no price is known from which it could be told.
+        SpecError: the node is outside the table.
     """
     if not min(WAFER_DOLLARS) <= nm <= max(WAFER_DOLLARS):
         raise SpecError(f"no wafer price is known for {nm:g} nm", hint="5 to 90, or wafer_price")
@@ -115,15 +126,15 @@ def design_dollars(nm: float) -> float:
     """Return the one-time cost of designing a chip, in dollars; above 65 nm as at 65 nm.
 
     Raises:
-        SpecError: the node is smaller than all that is tabulated.
+        SpecError: the node is smaller than the smallest tabulated one.
     """
     if not nm >= min(DESIGN_DOLLARS):
-        raise SpecError(f"no cost of a design is known for {nm:g} nm", hint="5 or more")
+        raise SpecError(f"no design cost is known for {nm:g} nm", hint="5 or more")
     return _between(DESIGN_DOLLARS, nm)
 
 
 def _between(table: Mapping[float, float], nm: float) -> float:
-    """Between the neighbours in the logarithms of both."""
+    """Interpolate log-log between the neighbouring tabulated nodes."""
     nodes = sorted(table)
     logs = np.log([table[node] for node in nodes])
     return float(np.exp(np.interp(np.log(nm), np.log(nodes), logs)))

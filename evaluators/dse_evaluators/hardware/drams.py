@@ -1,4 +1,4 @@
-"""Kinds of DRAM: energy of a byte, rate of a channel, what making it emits."""
+"""Kinds of DRAM: energy per byte, bandwidth per channel, and embodied carbon per byte."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramKind:
-    """One kind; ``j_per_byte`` is None where no figure with a source was found.
+    """Kind of DRAM; ``j_per_byte`` is None if no sourced figure was found.
 
-    ``embodied`` names the row of :mod:`dse_evaluators.carbon.memories`; with ``stand_in`` it is
-    that of an older kind, for there is none of its own.
+    ``embodied`` is a key of :mod:`dse_evaluators.carbon.memories`; with ``stand_in``, it is that of
+    an older kind, as the kind itself has no figure there.
     """
 
     name: str
@@ -27,24 +27,24 @@ class DramKind:
 
     @property
     def j_per_byte(self) -> float | None:
-        """Energy of a byte that goes to it or comes from it."""
+        """Energy per byte read or written."""
         return DRAM_J_PER_BYTE.get(self.name)
 
     @property
     def channel_bytes_per_s(self) -> float:
-        """The peak rate of a channel, of a whole stack of HBM."""
+        """Peak bandwidth of a channel, or of an entire stack of HBM."""
         return self.channel_bits / 8 * self.transfers_per_s
 
     @property
     def kg_per_byte(self) -> float:
-        """Embodied carbon of a byte."""
+        """Embodied carbon per byte of capacity."""
         return memory_kg_per_byte(self.embodied)
 
 
 # Width and rate: JEDEC JESD209-2 (lpddr2-1066), JESD209-4 (lpddr4-4267), JESD209-5 (lpddr5-6400),
 # JESD79-4 (ddr4-3200), JESD79-5 (ddr5-6400, both subchannels), JESD212 (gddr5, 8 Gb/s), JESD250
-# (gddr6, 16 Gb/s), JESD235 (hbm2, 2 Gb/s; hbm2e, 3.6 Gb/s), JESD238 (hbm3, 6.4 Gb/s). What is made
-# is often faster or slower than its standard's round figure.
+# (gddr6, 16 Gb/s), JESD235 (hbm2, 2 Gb/s; hbm2e, 3.6 Gb/s), JESD238 (hbm3, 6.4 Gb/s). Actual parts
+# are often faster or slower than the standard's nominal rate.
 DRAMS: Mapping[str, DramKind] = {
     one.name: one
     for one in (
@@ -85,15 +85,15 @@ DRAMS: Mapping[str, DramKind] = {
 
 
 def dram_of(name: str) -> DramKind:
-    """The kind of this name.
+    """Return the kind of DRAM with this name.
 
     Raises:
-        SpecError: there is none, or nobody knows what its traffic costs.
+        SpecError: there is no such kind, or its energy per byte is unknown.
     """
     kind = look_up_row("dram", name, DRAMS)
     if kind.j_per_byte is None:
         raise SpecError(
             f"no energy of {name!r} with a source was found",
-            hint=f"it is known of {', '.join(DRAM_J_PER_BYTE)}",
+            hint=f"it is known for {', '.join(DRAM_J_PER_BYTE)}",
         )
     return kind

@@ -1,4 +1,4 @@
-"""The evaluator ``hardware.mac``: what one multiply-accumulate of two formats costs at a node."""
+"""Evaluator ``hardware.mac``: energy and area of a multiply-accumulate of two formats at a node."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _METRICS = (
 
 @dataclass(kw_only=True, eq=False)
 class MacCost:
-    """Energy and area of a multiplier, its adder, and its part of what blocks' scales take.
+    """Energy and area of a multiplier, its adder, and its share of block-scale arithmetic.
 
-    Reads ``weight_format``; where the space has them ``activation_format`` (else the same),
-    ``node_nm`` and ``voltage``. Formats are those of the arrays, MX formats (``mxfp4``) and
-    ``nvfp4``. Registers, control and wiring are not counted.
+    Reads ``weight_format`` and, if the space has them, ``activation_format`` (otherwise the same),
+    ``node_nm`` and ``voltage`` [V]. Formats are those of ``accelerators.systolic``, MX formats
+    (``mxfp4``) and ``nvfp4``. Registers, control and wiring are not counted.
 
     Args:
-        node_nm: where the space has none: 22 to 90, or 16, 10, 7 or 5.
+        node_nm: technology node in nm if the space has none: 22 to 90, or 16, 10, 7 or 5.
 
     Raises:
-        SpecError: nothing is known of the node.
+        SpecError: there are no figures for the node.
 
     Source:
         Horowitz, ISSCC 2014; Jouppi et al., ISCA 2021; Dally, NIPS 2015: see

@@ -1,4 +1,4 @@
-"""A multiply-accumulate by format: the multiplier, the adder, and the scales that blocks share."""
+"""Cost of a multiply-accumulate by format: the multiplier, the adder, and block scaling."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MacOperand:
-    """Input of a multiplier: an element, and the number of elements that share a scale.
+    """Operand of a multiplier: an element format, and the number of elements that share a scale.
 
-    ``scale_steps`` are the operations that two blocks' scales take once for each block: exponents
-    are added, other scales multiplied and their product put on the partial sum.
+    ``scale_steps`` are the operations to apply the scales of two blocks, once per block: exponents
+    are added; other scales are multiplied and their product is applied to the partial sum.
     """
 
     element: NumberFormat
@@ -34,7 +34,7 @@ _EXPONENTS = (INT8_ADD, FP32_ADD)
 _SCALES = (FP32_MULTIPLY, FP32_MULTIPLY, FP32_ADD)
 
 # Elements and blocks: OCP Microscaling Formats (MX) 1.0, table 1; NVFP4: blocks of 16 with a scale
-# in E4M3 (NVIDIA, Introducing NVFP4, 2025). The steps are counted here, nobody printed them.
+# in E4M3 (NVIDIA, Introducing NVFP4, 2025). The scale steps are this project's own count.
 _BLOCKED = {
     "mxfp8_e5m2": ("fp8_e5m2", 32, _EXPONENTS),
     "mxfp8_e4m3": ("fp8_e4m3", 32, _EXPONENTS),
@@ -64,10 +64,10 @@ class Mac:
 
 
 def word_of(name: str) -> MacOperand:
-    """The word of this name.
+    """Return the multiplier operand of a number format.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is no multiplier for the format.
     """
     if name not in WORDS:
         raise SpecError(f"there is no multiplier for {name!r}", hint=nearest(name, WORDS))
@@ -75,7 +75,7 @@ def word_of(name: str) -> MacOperand:
 
 
 def mac_of(weight: MacOperand, activation: MacOperand) -> Mac:
-    """A multiply-accumulate of two words; scales count once for the smaller block."""
+    """Return the cost of a multiply-accumulate; scaling is divided by the smaller block size."""
     pair = weight.element, activation.element
     adder = INT32_ADD if {one.kind for one in pair} == {"int"} else FP32_ADD
     steps = max(weight.scale_steps, activation.scale_steps, key=_energy_j)

@@ -1,4 +1,4 @@
-"""The evaluator ``hardware.dram``: what a byte of traffic to a kind of DRAM costs, and its rate."""
+"""Evaluator ``hardware.dram``: energy per byte, bandwidth and embodied carbon of DRAM."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _METRICS = (
 
 @dataclass(kw_only=True, eq=False)
 class Dram:
-    """A kind of DRAM and how many channels of it: energy, peak rate and embodied carbon.
+    """Energy per byte, peak bandwidth and embodied carbon of DRAM, by kind and channels.
 
-    Reads ``dram``, one of the kinds whose energy has a source, and ``dram_channels`` (1 where the
-    space has none). ``extrapolated``: of its embodied carbon there is no figure, and that of the
-    kind it descends from stands for it.
+    Reads ``dram``, one of the kinds with a sourced energy, and ``dram_channels`` (1 if the space
+    has none). ``extrapolated`` marks kinds without a figure of embodied carbon, for which that of
+    an older kind is used.
     """
 
     reads: frozenset[str] = field(init=False, default=frozenset({"dram"}))
@@ -46,7 +46,7 @@ class Dram:
         check_readings(values, {"dram": check_with_lookup(dram_of), "dram_channels": channels})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The DRAM of n designs."""
+        """Compute the DRAM metrics of n designs."""
         channels = np.asarray(batch.get("dram_channels", 1), dtype=np.float64)
         usable = [dram_of(name) for name, one in DRAMS.items() if one.j_per_byte is not None]
         tables: Mapping[str, dict[Value, float]] = {

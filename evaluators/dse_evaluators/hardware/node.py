@@ -1,4 +1,4 @@
-"""The evaluator ``hardware.node``: what a node, a voltage and a clock make of a chip."""
+"""Evaluator ``hardware.node``: scaling factors of a chip by node, voltage and clock."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ _ROUNDING = 1.0 + 1e-12
 
 @dataclass(kw_only=True, eq=False)
 class NodeFactors:
-    """By what the energies and the area of a chip at a reference node are to be multiplied.
+    """Factors that scale the energies and the area of a chip from a reference node.
 
-    It knows nothing of the chip, so that a space that has the chip's parameters and these in two
-    groups can be taken apart. Reads ``node_nm`` and ``voltage``, and the clock: ``clock``, or
-    ``clock_share`` of the fastest that the voltage allows; a clock beyond that is infeasible.
+    It is independent of the chip, so that a space with the chip's parameters and these in two
+    groups can be decomposed. Reads ``node_nm``, ``voltage`` [V] and the clock: ``clock`` [Hz], or
+    ``clock_share`` of the fastest clock that the voltage allows; a faster clock is infeasible.
 
-    ``logic_factor`` goes with switching energy of logic, ``sram_factor`` with that of buffers
-    (both hold the voltage's square), ``leakage`` is that of a mm2 at the node. Of 22 nm and more
-    that is exactly what ``accelerators.systolic`` has at the node; below, ``extrapolated`` says
-    so: see ``docs/technology.md``. Emissions and prices are those of a wafer's mm2, before any
-    yield, and of one design.
+    ``logic_factor`` multiplies the switching energy of logic, ``sram_factor`` that of buffers (both
+    include the square of the voltage); ``leakage`` is the leakage per mm2 at the node. From 22 nm
+    up, the factors are exactly those of ``accelerators.systolic`` at the node; below,
+    ``extrapolated`` is set: see ``docs/technology.md``. Emissions and prices are per mm2 of wafer,
+    before yield; ``design_cost`` is that of one design.
 
     Args:
-        reference_nm: the node of the chip's metrics.
-        nominal_clock: at 45 nm and 0.9 V, in Hz; an assumption, as are the next two.
-        threshold: of the transistors, in V.
-        alpha: of the alpha-power law.
-        fab_grid: where wafers are made, a name of :mod:`dse_evaluators.carbon.grids`.
-        abatement: percent of its gases that the fab burns: 95 to 99.
+        reference_nm: technology node of the chip's metrics, in nm.
+        nominal_clock: clock at 45 nm and 0.9 V, in Hz; an assumption, as are the next two.
+        threshold: threshold voltage of the transistors, in V.
+        alpha: exponent of the alpha-power law.
+        fab_grid: electricity grid of the fab, a name of :mod:`dse_evaluators.carbon.grids`.
+        abatement: percent of the process gases that the fab destroys, 95 to 99.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
     """
 
     reference_nm: float = 45.0
@@ -89,7 +89,7 @@ class NodeFactors:
         check_readings(values, {**shares, "node_nm": check_node})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The factors of n designs."""
+        """Compute the factors of n designs, with a fault for each infeasible clock or voltage."""
         voltage = np.asarray(batch["voltage"], dtype=np.float64)
         table = self._table(batch)
         raised = voltage / NOMINAL_V
@@ -139,16 +139,16 @@ class NodeFactors:
 
 
 def _faults(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Fault]:
-    """Rows whose voltage is below the threshold, or too low for their clock."""
+    """Return a fault for each row whose voltage is too low to switch, or too low for its clock."""
     off = ~(clock > 0.0) | (clock > fastest * _ROUNDING)
     return infeasible(off, lambda row: _reason(clock[row], fastest[row], voltage[row]))
 
 
 def _reason(clock: float, fastest: float, voltage: float) -> str:
     if fastest <= 0.0:
-        return f"at {voltage:.3g} V nothing switches"
+        return f"at {voltage:.3g} V no transistor switches: it is not above the threshold"
     if not clock > 0.0:
-        return f"a clock of {clock:g} Hz is none"
+        return f"a clock of {clock:g} Hz is not positive"
     return (
         f"at {voltage:.3g} V the fastest clock is {fastest / 1e6:.4g} MHz: "
         f"{(clock - fastest) / 1e6:.4g} MHz less than {clock / 1e6:.4g} MHz"

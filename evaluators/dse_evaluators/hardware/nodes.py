@@ -1,4 +1,4 @@
-"""Logic nodes: what energy, area, speed and leakage are there, over those of a reference node."""
+"""Technology nodes: energy, area, speed relative to a reference node, and leakage."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ SMALLEST_NM = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below:
-    """A node that the SRAM fit does not reach, relative to figures that are published."""
+    """Published figures of a node below the range of the SRAM fit."""
 
     nm: float
     cell_um2: float
-    """A high-density SRAM cell."""
+    """Area of a high-density SRAM cell."""
     delay: float
-    """Of a fan-out of four at 0.9 V, in the units of the 45 nm node's 12.63."""
+    """Fan-out-of-four delay at 0.9 V, in the units of :data:`DELAY_45` (12.63 at 45 nm)."""
     logic_energy: float | None = None
-    """Over that at 7 nm, where the law of 45 and 7 nm does not go."""
+    """Logic energy relative to 7 nm, for a node below the power law through 45 and 7 nm."""
 
 
 # Cells: Auth et al., VLSI 2012 (22 nm: 0.092); Wu et al., IEDM 2013 (16 nm: 0.07); Wu et al., IEDM
-# 2016 (7 nm: 0.027); Yeap et al., IEDM 2019 (5 nm: 0.021); 10 nm: TSMC's 0.042, told at VLSI 2016.
+# 2016 (7 nm: 0.027); Yeap et al., IEDM 2019 (5 nm: 0.021); 10 nm: TSMC's 0.042, given at VLSI 2016.
 # Delays: A. Stillmaker, B. Baas, Scaling equations for the accurate prediction of CMOS device
 # performance from 180 nm to 7 nm, Integration 2017, table of delay polynomials, at 0.9 V; 16 nm is
 # that of their 14 nm. At 5 nm: 15 % faster or 30 % less power than at 7 nm (TSMC at IEDM 2019).
@@ -57,10 +57,10 @@ BELOW: Mapping[float, Below] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TechnologyNode:
-    """A node beside the reference node of 45 nm, at the nominal voltage of both.
+    """Factors of a node relative to 45 nm, both at nominal voltage, and its leakage per mm2.
 
-    ``extrapolated`` where the SRAM fit does not reach: cells and delays are then those of
-    :data:`BELOW`, an access and a mm2's leakage what they are at 22 nm.
+    ``extrapolated`` marks nodes below the range of the SRAM fit: their cell areas and delays are
+    those of :data:`BELOW`, their SRAM access energies and leakage per mm2 those of 22 nm.
     """
 
     nm: float
@@ -74,20 +74,20 @@ class TechnologyNode:
 
 
 def check_node(name: str, value: Value) -> None:
-    """Nothing, if there are figures for the node.
+    """Check that the value of an input is a node with figures.
 
     Raises:
-        SpecError: there are none, or it is no number.
+        SpecError: there are no figures for the node, or it is not a number.
     """
     number(-math.inf, math.inf, unit="nm")(name, value)
     node_of(float(value))
 
 
 def node_of(nm: float) -> TechnologyNode:
-    """The node of so many nanometres: any from 22 to 90, or 16, 10, 7 or 5.
+    """Return the factors of a node of ``nm`` nanometres: 22 to 90, or 16, 10, 7 or 5.
 
     Raises:
-        SpecError: nothing is known of it.
+        SpecError: there are no figures for the node.
     """
     below = BELOW.get(nm)
     if below is None and not SMALLEST_FITTED_NM <= nm <= LARGEST_NM:

@@ -1,1 +1,1 @@
-"""Kernels on a processor: what they move, how long they take, and which way is the best one."""
+"""Evaluators of compute kernels on CPUs and GPUs: time, memory traffic and tile choice."""

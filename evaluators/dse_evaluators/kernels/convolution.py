@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.convolution``: a network's convolutions on a scaled GPU."""
+"""The evaluator ``kernels.convolution``: model of a network's convolutions on a scaled GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _METRICS = (
 )
 
 SHARED_BYTES = 48 * 2**10
-"""What a group of threads may have without asking for more: CUDA C++ Programming Guide."""
+"""Default shared memory limit of a thread block, in bytes: CUDA C++ Programming Guide."""
 
 _MOST_IMAGES = 1 << 12
 
@@ -49,23 +49,23 @@ _UNITS = {
 
 @dataclass(kw_only=True, eq=False)
 class Convolution:
-    """Latency and traffic of a network's convolutions, run as im2col products, and what it costs.
+    """Latency, traffic and hardware cost of a network's convolutions run as im2col GEMMs.
 
-    Reads tile (``128x64x4``: pixels, filters, depth), and where the space has them sms, clock,
-    macs_per_cycle and l1_bandwidth (both of one SM), l2_bandwidth, dram_bandwidth, l2_size, which
-    are the ``gpu``'s otherwise, batch (that of ``images``) and layer (all, one after the other).
+    Reads tile (``128x64x4``: pixels, filters, depth), and optionally sms, clock, macs_per_cycle and
+    l1_bandwidth (both per SM), l2_bandwidth, dram_bandwidth and l2_size, by default those of
+    ``gpu``; batch, by default ``images``; and layer, by default all layers in sequence.
 
-    A layer takes as long as the level that takes longest, and before and after it the first step's
-    loads and the outputs (``edge``). ``compute_time`` is the time of the layers that wait for
-    multiplications, and so on: the parts sum to ``latency``. ``slack`` is that of the resource
-    which is used least at its best: the share of time that it waits in the layer that needs it
-    most. ``cost`` sums the rates of multiplications, of the three memories and the size of L2,
-    each as a multiple of the ``gpu``'s, which costs 5.
+    A layer takes the time of its slowest level (compute, L1, L2 or DRAM), plus the time of loading
+    the first step of each tile and of writing the outputs (``edge``). ``compute_time`` is the time
+    of the layers that are bound by compute, and so on: the parts sum to ``latency``. ``slack``
+    measures over-provisioning: the largest share of time that a resource idles even in the layer
+    that uses it most. ``cost`` is the sum of the rate of multiplications, of the bandwidths of L1,
+    L2 and DRAM, and of the size of L2, each relative to ``gpu``, whose cost is therefore 5.
 
     Args:
-        workload: a text that ``workloads.catalogue`` knows; no groups, no attention.
+        workload: a workload of ``workloads.catalogue``; without groups and attention.
         gpu: ``titan-xp``, ``p100`` or ``v100``.
-        images: how many are read at once where the space has no batch.
+        images: images per batch if the space has no ``batch``.
 
     Source:
         Lym et al.: DeLTA: GPU Performance Model for Deep Learning Applications with In-depth Memory
@@ -100,7 +100,7 @@ class Convolution:
         check_readings(values, {**checks, "batch": number(1, _MOST_IMAGES, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Return the metrics of n designs."""
         base = self._base
         resources = Resources(
             **{
@@ -144,7 +144,7 @@ def _columns(run: Im2colTotals, resources: Resources, base: GpuSpec) -> dict[str
 
 
 def _cost(resources: Resources, base: GpuSpec) -> Floats:
-    """The sum of scaled resources, (n,)."""
+    """Return the sum of the resources relative to those of the base GPU, (n,)."""
     sms = resources.sms / base.sms
     return np.asarray(
         sms * resources.clock / base.clock * resources.macs_per_cycle / base.macs_per_cycle
@@ -156,7 +156,7 @@ def _cost(resources: Resources, base: GpuSpec) -> Floats:
 
 
 def _faults(batch: Batch) -> dict[int, Fault]:
-    """The rows whose tile does not fit into the memory that a group of threads shares."""
+    """Return a fault for each row whose tile exceeds the shared memory of a thread block."""
     texts = batch["tile"].tolist()
     needs = {text: tile_of(text).shared_bytes for text in dict.fromkeys(texts)}
     return {

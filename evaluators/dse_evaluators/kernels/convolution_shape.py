@@ -1,4 +1,4 @@
-"""The shape of one grouped convolution."""
+"""Shape and work of one grouped convolution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionShape:
-    """A square convolution by the side of its output, padded by half its window."""
+    """Shape of a square convolution with ``side`` outputs per side and padding of half a window."""
 
     channels: int
     filters: int
@@ -19,23 +19,23 @@ class ConvolutionShape:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates for one image; those with padding are counted too."""
+        """Multiply-accumulates for one image, including those with padding."""
         return self.weights * self.side**2
 
     @property
     def weights(self) -> int:
-        """Weights without biases."""
+        """Number of weights, without biases."""
         return self.window**2 * self.group * self.filters
 
     @property
     def words(self) -> int:
-        """Numbers that go in, come out and multiply, for one image."""
+        """Number of inputs, outputs and weights for one image."""
         inputs = self.channels * (self.side * self.stride) ** 2
         return inputs + self.filters * self.side**2 + self.weights
 
     @property
     def uneven(self) -> str:
-        """Reason why there is no such convolution; empty if there is one."""
+        """Reason why the groups do not divide the channels or filters; empty if they do."""
         left_over = self.channels % self.group
         if left_over:
             return f"{self.channels} channels in groups of {self.group}: {left_over} left over"

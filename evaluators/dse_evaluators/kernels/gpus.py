@@ -1,4 +1,4 @@
-"""GPUs by the resources that an im2col convolution needs."""
+"""GPU specifications used by the im2col convolution model."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpec:
-    """Resources of a GPU; those of one streaming multiprocessor are marked as such."""
+    """Resources of a GPU; those per streaming multiprocessor (SM) are marked as such."""
 
     sms: int
     clock: float
     """Hz."""
     macs_per_cycle: float
-    """Multiply-accumulates in fp32 of one SM."""
+    """Multiply-accumulates in fp32 per cycle of one SM."""
     l1_bandwidth: float
     """B/s of one SM."""
     l2_bandwidth: float
+    """B/s of all SMs together."""
     dram_bandwidth: float
+    """B/s."""
     l2_size: float
     """B."""
 
 
-# SMs, clocks and the bandwidths of L1 and L2: Lym et al., DeLTA, 2019, its table of GPUs, read in
-# an excerpt in which the names of the bandwidths' rows were cut off: that they are L1's and L2's is
-# our reading. Multiply-accumulates follow from its GFLOPS. The bandwidth of DRAM and the size of L2
-# are those of NVIDIA's data sheets of the three, from memory.
+# SMs, clocks and the bandwidths of L1 and L2: Lym et al., DeLTA, 2019, its table of GPUs, from an
+# excerpt in which the names of the bandwidths' rows were cut off: that they are those of L1 and L2
+# is an assumption. Multiply-accumulates follow from its GFLOPS. The bandwidth of DRAM and the size
+# of L2 are those of NVIDIA's data sheets, recalled from memory.
 GPUS: Mapping[str, GpuSpec] = {
     "titan-xp": GpuSpec(
         sms=30,

@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.group-convolution``: a real grouped convolution on this processor."""
+"""The evaluator ``kernels.group-convolution``: timing of a grouped convolution on this CPU."""
 
 from __future__ import annotations
 
@@ -29,23 +29,25 @@ _DEFAULTS: Mapping[str, int] = {"channels": 64, "side": 56, "window": 3}
 
 @dataclass(kw_only=True, eq=False)
 class GroupConvolution:
-    """Times torch's grouped convolution in fp32 on one thread, in processor seconds.
+    """CPU time of Torch's grouped convolution in fp32 on one thread, measured.
 
-    Reads group, the channels that one filter sees (1: depthwise); optionally channels (as many
-    filters), side of the square image and window, an odd number. ``rate`` is multiplications a
-    second and ``intensity`` those for each number that goes in, comes out or multiplies. Where
-    groups do not divide the channels the design cannot exist.
+    Reads group, the number of channels that one filter reads (1: depthwise); optionally channels
+    (which is also the number of filters), side of the square image in pixels, and window, the side
+    of the filter, an odd number. ``rate`` is in multiply-accumulates per second, ``intensity`` in
+    multiply-accumulates per input, output or weight. A design is infeasible if the group does not
+    divide the channels.
 
-    Torch has other kernels for other group sizes, so that the rate is no smooth function of the
-    group: groups of two are often slower than depthwise ones.
+    Torch has different kernels for different group sizes, so that the rate is not a smooth function
+    of the group: groups of two are often slower than depthwise ones.
 
     Args:
-        batch: images in a call.
-        warmup: calls that are not timed.
-        repeats: rounds, each of at least 5 ms, whose median is told with its standard error.
+        batch: images per call.
+        warmup: calls before timing.
+        repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
+            standard error.
 
     Raises:
-        PluginError: a count is none.
+        PluginError: a count is invalid.
     """
 
     batch: int = 1
@@ -70,11 +72,11 @@ class GroupConvolution:
         check_readings(values, dict.fromkeys(names, number(1, 1 << 16, whole=True)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One convolution after the other."""
+        """Time the convolutions, one after the other."""
         return one_by_one(batch, self.provides, self._measure_design, uncertain=_UNCERTAIN)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
-        # Torch takes seconds to import, and who only checks a study needs none of it.
+        # Deferred: Torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.kernels.torch_convolution import measured_s
 
         shape = _shape(design)

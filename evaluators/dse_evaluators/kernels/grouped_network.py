@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.grouped-network``: the real layers of a network with other groups."""
+"""The evaluator ``kernels.grouped-network``: timing of a network with regrouped convolutions."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ _METRICS = (
 
 @dataclass(kw_only=True, eq=False)
 class GroupedNetwork:
-    """Times each layer of a network on one thread, its depthwise ones regrouped.
+    """CPU time of a network's layers on one thread, with its depthwise layers regrouped.
 
-    Reads group, and optionally grouping: ``size``, the channels of each group, at most all that a
-    layer has; or ``count``, how many groups each layer has, at most one for each channel. Layers
-    are timed one by one in fp32 and processor seconds, equal ones once, and their times added:
-    what a cache keeps from one layer for the next is not seen. ``grouped_rate`` is that of the
-    regrouped layers alone.
+    Reads group, and optionally grouping: with ``size``, group is the number of channels of each
+    group, at most all channels of a layer; with ``count``, it is the number of groups of each
+    layer, at most one per channel. Layers are timed separately in fp32, equal ones once, and their
+    CPU times are added; cache reuse between layers is not captured. ``grouped_rate`` is the rate of
+    the regrouped layers alone.
 
     Args:
-        workload: a text of ``workloads.catalogue``; a chain of square convolutions.
-        batch: images in a call.
-        warmup: calls that are not timed.
-        repeats: rounds, each of at least 5 ms, whose median is told with its standard error.
+        workload: a workload of ``workloads.catalogue``; a chain of square convolutions.
+        batch: images per call.
+        warmup: calls before timing.
+        repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
+            standard error.
 
     Raises:
-        PluginError: a count is none.
-        SpecError: there is no such workload.
+        PluginError: a count is invalid.
+        SpecError: the workload is unknown.
     """
 
     workload: str = "mobilenetv1"
@@ -75,7 +76,7 @@ class GroupedNetwork:
         check_readings(values, checks)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One network after the other."""
+        """Time the networks, one after the other."""
         return one_by_one(batch, self.provides, self._measure_design, uncertain=("latency",))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
@@ -106,7 +107,7 @@ class GroupedNetwork:
         )
 
     def _time_shape(self, shape: ConvolutionShape) -> tuple[float, float]:
-        # Torch takes seconds to import, and who only checks a study needs none of it.
+        # Deferred: Torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.kernels.torch_convolution import measured_s
 
         if shape not in self._times:

@@ -1,4 +1,4 @@
-"""The layers of a workload that can run as im2col convolutions, and those that a design runs."""
+"""Distinct convolution shapes of a workload, and how often each design runs them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShapes:
-    """The distinct shapes of a workload, with where each layer's stands among them."""
+    """Distinct layer shapes of a workload, and the index of each layer's shape by layer name."""
 
     shapes: tuple[Layer, ...]
     place: Mapping[str, int]
 
     def check(self, layer: str) -> None:
-        """Nothing, if there is a layer of this name. Raises SpecError if not."""
+        """Raise SpecError unless there is a layer of this name."""
         if layer not in self.place:
             raise SpecError(f"layer cannot be {layer!r}", hint=nearest(layer, self.place))
 
     def times(self, batch: Batch) -> Floats:
         """Return the number of runs of each shape in each design, (l, n).
 
-        A design that names its ``layer`` runs the shape of that layer once, and no other.
+        A design with the parameter ``layer`` runs only that layer, once.
         """
         every = np.bincount(list(self.place.values()), minlength=len(self.shapes)).astype(float)
         if "layer" not in batch:
@@ -43,17 +43,17 @@ class LayerShapes:
 
 
 def shapes_of(workload: str) -> LayerShapes:
-    """The shapes of a workload by its name.
+    """Return the layer shapes of the named workload.
 
     Raises:
-        SpecError: there is no such workload, or a layer of it is no plain convolution.
+        SpecError: the workload is unknown, or a layer is grouped or copied (attention heads).
     """
     layers = layers_of(workload)
     for layer in layers:
         if layer.groups != 1 or layer.copies != 1:
             raise SpecError(
-                f"the layer {layer.name!r} of {workload} is no convolution of one group",
-                hint="take a workload without groups and attention, such as resnet50",
+                f"the layer {layer.name!r} of {workload} is not a convolution of one group",
+                hint="use a workload without groups and attention, such as resnet50",
             )
     shapes: dict[Layer, int] = {}
     place = {

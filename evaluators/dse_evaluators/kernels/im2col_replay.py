@@ -1,4 +1,4 @@
-"""Every load of an im2col convolution on a GPU, walked through one by one: slow, and exact."""
+"""Exact replay of every load of an im2col convolution on a GPU through an LRU model of L2."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misses:
-    """Number of loads that miss a cache of some size: those reused only after more elements."""
+    """Number of cache misses as a function of the cache size, from LRU reuse distances."""
 
-    distances: Ints  # (d,), sorted; elements that a cache must hold to find the load
-    counts: Ints  # (d,), loads of a distance or a larger one
+    distances: Ints  # (d,), ascending reuse distances in elements
+    counts: Ints  # (d,), number of loads with at least each distance
 
     @staticmethod
     def of(distances: list[Ints]) -> Misses:
-        """The misses of loads that came in these pieces."""
+        """Build the misses from arrays of reuse distances."""
         found, counts = np.unique(np.concatenate(distances), return_counts=True)
         return Misses(distances=found, counts=counts[::-1].cumsum()[::-1])
 
     def at(self, elements: int) -> int:
-        """Those of a cache of so many elements."""
+        """Return the number of misses of a cache that holds this many elements."""
         place = int(np.searchsorted(self.distances, elements, side="right"))
         return int(self.counts[place]) if place < len(self.counts) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Elements that tiles asked L2 for, and those that an L2 of some size asked DRAM for."""
+    """Elements requested from L2, and its misses, which load from DRAM, by L2 size."""
 
     l2: int
     inputs: Misses
@@ -46,10 +46,11 @@ class Replayed:
 def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Replayed:
     """Count the elements that one convolution requests from L2, and the misses by L2 size.
 
-    ``tile`` is rows, columns and depth. Tiles are numbered down the pixels first; ``sms`` at a
-    time go through the depth together, one step each in turn. A tile and step asks for each
-    element once. L2 drops what was used least recently, all that one tile and step used at once.
-    It shares nothing with :mod:`.im2col_traffic`, whose oracle it is.
+    ``tile`` is rows, columns and depth. Tiles are numbered down the pixels first; each wave of
+    ``sms`` tiles advances through the depth together, one step per tile in turn. In each step a
+    tile requests each element once. L2 evicts the least recently used elements; those of one tile
+    and step have the same age. The code shares nothing with :mod:`.im2col_traffic`, for which it is
+    the test oracle.
     """
     walk = _Walk(layer=layer, batch=batch, rows=tile[0], cols=tile[1], depth=tile[2])
     recency = _Recency(elements=walk.inputs + walk.filters)
@@ -65,7 +66,7 @@ def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """The addresses that tiles ask for: first all inputs, channel by channel, then all filters."""
+    """Sequence of addresses that tiles load; inputs come first in memory, then filters."""
 
     layer: Layer
     batch: int
@@ -75,7 +76,7 @@ class _Walk:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Height and width of an image, with what the last windows see beyond its edge."""
+        """Height and width of an image, extended to cover the last windows."""
         one = self.layer
         return (
             max(one.height, (one.output_height - 1) * one.stride + one.filter_height),
@@ -92,7 +93,7 @@ class _Walk:
         return self.layer.filters * self.layer.weights_per_filter
 
     def loads(self, sms: int) -> Iterator[Ints]:
-        """The distinct addresses of each tile and step, sorted, in the order of time."""
+        """Yield the distinct addresses of each tile and step, sorted, in execution order."""
         one = self.layer
         pixels = self.batch * one.output_height * one.output_width
         down, across = -(-pixels // self.rows), -(-one.filters // self.cols)
@@ -113,7 +114,7 @@ class _Walk:
         m: Ints,  # (m,)
         k: Ints,  # (k,)
     ) -> Ints:
-        """Return the address of row ``m`` and column ``k`` of the im2col matrix, (m, k)."""
+        """Return the addresses of rows ``m`` and columns ``k`` of the im2col matrix, (m, k)."""
         one = self.layer
         image, place = np.divmod(m, one.output_height * one.output_width)
         row, col = np.divmod(place, one.output_width)
@@ -139,7 +140,7 @@ class _Recency:
         self._alive = np.zeros(1024, dtype=np.int64)
 
     def use(self, loads: Ints) -> Ints:
-        """Distinct addresses are asked for at one time: how many elements were used since, (n,)."""
+        """Record one time step of distinct addresses; return their reuse distances, (n,)."""
         before = self._last[loads]
         known = before[before >= 0]
         distances = np.full(len(loads), _NEVER)

@@ -1,4 +1,4 @@
-"""Time that a GPU takes for convolutions whose traffic is known."""
+"""Execution time model of im2col convolutions on a GPU, from their traffic."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, Im2colTile, Im2
 from dse_evaluators.workloads.layers import Layer
 
 LEVELS = ("compute", "l1", "l2", "dram")
-"""What a layer may wait for."""
+"""Resources that can bound the time of a layer."""
 
 _MOVED = ("l1", "l2", "input", "filter", "output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Resources of the GPU of each design; each (n,), as in :class:`.gpus.Gpu`."""
+    """GPU resources of each design; each (n,), with the units of :class:`.gpus.GpuSpec`."""
 
     sms: Floats
     clock: Floats
@@ -32,16 +32,16 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colTotals:
-    """The sums over the layers that were added so far; each column (n,)."""
+    """Totals over the layers added so far; each column (n,)."""
 
     seconds: dict[str, Floats]
     elements: dict[str, Floats]
     busiest: dict[str, Floats]
-    """The largest share of a layer's time for which each level works."""
+    """Largest utilization of each level over the layers, as a share of the layer's time."""
 
     @staticmethod
     def empty(size: int) -> Im2colTotals:
-        """Nothing has run yet."""
+        """Return the totals of no layers, for ``size`` designs."""
         return Im2colTotals(
             seconds={name: np.zeros(size) for name in (*LEVELS, "edge")},
             elements={name: np.zeros(size) for name in _MOVED},
@@ -52,11 +52,11 @@ class Im2colTotals:
         self,
         layer: Layer,
         counted: Sequence[tuple[Im2colTile, Im2colTraffic]],
-        place: Ints,  # (n,), which of them each design has
-        times: Floats,  # (n,), how often the layer runs
+        place: Ints,  # (n,), index into ``counted`` of each design
+        times: Floats,  # (n,), number of runs of the layer
         resources: Resources,
     ) -> None:
-        """Run one layer in every design."""
+        """Add the time and traffic of one layer in every design."""
         moved = _count_elements(counted, place, resources)
         seconds = _seconds(layer, counted, place, moved, resources)
         stacked = np.stack([seconds[name] for name in LEVELS])  # (4, n)
@@ -94,10 +94,10 @@ def _seconds(
     moved: dict[str, Floats],
     resources: Resources,
 ) -> dict[str, Floats]:
-    """Return the seconds of each level for one layer, and those before and after, each (n,).
+    """Return the seconds of each level and of the edges (first loads, outputs), each (n,).
 
-    Every wave computes whole tiles. The first step of each tile arrives through L2 before it can
-    begin; outputs are written when all else is done.
+    Every wave computes full tiles. The first step of each tile must arrive through L2 before the
+    tile can begin; outputs are written after everything else.
     """
     depth = layer.weights_per_filter
     macs = [

@@ -1,4 +1,4 @@
-"""Traffic of an im2col convolution on a GPU through L1, L2 and DRAM, counted on tiles."""
+"""Traffic model of an im2col convolution on a GPU through L1, L2 and DRAM, counted per tile."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dse_evaluators.workloads.layers import Layer
 ELEMENT_BYTES = 4
 
 _SECTOR_BYTES = 32
-"""What L1 fetches at a time; a row of a filter's tile that is shorter wastes the rest."""
+"""Fetch granularity of L1; shorter rows of a filter tile waste the rest of a sector."""
 
 _SAMPLED = 8
-"""Of so many tiles, and so many waves, the inputs are enumerated; others are as their mean."""
+"""Number of tiles and of waves whose inputs are enumerated; the mean is used for the others."""
 
 _KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colTile:
-    """Work of one group of threads: ``rows`` pixels x ``cols`` filters, ``depth`` at a time.
+    """Tile of a thread block: ``rows`` pixels x ``cols`` filters, ``depth`` products per step.
 
-    A row of the product is an output pixel, a column a filter; along the depth lie the taps of the
-    first channel, then those of the second.
+    A row of the product is an output pixel, a column a filter; the depth (reduction dimension) runs
+    over the filter taps of the first channel, then those of the second.
     """
 
     rows: int
@@ -37,15 +37,15 @@ class Im2colTile:
 
     @property
     def shared_bytes(self) -> int:
-        """Two steps of both operands: one is used while the other arrives."""
+        """Shared memory in bytes, for two steps of both operands (double buffering)."""
         return 2 * (self.rows + self.cols) * self.depth * ELEMENT_BYTES
 
 
 def tile_of(text: str) -> Im2colTile:
-    """The tile of a text such as ``128x64x4``: rows, columns, depth.
+    """Parse a tile such as ``128x64x4``: rows, columns, depth.
 
     Raises:
-        SpecError: it is none.
+        SpecError: the text is not a tile.
     """
     sides = text.split("x")
     if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
@@ -56,11 +56,11 @@ def tile_of(text: str) -> Im2colTile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colTraffic:
-    """Elements that a layer moves, and the L2 sizes that keep elements for reuse.
+    """Elements that a layer moves, and the L2 sizes, in elements, from which reuse occurs.
 
-    An L2 below the first threshold keeps nothing from one tile to the next; below the second no
-    filters for the next wave; below the third no inputs for the next column of tiles, and below
-    the fourth not all of these.
+    An L2 below the first threshold keeps nothing from one tile to the next; below the second, no
+    filters for the next wave; below the third, no inputs for the next column of tiles; and below
+    the fourth, only a part of these.
     """
 
     tiles: int
@@ -68,24 +68,24 @@ class Im2colTraffic:
     l1: float
     l2: float
     inputs: tuple[float, ...]
-    """Read from DRAM with an L2 below the first threshold, below the second ..., above the last."""
+    """Input elements read from DRAM with an L2 below the first threshold, ..., above the last."""
     filters: tuple[float, ...]
-    """The same of filters."""
+    """Filter elements read from DRAM, in the same order."""
     outputs: float
     thresholds: tuple[float, ...]
 
 
 @lru_cache(maxsize=_KEPT)
 def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraffic:
-    """The traffic of one convolution; tiles go down the pixels first, as many as there are SMs.
+    """Return the traffic of one convolution, in elements.
 
-    Each SM has one tile, and all go through the depth side by side. Padding counts as input, and
-    so does what the last windows see beyond the edge of an image.
+    Tiles run in waves of one per SM, down the pixels first; the tiles of a wave advance through the
+    depth together. Padding counts as input, also beyond the edge of an image.
 
     Source:
-        Lym et al.: DeLTA, 2019, for what is counted at each level. Its closed forms could not be
-        had: the inputs of a tile are enumerated here, and the regimes of L2 are those of a cache
-        that drops what was used least recently.
+        Lym et al.: DeLTA, 2019, for the quantities counted at each level. Its closed forms were
+        not available: the inputs of a tile are enumerated here, and the regimes of L2 are those of
+        an LRU cache.
     """
     pixels = batch * layer.output_height * layer.output_width
     depth, filters = layer.weights_per_filter, layer.filters
@@ -103,7 +103,7 @@ def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraff
             once + largest,
         ]
     )
-    # The same pixels come again down // sms waves later, or one more where columns cut a wave.
+    # The same pixels recur after down // sms waves, or one more where a column ends within a wave.
     later = down % sms / sms if down >= sms else 1.0
     filters_once, line = float(filters * depth), tile.depth * ELEMENT_BYTES
     again = once * (1 + (across - 1) * later)
@@ -123,7 +123,7 @@ def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraff
 
 
 def _span(layer: Layer) -> float:
-    """Elements that L1 fetches for each that a warp asks for: 32 pixels lie apart by the stride.
+    """Return the elements that L1 fetches per element that a warp requests, due to the stride.
 
     Source:
         Lym et al.: DeLTA, 2019, the inefficiency of loads of inputs.
@@ -133,7 +133,7 @@ def _span(layer: Layer) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Waves:
-    """The distinct elements that each wave touches."""
+    """Number of distinct elements that each wave accesses."""
 
     inputs: Floats  # (w,)
     filters: Floats  # (w,)
@@ -161,17 +161,17 @@ def _waves(layer: Layer, pixels: int, tile: Im2colTile, sms: int) -> _Waves:
 
 
 def _pixel_runs(first: int, last: int, down: int, rows: int, pixels: int) -> list[tuple[int, int]]:
-    """The output pixels of the tiles ``first`` to ``last``, as runs that do not overlap."""
+    """Return the output pixels of the tiles ``first`` to ``last`` as disjoint ranges."""
     if last - first + 1 >= down:
         return [(0, pixels)]
     begin, end = first % down, last % down
     if begin <= end:
         return [(begin * rows, min((end + 1) * rows, pixels))]
-    return [(0, (end + 1) * rows), (begin * rows, pixels)]  # the wave goes on in the next column
+    return [(0, (end + 1) * rows), (begin * rows, pixels)]  # the wave wraps to the next column
 
 
 def _tile_inputs(layer: Layer, pixels: int, tile: Im2colTile) -> float:
-    """Distinct inputs of each tile and step, summed over all tiles of one column."""
+    """Return the distinct inputs of each tile and step, summed over all tiles of one column."""
     window = layer.filter_height * layer.filter_width
     begins = range(0, layer.weights_per_filter, tile.depth)
     runs = Counter(
@@ -193,7 +193,7 @@ def _tile_inputs(layer: Layer, pixels: int, tile: Im2colTile) -> float:
 
 
 def _tap_runs(begin: int, end: int, window: int) -> list[tuple[int, int]]:
-    """The taps of each channel that one step of the depth covers."""
+    """Return the range of taps of each channel that one step of the depth covers."""
     return [
         (max(begin, at) - at, min(end, at + window) - at)
         for at in range(begin // window * window, end, window)
@@ -201,7 +201,7 @@ def _tap_runs(begin: int, end: int, window: int) -> list[tuple[int, int]]:
 
 
 def _spread(count: int) -> Ints:
-    """Up to so many of ``count``, evenly apart, and the last one, which may be smaller."""
+    """Return indices below ``count`` to sample: up to ``_SAMPLED`` even ones, and the last."""
     others = np.linspace(0, count - 2, min(_SAMPLED, count - 1)) if count > 1 else np.empty(0)
     return np.append(others.round().astype(np.int64), count - 1)
 
@@ -212,9 +212,9 @@ def _taps(layer: Layer) -> tuple[int, int]:
 
 @lru_cache(maxsize=_KEPT)
 def _count_positions(layer: Layer, begin: int, end: int, taps: tuple[int, int]) -> int:
-    """Count distinct positions of the image under a run of output pixels and a run of taps.
+    """Count the distinct image positions that a range of output pixels and taps reads.
 
-    Pixels are numbered through the images of the batch.
+    Pixels are numbered consecutively through the images of the batch.
     """
     pixel = np.arange(begin, end)
     image, place = np.divmod(pixel, layer.output_height * layer.output_width)

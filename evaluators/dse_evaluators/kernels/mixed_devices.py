@@ -1,4 +1,4 @@
-"""Devices that kernels with narrow weights were published for, and all others of the catalogue."""
+"""Devices for GEMMs with narrow weights: those of the publications, and the device catalogue."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dse_evaluators.accelerators.devices.devices import DEVICES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedDevice:
-    """Device properties for a product of 16-bit activations and narrow weights."""
+    """Device properties for a GEMM of 16-bit activations and narrow weights."""
 
     dram_bytes: float
     dram_bytes_per_s: float
     flops_per_s: float
-    """Dense, of fp16; with two of four weights zero it is twice that."""
+    """Dense fp16 rate; twice that with 2:4 sparsity."""
 
 
-# NVIDIA's data sheets: the A10's figures were read beside MARLIN's, the others are from memory. The
-# RTX 3090 adds up in fp32, as MARLIN does, at half the rate at which it adds up in fp16.
+# NVIDIA's data sheets: the A10's figures were read with MARLIN's, the others are from memory. The
+# RTX 3090 accumulates in fp32, as MARLIN does, at half the rate of fp16 accumulation.
 _PUBLISHED = {
     "a10": MixedDevice(dram_bytes=24e9, dram_bytes_per_s=600e9, flops_per_s=125e12),
     "rtx-3090": MixedDevice(dram_bytes=24e9, dram_bytes_per_s=936e9, flops_per_s=71e12),

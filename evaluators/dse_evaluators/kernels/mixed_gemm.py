@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.mixed-gemm``: a product whose weights alone are narrow."""
+"""The evaluator ``kernels.mixed-gemm``: GEMM with 16-bit activations and narrow weights."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """Kernel properties: time as a multiple of Tilus', widths, whether it skips zeros."""
+    """Kernel properties: time relative to Tilus, weight widths in bits, 2:4 sparsity support."""
 
     factor: float
     bits: frozenset[int]
     sparse: bool = False
     measured: bool = False
-    """Times are those of constants fitted to measured products of the device, and so is the dense
-    product that ``speedup`` is over."""
+    """Whether times come from constants fitted to GEMMs measured on the device, also for the dense
+    GEMM that is the baseline of ``speedup``."""
 
 
 _POWERS = frozenset({1, 2, 4, 8})
 
-# Factors: Ding et al., Tilus, 2025, abstract: means over what each kernel can do. That Tilus itself
-# meets the roofline is assumed. Widths: the same, which says that compilers have powers of two.
+# Factors: Ding et al., Tilus, 2025, abstract: means over the widths that each kernel supports. It
+# is assumed that Tilus itself meets the roofline. Widths: the same source, which states that
+# compilers support powers of two.
 KERNELS: Mapping[str, Kernel] = {
     "ideal": Kernel(factor=1.0, bits=frozenset({*range(1, 9), 16}), sparse=True),
     "tilus": Kernel(factor=1.0, bits=frozenset(range(1, 9))),
@@ -88,19 +89,20 @@ _NAMES = tuple(MIXED_DEVICES)
 
 @dataclass(kw_only=True, eq=False)
 class MixedGemm:
-    """Time and bytes of ``batch`` rows of fp16 times a matrix of narrow weights, on one device.
+    """Time and traffic of a GEMM of ``batch`` fp16 rows and a narrow-weight matrix on one device.
 
-    Reads weight_bits (1 to 8, or 16) and batch, and where the space has them group (so many
-    weights of an output share a 16-bit scale; 0, which is what it is without: all of them),
-    inputs and outputs of the matrix (73,728 and 18,432), device (``a10``), sparsity (``dense``, or
-    ``2:4``) and kernel (``ideal``).
+    Reads weight_bits (1 to 8, or 16) and batch; optionally group (the number of an output's weights
+    that share a 16-bit scale; default 0: all of them), inputs and outputs of the matrix (default
+    73,728 and 18,432), device (default ``a10``), sparsity (``dense``, the default, or ``2:4``) and
+    kernel (default ``ideal``).
 
-    ``memory_time`` is that of all bytes; ``compute_time`` that by which multiplications take
-    longer; ``kernel_time`` what the kernel adds to these, by its published factor: they sum to
-    ``latency``. ``speedup`` is over a dense product of 16-bit weights that meets the roofline.
-    Of the kernel ``measured`` both products take what those of TensorRT-LLM and SGLang took that
-    :mod:`dse_evaluators.accelerators.devices.weight_only` was fitted to, or of devices like it.
-    Two of four weights that are kept have an index of two bits each, and twice the rate.
+    ``memory_time`` is the time to move all bytes; ``compute_time`` the additional time of
+    multiplications beyond it; ``kernel_time`` the overhead of the kernel, by its published factor:
+    they sum to ``latency``. ``speedup`` is relative to a dense GEMM with 16-bit weights that meets
+    the roofline. For the kernel ``measured``, both GEMMs take the times of the model that
+    :mod:`dse_evaluators.accelerators.devices.weight_only` fitted to TensorRT-LLM and SGLang, on the
+    measured devices or similar ones. With 2:4 sparsity each kept weight has an index of two bits,
+    and the rate of multiplications doubles.
 
     Source:
         Frantar and Alistarh: Marlin, 2024, and Castro and Alistarh: Sparse-Marlin, 2024: what is
@@ -124,7 +126,7 @@ class MixedGemm:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Return the metrics of n designs."""
         told = self._readings.columns(batch)
         devices = [_DEVICES[int(place)] for place in told["device"].tolist()]
         kernels = [_KERNELS[int(place)] for place in told["kernel"].tolist()]
@@ -169,7 +171,7 @@ class MixedGemm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matrix:
-    """The products of n designs, each column (n,)."""
+    """GEMMs of n designs, each column (n,)."""
 
     rows: Floats
     inputs: Floats
@@ -180,16 +182,16 @@ class _Matrix:
 
     @property
     def flops(self) -> Floats:
-        """Of all weights, zero or not."""
+        """Operations of the dense GEMM, with pruned weights included."""
         return 2 * self.rows * self.inputs * self.outputs
 
     @property
     def wide_bytes(self) -> Floats:
-        """Bytes that the dense product of 16-bit weights reads and writes."""
+        """Bytes that the dense GEMM with 16-bit weights reads and writes."""
         return 2 * self.inputs * self.outputs + 2 * self.rows * (self.inputs + self.outputs)
 
     def traffic(self) -> dict[str, Floats]:
-        """The bytes of each kind; 16-bit weights have no scales."""
+        """Return the bytes moved, by purpose; 16-bit weights have no scales."""
         weights = self.inputs * self.outputs
         kept = np.where(self.sparse, weights / 2, weights)
         shared = np.where(self.group > 0, self.group, self.inputs)
@@ -203,7 +205,7 @@ class _Matrix:
 
 
 def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[Floats, Floats]:
-    """Return the seconds of products with narrow weights of one width, and with 16-bit weights."""
+    """Return the seconds of GEMMs with narrow weights of one width, and with 16-bit weights."""
     m, k, n = (side[rows] for side in (matrix.rows, matrix.inputs, matrix.outputs))
     device = device_of(name)
     rates = rates_of(device)
@@ -222,7 +224,7 @@ def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[
 def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
-    """The rows that no kernel computes or no memory holds."""
+    """Return a fault for each row that the kernel does not support or that exceeds the memory."""
     published = {id(device) for name, device in MIXED_DEVICES.items() if name not in DEVICES}
 
     def wrong(row: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.paradnn-fc``: one step of training a fully connected network."""
+"""The evaluator ``kernels.paradnn-fc``: cost of a training step of a fully connected network."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ _METRICS = (
 _READINGS = ("layers", "nodes", "inputs", "outputs", "batch")
 
 _FITTED = {"layers": (4, 128), "nodes": (32, 8192), "batch": (64, 16384)}
-"""Between which all fitted networks lie."""
+"""Ranges of the networks to which the constants were fitted; beyond, results extrapolate."""
 
 _WEIGHT_BYTES, _ACTIVATION_BYTES = 12, 4
-"""A weight and the two means that RMSProp keeps of it; what a layer hands on. All are fp32.
+"""Bytes of a weight with its two RMSProp averages, and of an activation, all in fp32.
 
-Of six pairs tried (12 to 20, 2 or 4) this one alone tells the 220 networks that ran out of the
+Of six pairs tried (12 to 20, 2 or 4) only this one separates the 220 networks that ran out of the
 TPU's memory from the 1,724 that did not, without an error.
 """
 
 _PASSES, _WEIGHT_PASS_BYTES = 6, 28
-"""How often an activation is moved, and what RMSProp moves for a weight: seven values of fp32."""
+"""Number of times an activation is moved, and bytes RMSProp moves per weight (7 fp32 values)."""
 
 
 @dataclass(kw_only=True, eq=False)
 class ParadnnFc:
-    """Time, its parts, and memory of one step of training ``layers`` of ``nodes`` on a platform.
+    """Time and memory of one training step of ``layers`` layers of ``nodes`` nodes on a platform.
 
-    Reads layers, nodes, inputs, outputs and batch. ``mode: fitted`` is a step's overhead, then
-    what takes longer: the host that hands over the batch (``input_time`` is that by which it
-    does), or the device, for weights, activations and multiplications. ``mode: sheet`` is the
-    roofline of the data sheet, as if the board were one chip: ``compute_time`` is that by which
-    multiplications take longer than bytes. The parts sum to ``latency``.
+    Reads layers, nodes, inputs, outputs and batch, all counts. With ``mode: fitted`` the time is
+    the overhead of a step plus the longer of two: the host's transfer of the batch (``input_time``
+    is its excess over the device's time), or the device's sum of weights, activations and
+    multiplications. ``mode: sheet`` is the data-sheet roofline, with the board as one chip:
+    ``compute_time`` is the excess of multiplications over memory traffic. The parts sum to
+    ``latency``.
 
     Args:
         platform: ``tpu-v2`` (eight cores that each hold all weights) or ``v100``.
-        mode: where the constants come from.
+        mode: source of the constants: ``fitted`` to measurements, or data ``sheet``.
 
     Source:
         Wang, Wei, Brooks: Benchmarking TPU, GPU, and CPU Platforms for Deep Learning, 2019.
@@ -79,7 +80,7 @@ class ParadnnFc:
         check_readings(values, dict.fromkeys(_READINGS, number(1, 1 << 24, whole=True)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n networks."""
+        """Return the metrics of n networks."""
         platform = self._platform
         network = _Network(**{name: batch[name].astype(float) for name in _READINGS})
         parts = self._times(network, platform)
@@ -106,7 +107,7 @@ class ParadnnFc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Network:
-    """Networks by their sizes, each (n,)."""
+    """Sizes of n networks, each (n,)."""
 
     layers: Floats
     nodes: Floats
@@ -116,23 +117,23 @@ class _Network:
 
     @property
     def weights(self) -> Floats:
-        """Without biases: ``layers`` of ``nodes``, and one of ``outputs``."""
+        """Number of weights, without biases, of ``layers`` hidden layers and the output layer."""
         inner = self.nodes * self.nodes * (self.layers - 1)
         return inner + self.nodes * self.inputs + self.nodes * self.outputs
 
     @property
     def flops(self) -> Floats:
-        """Of the way forth, and twice as many for the way back."""
+        """Operations of the forward pass, and twice as many for the backward pass."""
         return 6 * self.batch * self.weights
 
     @property
     def given(self) -> Floats:
-        """Values of the batch."""
+        """Number of input values of the batch."""
         return self.batch * self.inputs
 
     @property
     def handed(self) -> Floats:
-        """Values that layers hand on."""
+        """Number of activations that layers output, for the batch."""
         return self.batch * (self.layers * self.nodes + self.outputs)
 
 
@@ -169,7 +170,7 @@ _TIMES = {"fitted": _compute_parts, "sheet": _sheet}
 
 
 def _bottleneck(parts: Floats) -> Floats:
-    """Return the index of the longest part, (n,); the host, wherever the device waits for it."""
+    """Return the index of the longest part, (n,); the input, if the device waits for the host."""
     last = len(_PARTS) - 1
     return np.where(parts[last] > 0, last, parts[:last].argmax(axis=0)).astype(float)
 

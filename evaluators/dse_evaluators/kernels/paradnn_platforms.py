@@ -1,4 +1,4 @@
-"""Platforms that fully connected networks were trained on, with what was fitted to their times."""
+"""Platforms of the ParaDnn benchmarks: data-sheet rates, and constants fitted to their times."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Seconds of one training step for each thing that it is made of."""
+    """Fitted costs of one training step, in seconds: per step, layer, value, weight and FLOP."""
 
     step: float
     layer: float
     input_value: float
-    """For each value of the batch that the host hands over, while the device works."""
+    """Per input value of the batch that the host transfers, concurrently with the device."""
     weight: float
     flop: float
     activation: float
@@ -21,9 +21,9 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """A board with its sheet's rates in the format that it was trained in, and its fit.
+    """Board with its data-sheet rates in the training format, and its fitted constants.
 
-    Each of ``workers`` holds all weights in ``worker_bytes`` and sees its share of the batch.
+    Each of ``workers`` holds all weights in ``worker_bytes`` and processes its share of the batch.
     """
 
     flops_per_s: float
@@ -33,7 +33,7 @@ class Platform:
     value_bytes: float
     inputs: tuple[int, int]
     outputs: tuple[int, int]
-    """Between which the fitted networks lie."""
+    """Ranges of inputs and outputs of the networks to which the constants were fitted."""
     fitted: Fitted
 
 
@@ -44,7 +44,7 @@ class Platform:
 # forms were tried on both; this one has the least error on the fitted parts of both together. The
 # median error, held out: TPU 5.5 % (a tenth are off by more than 28 %), GPU 3.6 % (22 %). The TPU's
 # 0.35 ns for a weight are 105 bytes at a core's share of the bandwidth, the GPU's 0.08 ns are 70.
-# All of it comes out again by benchmarks/paradnn_fit.py.
+# benchmarks/paradnn_fit.py reproduces all of it.
 PLATFORMS: Mapping[str, Platform] = {
     "tpu-v2": Platform(
         flops_per_s=180e12,

@@ -1,4 +1,4 @@
-"""Processor time of a call, without that of other processes that run meanwhile."""
+"""CPU time of a call, excluding that of other processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ROUND_NS = 5_000_000
 
 
 def processor_s(call: Callable[[], object], timing: Timing) -> tuple[float, float]:
-    """Processor seconds of a call on one thread, median over rounds, and its standard error.
+    """Return the CPU seconds of a call on one thread, median over rounds, and the standard error.
 
-    A round is as many calls as fill 5 ms, and one at least. Caches and memory that others use
-    still make a call slower.
+    A round is as many calls as fill 5 ms, and at least one. Contention of other processes for
+    caches and memory still slows a call down.
     """
     for _ in range(timing.warmup):
         call()

@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.convolution-replayed``: traffic of convolutions, load by load."""
+"""The evaluator ``kernels.convolution-replayed``: L2 and DRAM traffic from an exact replay."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ELEMENT_BYTES = 4
 
 @dataclass(kw_only=True, eq=False)
 class ConvolutionReplayed:
-    """Requests to L2 and its reads from DRAM, counted by walking through every load.
+    """Requests to L2 and its reads from DRAM, counted by replaying every load.
 
-    The oracle of ``kernels.convolution``, of which it uses nothing: seconds for a small layer.
-    Reads layer, a name of the workload's, tile and l2_size, and where the space has them batch
-    (1) and sms (those of a TITAN Xp).
+    It is the test oracle of ``kernels.convolution`` and shares no code with its traffic model; a
+    small layer takes seconds. Reads layer (the name of a layer of the workload), tile and l2_size;
+    optionally batch (default 1) and sms (default: those of a TITAN Xp).
 
     Args:
-        workload: a text that ``workloads.catalogue`` knows; no groups, no attention.
+        workload: a workload of ``workloads.catalogue``; without groups and attention.
     """
 
     workload: str = "resnet50"
@@ -58,7 +58,7 @@ class ConvolutionReplayed:
         check_readings(values, {**whole, **texts, "l2_size": number(1, 1e18)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The traffic of n designs; those that differ in L2 alone share one walk."""
+        """Return the traffic of n designs; designs that differ only in L2 size share a replay."""
         columns = (
             batch["layer"],
             batch.get("batch", 1),
@@ -85,13 +85,13 @@ class ConvolutionReplayed:
 
     @staticmethod
     def _row(shape: Layer, batch: int, tile: str, sms: int, elements: int) -> tuple[int, int, int]:
-        """Elements that L2 was asked for, and inputs and filters that DRAM was."""
+        """Return the elements requested from L2, and the inputs and filters read from DRAM."""
         found = replay(shape, batch, _sides(tile), sms)
         return found.l2, found.inputs.at(elements), found.filters.at(elements)
 
 
 def _sides(text: str) -> tuple[int, int, int]:
-    """Rows, columns and depth of a tile such as ``128x64x4``. Raises SpecError if it is none."""
+    """Parse a tile such as ``128x64x4`` into rows, columns, depth; raise SpecError if invalid."""
     sides = text.split("x")
     if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise SpecError(f"tile cannot be {text!r}", hint=nearest(text, ["128x64x4"]))

@@ -1,4 +1,4 @@
-"""Torch's grouped convolution on one thread, timed."""
+"""CPU time measurement of Torch's grouped convolution on one thread."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dse_evaluators.kernels.processor_time import processor_s
 from dse_evaluators.workloads.torch_scope import one_thread
 
 _KEPT_BYTES = 31 * 1024**2
-"""glibc keeps what is freed up to the size of the largest block freed so far, and to 32 MiB."""
+"""Block size below glibc's limit of 32 MiB; freeing it makes glibc reuse smaller freed blocks."""
 
 
 def measured_s(shape: ConvolutionShape, timing: Timing) -> tuple[float, float]:
-    """The processor's seconds for one call in fp32, and the standard error of that."""
+    """Return the CPU seconds of one call in fp32, and their standard error."""
     with one_thread(), torch.inference_mode():
-        # Else each call would get its output's pages anew, which may take longer than to multiply.
+        # Otherwise each call maps new pages for its output, which may take longer than computing.
         torch.empty(_KEPT_BYTES, dtype=torch.uint8)
         layer = nn.Conv2d(
             shape.channels,
@@ -28,7 +28,7 @@ def measured_s(shape: ConvolutionShape, timing: Timing) -> tuple[float, float]:
             groups=shape.channels // shape.group,
             bias=False,
         ).eval()
-        nn.init.constant_(layer.weight, 0.5)  # which numbers makes no difference, but for denormals
+        nn.init.constant_(layer.weight, 0.5)  # any value but denormals takes the same time
         side = shape.side * shape.stride
         images = torch.full((timing.batch, shape.channels, side, side), 0.5)
         return processor_s(lambda: layer(images), timing)

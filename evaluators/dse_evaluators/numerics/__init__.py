@@ -1,1 +1,1 @@
-"""Effects of rounding on results: attention, decoding and tensors in short formats."""
+"""Evaluators of rounding errors: attention, decoding and tensors in low-precision formats."""

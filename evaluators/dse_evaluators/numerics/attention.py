@@ -1,4 +1,4 @@
-"""The evaluator `numerics.attention`: how far attention in short numbers is from the exact one."""
+"""The evaluator ``numerics.attention``: error of FlashAttention in low-precision formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings, number, number_format
 
 SAME = "same"
-"""The format of what is carried from block to block, where it is that of all else."""
+"""Value of ``state_format`` that selects the format of ``attention_format``."""
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -49,23 +49,24 @@ _DEFAULTS: Mapping[str, Value] = {
 
 @dataclass(kw_only=True)
 class Attention:
-    """Runs FlashAttention on normal inputs, every result rounded, beside double precision.
+    """Error of FlashAttention with every result rounded, relative to double precision.
 
-    Deviations are magnitudes of differences of outputs, and their quotients with those of plain
-    attention in the same format are ``max_ratio`` and ``mean_ratio``. ``wasserstein`` is the
-    distance of the outputs' distribution from the exact one's. Deviations are measured; ``sram``
-    and ``traffic``, of the whole head, are counted.
+    Inputs are normally distributed. Deviations are absolute differences of outputs from the exact
+    ones; ``max_ratio`` and ``mean_ratio`` are their ratios to the deviations of plain attention in
+    the same format. ``wasserstein`` is the Wasserstein distance between the distributions of the
+    outputs and of the exact outputs. Deviations are measured; ``sram`` and ``traffic``, both for
+    one head of all keys, are counted, in bytes.
 
     Args:
-        queries: rows of queries that are run; the others would be of the same distribution.
-        width: of a query, key or value.
-        seed: of the inputs.
+        queries: number of query rows that are computed; others would have the same distribution.
+        width: head dimension: the length of a query, key or value vector.
+        seed: seed of the inputs.
 
     Source:
         Golden et al., Is Flash Attention Stable?, 2024 (arXiv 2405.02803).
 
     Raises:
-        PluginError: a count is none.
+        PluginError: a count is invalid.
     """
 
     queries: int = 256
@@ -91,7 +92,7 @@ class Attention:
         check_readings(values, {**formats, **counts, **numbers})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One design after the other."""
+        """Measure the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -130,7 +131,7 @@ _LARGEST = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """Settings on which the inputs depend; block sizes do not change them."""
+    """Cache key: the settings on which the inputs depend; block sizes do not matter."""
 
     format_text: str
     shape: tuple[int, int, int]  # queries, keys, width
@@ -141,7 +142,7 @@ class _Case:
 
 @lru_cache(maxsize=4)
 def _case(case: _Case) -> tuple[Heads, Floats, Single]:
-    """The inputs, the exact outputs, and those of plain attention in the format."""
+    """Return the inputs, the exact outputs, and the outputs of plain attention in the format."""
     rng = np.random.default_rng(case.seed)
     rounding = format_of(case.format_text)
     queries, keys, width = case.shape
@@ -157,10 +158,10 @@ def _case(case: _Case) -> tuple[Heads, Floats, Single]:
 
 
 def _whole(name: str, value: Value) -> int:
-    """Return the count that an input gives.
+    """Return the value of an input as a count.
 
     Raises:
-        EvaluationError: it is none.
+        EvaluationError: it is not an integer of at least one.
     """
     if isinstance(value, str) or value != int(value) or value < 1:
         raise EvaluationError(f"{name} cannot be {value!r}", hint="a whole number, at least 1")
@@ -168,7 +169,7 @@ def _whole(name: str, value: Value) -> int:
 
 
 def _wasserstein(ours: Single, truth: Floats) -> float:
-    """The distance of the distributions of two samples of one size.
+    """Return the 1-Wasserstein distance between two samples of the same size.
 
     Source:
         Ramdas, Trillos, Cuturi: On Wasserstein Two-Sample Testing, 2017, proposition 1 (p = 1).
@@ -180,8 +181,8 @@ def _quotient(ours: float, theirs: float) -> float:
     """Return the error as a multiple of that of plain attention.
 
     Raises:
-        EvaluationError: that is exact.
+        EvaluationError: plain attention has no error.
     """
     if not theirs > 0:
-        raise EvaluationError("plain attention is exact here: no ratio can be told")
+        raise EvaluationError("plain attention is exact here, so the error ratio is undefined")
     return float(ours / theirs)

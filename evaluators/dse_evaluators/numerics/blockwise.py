@@ -1,7 +1,7 @@
-"""Attention in a short number format: all keys at once, or block by block as FlashAttention does.
+"""Attention in a low-precision format: over all keys at once, or in blocks as in FlashAttention.
 
-Every result is rounded to the format; a matrix product is summed in single precision and rounded
-once, as a tensor core does.
+Every result is rounded to the format; a matrix product is accumulated in single precision and
+rounded once, as on a tensor core.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rounding = Callable[[Single], Single]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """The inputs of one attention head, already at the numbers of the format."""
+    """Inputs of one attention head, already rounded to the format."""
 
     queries: Single  # (q, d)
     keys: Single  # (n, d)
@@ -28,12 +28,12 @@ class Heads:
 
     @property
     def scale(self) -> float:
-        """Factor that scores are multiplied by."""
+        """Factor of the scores: one over the square root of the head dimension."""
         return float(self.queries.shape[1] ** -0.5)
 
 
 def exact(heads: Heads) -> Floats:
-    """The outputs in double precision, (q, d)."""
+    """Return the attention outputs in double precision, (q, d)."""
     queries, keys, values = (
         array.astype(np.float64) for array in (heads.queries, heads.keys, heads.values)
     )
@@ -43,7 +43,7 @@ def exact(heads: Heads) -> Floats:
 
 
 def at_once(heads: Heads, rounding: Format) -> Single:
-    """The outputs of plain attention, (q, d): a softmax over whole rows, then one product.
+    """Return the outputs of plain attention, (q, d): softmax over full rows, then one product.
 
     Source:
         Vaswani et al., Attention Is All You Need, 2017, eq. 1.
@@ -63,10 +63,10 @@ def blockwise(
     block_queries: int,
     block_keys: int,
 ) -> Single:
-    """The outputs of FlashAttention, (q, d): a softmax that is corrected with each block of keys.
+    """Return the outputs of FlashAttention, (q, d), with an online softmax over blocks of keys.
 
-    ``state`` is the format of what is carried from block to block: the row's maximum and sum, and
-    the outputs so far, normalised.
+    ``state`` is the format of the values carried from block to block: the maximum and the sum of
+    each row, and the normalised outputs so far.
 
     Source:
         Dao et al., FlashAttention, 2022, algorithm 1, lines 9 to 13.
@@ -79,7 +79,7 @@ def blockwise(
 
 
 def _rows(heads: Heads, rows: slice, formats: tuple[Format, Format], block_keys: int) -> Single:
-    """The outputs of one block of queries."""
+    """Return the outputs of one block of queries."""
     near, held = (_rounding(chosen) for chosen in formats)
     queries = heads.queries[rows]
     largest = np.full((len(queries), 1), -np.inf, dtype=np.float32)
@@ -101,7 +101,7 @@ def _rows(heads: Heads, rows: slice, formats: tuple[Format, Format], block_keys:
 
 
 def _rounding(chosen: Format) -> Rounding:
-    """To the nearest of the format's numbers."""
+    """Return a function that rounds to the nearest numbers of the format."""
 
     def near(values: Single) -> Single:
         return chosen.quantize(values)

@@ -1,8 +1,9 @@
-"""Greedy decoding of a small transformer in chosen precision, and in chosen order of summation.
+"""Greedy decoding of a small transformer with a given precision and order of summation.
 
-Weights are stored in one format and computed with in another. Every result is rounded to the
-latter. A product is summed in so many parts, and what the parts come to is added in order: what
-another machine, another batch size or another split over devices does to a sum.
+Weights are stored in one format and computed with in another, to which every result is rounded. A
+matrix product is split along the reduction dimension into a given number of parts, whose sums are
+added in order. This models the changes of summation order that come from another machine, batch
+size or split over devices.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dse_evaluators.formats.format import Format
 Codes = NDArray[np.intp]
 
 Choice = Callable[[Single], Codes]
-"""Which symbol comes next, (n,), by the logits of all, (n, symbols)."""
+"""Function that chooses the next symbols, (n,), from the logits, (n, symbols)."""
 
 HEAD = 32
 _SMALLEST = np.float32(1e-5)
@@ -29,13 +30,13 @@ _SLOWEST = 10_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """Arithmetic of the machine: the format of every result, and the parts of a sum."""
+    """Simulated arithmetic: the format of every result, and the number of parts of a sum."""
 
     rounding: Format
     parts: int
 
     def near(self, values: Single) -> Single:
-        """To the nearest of the format's numbers."""
+        """Return the values rounded to the nearest numbers of the format."""
         return self.rounding.quantize(values)
 
     def product(
@@ -43,7 +44,7 @@ class Arithmetic:
         signal: Single,  # (n, k)
         weight: Single,  # (m, k)
     ) -> Single:
-        """The sums over k, (n, m)."""
+        """Return the matrix product with sums over k in parts, (n, m)."""
         width = -(-signal.shape[1] // self.parts)
         total = self.near(signal[:, :width] @ weight[:, :width].T)
         for start in range(width, signal.shape[1], width):
@@ -54,23 +55,23 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """Symbols chosen after the prompts, and the logits by which they were chosen."""
+    """Symbols generated after the prompts, and the logits from which they were chosen."""
 
     codes: Codes  # (n, steps)
     logits: Single  # (n, steps, symbols)
 
 
 def likeliest(logits: Single) -> Codes:
-    """The symbols of the largest logits."""
+    """Return the symbols with the largest logits, (n,)."""
     return logits.argmax(axis=1)
 
 
 class Decoder:
-    """A transformer that decodes one symbol after the other, with all past keys and values.
+    """Autoregressive decoder of a transformer, with a KV cache.
 
     Args:
-        weights: of the network of ``shakespeare-lm``, at the numbers that they are stored in.
-        arithmetic: how it is computed with.
+        weights: weights of the network ``shakespeare-lm``, already rounded to their storage format.
+        arithmetic: the precision and the order of summation of the computation.
 
     Source:
         The network is that of :mod:`dse_evaluators.workloads.character_network`.
@@ -83,7 +84,7 @@ class Decoder:
         self._past: dict[str, Single] = {}
 
     def decoded(self, prompts: Codes, steps: int, choice: Choice = likeliest) -> Decoded:
-        """The symbols after the prompts, (n, t), for so many steps."""
+        """Decode ``steps`` symbols after each of the prompts, (n, t)."""
         self._past.clear()
         self._length = prompts.shape[1] + steps
         codes, seen = list(prompts.T), list[Single]()
@@ -108,7 +109,7 @@ class Decoder:
         return product(self._normalize(stream, "norm"), self._weights["head"])
 
     def _attention(self, name: str, stream: Single, place: int) -> Single:
-        """Compute attention over the past, head by head."""
+        """Return the attention output over all positions so far, (n, width)."""
         near = self._arithmetic.near
         signal = self._normalize(stream, f"{name}.norm")
         mixed = self._arithmetic.product(signal, self._weights[f"{name}.qkv"])
@@ -128,7 +129,7 @@ class Decoder:
         new: Single,  # (n, 2, heads, HEAD): keys and values
         place: int,
     ) -> tuple[Single, Single]:
-        """Add keys and values; return all up to this place, each (n, heads, t, HEAD)."""
+        """Add keys and values to the cache; return all so far, each (n, heads, t, HEAD)."""
         if name not in self._past:
             count, _, heads, _ = new.shape
             self._past[name] = np.empty((2, count, heads, self._length, HEAD), dtype=np.float32)
@@ -147,7 +148,7 @@ def _rotate_heads(
     heads: Single,  # (n, heads, HEAD)
     place: int,
 ) -> Single:
-    """Rotate queries or keys by their position.
+    """Apply the rotary position embedding to queries or keys.
 
     Source:
         Su et al., RoFormer, 2021, eq. 34.

@@ -1,4 +1,4 @@
-"""The evaluator `formats.distortion`: what a number format does to tensors."""
+"""The evaluator ``formats.distortion``: rounding error of tensors in a number format."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class Distortion:
-    """Error of rounding tensors to a format.
+    """Rounding error and storage size of tensors in a number format.
 
-    ``noise`` is the squared error over the squares, of all numbers together, and ``sqnr_db`` the
-    same in decibels (at most 300: a format without loss has no end). ``tensor_error`` is the root
-    of a tensor's mean squared error over its standard deviation, the mean over tensors.
+    ``noise`` is the sum of squared errors over the sum of squares, of all values together, and
+    ``sqnr_db`` the signal-to-noise ratio in decibels (at most 300, for lossless formats).
+    ``tensor_error`` is a tensor's root mean squared error over its standard deviation, averaged
+    over the tensors.
 
     Args:
         tensors: ``uniform``, ``gaussian``, ``student-t`` (4 degrees of freedom), ``outliers`` (one
-            number in a thousand fifty times as large), or the name of a model: its weights. Where
-            it is left out, the design says it.
-        seed: of what is drawn.
+            value in a thousand fifty times as large), or the name of a model, for its weights. If
+            omitted, it is a parameter of the design.
+        seed: seed of the random tensors.
 
     Source:
         Jayant, Noll: Digital Coding of Waveforms, 1984, eq. 1.3 (signal to noise).
 
     Raises:
-        SpecError: there are no such tensors.
-        PluginError: the seed is none.
+        SpecError: ``tensors`` is unknown.
+        PluginError: the seed is invalid.
     """
 
     tensors: str | None = None
@@ -75,7 +76,7 @@ class Distortion:
         check_readings(values, checks)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One design after the other."""
+        """Measure the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -98,11 +99,13 @@ def _distortion(chosen: Format, name: str, seed: int) -> Mapping[str, float]:
         bits += chosen.bits(tensor.shape, axis).total
         numbers += tensor.size
         if not np.ptp(tensor):
-            raise EvaluationError(f"all numbers of {label} are the same: no error is relative")
+            raise EvaluationError(
+                f"all values of {label} are equal: the relative error is undefined"
+            )
         errors.append(math.sqrt(squares / tensor.size) / float(tensor.std(dtype=np.float64)))
     noise = lost / whole
     if not math.isfinite(noise):
-        raise EvaluationError(f"{chosen.name} makes numbers of {name} infinite")
+        raise EvaluationError(f"{chosen.name} makes values of {name} infinite or NaN")
     return {
         "noise": noise,
         "sqnr_db": min(-10 * math.log10(noise), _NO_END_DB) if noise > 0 else _NO_END_DB,
@@ -112,6 +115,6 @@ def _distortion(chosen: Format, name: str, seed: int) -> Mapping[str, float]:
 
 
 def _squares(tensor: Single) -> float:
-    """The sum of squares, in double precision."""
+    """Return the sum of squares, in double precision."""
     flat = tensor.ravel().astype(np.float64)
     return float(flat @ flat)

@@ -1,4 +1,4 @@
-"""The evaluator `numerics.layercast`: whether greedy decoding depends on the order of sums."""
+"""The evaluator ``numerics.layercast``: sensitivity of greedy decoding to summation order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dse_evaluators.readings import check_readings, number, number_format
 from dse_evaluators.workloads.editions import edition_of
 
 SAME = "same"
-"""The format that is computed in, where it is the one that weights are stored in."""
+"""Value of ``compute_format`` that selects the format of ``storage_format``."""
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -38,23 +38,24 @@ _DEFAULTS: Mapping[str, Value] = {"storage_format": "bf16", "compute_format": SA
 
 @dataclass(kw_only=True)
 class LayerCast:
-    """Decodes with the language model of Shakespeare twice: sums whole, and in parts.
+    """Divergence of greedy decoding between sums in one part and sums in several parts.
 
-    ``diverging`` is the share of prompts whose continuations differ, ``agreed`` the mean share of
-    a continuation before the first difference, ``deviation`` the largest difference of the logits
-    after the prompt. ``memory`` is counted: all weights as they are stored, the largest one as it
-    is computed with where that is longer, and the keys and values of all prompts.
+    The model is the character language model ``shakespeare-lm``. ``diverging`` is the share of
+    prompts whose continuations differ, ``agreed`` the mean share of a continuation before the first
+    difference, ``deviation`` the largest difference of the logits after the prompt. ``memory``, in
+    bytes, is counted: all weights in the storage format, the largest weight also in the compute
+    format if that is wider, and the KV cache of all prompts.
 
     Args:
-        prompts: how many, each of 16 characters that the model itself drew.
-        steps: characters that are decoded after them.
-        seed: of the prompts.
+        prompts: number of prompts, each of 16 characters sampled from the model itself.
+        steps: number of characters decoded after each prompt.
+        seed: seed of the prompts.
 
     Source:
         Yuan et al., Give Me FP32 or Give Me Death?, 2025 (arXiv 2506.09501), section 4: LayerCast.
 
     Raises:
-        PluginError: a count is none.
+        PluginError: a count is invalid.
     """
 
     prompts: int = 32
@@ -79,7 +80,7 @@ class LayerCast:
         check_readings(values, {**formats, "parts": number(1, _MOST_PARTS, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One design after the other."""
+        """Measure the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -113,7 +114,7 @@ _MOST_PARTS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Settings that a decoding depends on, except for the parts of its sums."""
+    """Settings of a decoding, except for the number of parts of its sums."""
 
     storage: str
     compute: str
@@ -124,7 +125,7 @@ class _Run:
 
 @lru_cache(maxsize=1)
 def _weights() -> Mapping[str, Single]:
-    # Torch, which the module of the model imports, takes seconds, and nothing of it is run here.
+    # Deferred: the model's module imports Torch, which takes seconds and is not used here.
     from dse_evaluators.workloads.character_lm import CHECKPOINT, checkpoint
 
     return checkpoint(CHECKPOINT)
@@ -153,7 +154,7 @@ def _decode_run(run: _Run, parts: int) -> Decoded:
 
 
 def _memory_bytes(run: _Run) -> float:
-    """Return the bytes of the weights, of the largest one as it is cast, and of the KV cache."""
+    """Return the bytes of the weights, of the largest cast weight, and of the KV cache."""
     stored, compute = format_of(run.storage), format_of(run.compute)
     weights = _weights()
     bits = sum(stored.bits(array.shape).total for array in weights.values())

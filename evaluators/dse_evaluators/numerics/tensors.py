@@ -1,4 +1,4 @@
-"""Tensors to round: drawn from a distribution, or the weights of a real model."""
+"""Test tensors for rounding: samples of a distribution, or the weights of a real model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.models import MODELS, workload_of
 
 _SHAPE = (128, 1024)
-_DEGREES = 4  # of freedom: the fourth moment is infinite
+_DEGREES = 4  # degrees of freedom; at four the fourth moment is infinite
 _OUTLIER_SHARE, _OUTLIER_SIZE = 1e-3, 50.0
 
 Draw = Callable[[np.random.Generator], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
@@ -21,7 +21,7 @@ Draw = Callable[[np.random.Generator], np.ndarray[tuple[int, ...], np.dtype[np.f
 def _outliers(
     rng: np.random.Generator,
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Normal, and one in a thousand fifty times as large."""
+    """Draw normal values, of which one in a thousand is fifty times as large."""
     sizes = np.where(rng.random(_SHAPE) < _OUTLIER_SHARE, _OUTLIER_SIZE, 1.0)
     return rng.standard_normal(_SHAPE) * sizes
 
@@ -32,15 +32,15 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "student-t": lambda rng: rng.standard_t(_DEGREES, _SHAPE),
     "outliers": _outliers,
 }
-"""What tensors without a model are drawn from: 131,072 numbers, with one seed."""
+"""Distributions of random tensors, each of 131,072 values."""
 
 
 @lru_cache(maxsize=8)
 def tensors(name: str, seed: int) -> Mapping[str, Single]:
-    """The tensors of a distribution, or the layers' weights of a model, by their names.
+    """Return a tensor of a distribution, or the weights of a model's compressible layers, by name.
 
     Raises:
-        SpecError: there is neither.
+        SpecError: there is no such distribution or model.
         PluginError: the model needs an asset that is not installed.
     """
     if name in DISTRIBUTIONS:
@@ -52,10 +52,10 @@ def tensors(name: str, seed: int) -> Mapping[str, Single]:
 
 
 def check_tensors(name: str) -> None:
-    """Nothing, if there are tensors of the name.
+    """Check that the name is that of a distribution or a model.
 
     Raises:
-        SpecError: there are none.
+        SpecError: it is neither.
     """
     if name not in DISTRIBUTIONS and name not in MODELS:
         hint = nearest(name, (*DISTRIBUTIONS, *MODELS))

@@ -1,4 +1,4 @@
-"""On-chip memory of FlashAttention, and its traffic to and from memory."""
+"""On-chip memory footprint of FlashAttention, and its traffic to and from DRAM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse_evaluators.formats.format import Format
 def sram_bytes(
     rounding: Format, state: Format, width: int, *, block_queries: int, block_keys: int
 ) -> float:
-    """The tiles that are on the chip at once: queries, keys, values, scores, outputs, state.
+    """Return the bytes of the tiles on the chip: queries, keys, values, scores, outputs, state.
 
     Source:
         Dao et al., FlashAttention, 2022, algorithm 1.
@@ -19,12 +19,11 @@ def sram_bytes(
 
 
 def traffic_bytes(rounding: Format, state: Format, head: tuple[int, int], block_keys: int) -> float:
-    """Return the bytes that one head moves.
+    """Return the bytes that one head moves to and from DRAM.
 
-    Keys and values are moved once, queries and the state with each block of keys.
-
-    ``head`` is its length and width. The state is the outputs, sums and maxima so far, which are
-    read and written.
+    Keys and values are moved once, queries and the state once for each block of keys. ``head`` is
+    the sequence length and the head dimension. The state, which is read and written, consists of
+    the outputs, sums and maxima so far.
 
     Source:
         Dao et al., FlashAttention, 2022, algorithm 1 and theorem 2.
@@ -37,5 +36,5 @@ def traffic_bytes(rounding: Format, state: Format, head: tuple[int, int], block_
 
 
 def _bits(chosen: Format) -> int:
-    """Of one number."""
+    """Return the bits of one value."""
     return chosen.grid.bits

@@ -1,1 +1,1 @@
-"""Programs of others that measure designs, each in an environment of its own."""
+"""Evaluators that run third-party models, each in its own Python environment."""

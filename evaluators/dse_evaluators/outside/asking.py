@@ -1,4 +1,4 @@
-"""A batch of designs, asked of a program one after the other."""
+"""Evaluation of a batch by an external program, one design after the other."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ def evaluate_designs(
     names: Sequence[str],
     shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
 ) -> Metrics:
-    """Return the metrics of n designs, each as its own outcome.
+    """Return the metrics of n designs; a failure affects only its own design.
 
     Args:
         batch: the designs.
         service: the program.
-        names: the metrics that it tells.
-        shown: what it is shown of a design; an InfeasibleError is that design's fault.
+        names: the metrics that the program returns.
+        shown: function from a design to the inputs to send; a design for which it raises
+            InfeasibleError is infeasible.
     """
 
     def answer(design: Mapping[str, Value]) -> Answer:

@@ -1,4 +1,4 @@
-"""The environments of the outside models, and which Python runs a worker."""
+"""Python environments of the external models, and the choice of a worker's interpreter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
             size_bytes=440_000_000,
             licence="MIT",
             used_by=("outside.zigzag",),
-            purpose="the search for loop orders ZigZag",
+            purpose="ZigZag, a search for loop orders",
         ),
         Environment(
             name="mlsysim",
@@ -49,15 +49,16 @@ ENVIRONMENTS: Mapping[str, Environment] = {
 
 
 def python_of(name: str, chosen: str | None, module: str) -> str:
-    """The Python that can import a module: the chosen one, the environment's, or our own.
+    """Return the Python to run a worker: the chosen one, the environment's, or the running one.
 
     Args:
         name: the environment.
-        chosen: an option's Python, which is not looked at.
-        module: what our own Python is asked for, where the environment is not installed.
+        chosen: the interpreter that an option gives, if any; it is not checked.
+        module: the module that the running Python must have to be used, if the environment is not
+            installed.
 
     Raises:
-        PluginError: there is none.
+        PluginError: there is no suitable Python.
     """
     environment = ENVIRONMENTS[name]
     if chosen is not None:

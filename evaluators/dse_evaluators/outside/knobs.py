@@ -1,4 +1,4 @@
-"""Parameters that an outside model reads from a design, if no option has fixed them."""
+"""Inputs of an external model: read from the design unless an option fixes them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dse_evaluators.readings import Check, check_readings, word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """One reading; without a default it must be set, and with ``words`` it takes one of them.
+    """Input of an external model; without a default it is required.
 
-    A ``text`` is a name that only the tool knows.
+    With ``words`` it takes one of these values. A ``text`` is a name that only the tool can check.
     """
 
     name: str
@@ -26,12 +26,12 @@ class Knob:
     text: bool = False
 
     def value(self, given: Any) -> Value:
-        """Return the value that an option sets the knob to.
+        """Return the value that an option gives to this input.
 
-        A text such as ``1.2 GHz`` becomes a number in the knob's unit.
+        A text such as ``1.2 GHz`` becomes a number in the input's unit.
 
         Raises:
-            SpecError: it cannot be that.
+            SpecError: the value is invalid.
         """
         if self.words:
             word(*self.words)(self.name, given)
@@ -42,19 +42,19 @@ class Knob:
         if told is not None:
             return converted(*told, self.unit)
         if isinstance(given, bool) or not isinstance(given, int | float):
-            raise SpecError(f"{self.name} is a number, not {given!r}")
+            raise SpecError(f"{self.name} must be a number, not {given!r}")
         return given
 
 
 class SimulatorInputs:
-    """The knobs of an evaluator, of which options have fixed some.
+    """Inputs of an evaluator, some of them fixed by options.
 
     Args:
-        knobs: all of them.
-        given: the value of each that an option sets; ``None`` where it does not.
+        knobs: all inputs.
+        given: the values that options give, by name; ``None`` for inputs to read from the design.
 
     Raises:
-        SpecError: a knob cannot be what it was set to.
+        SpecError: an option has an invalid value.
     """
 
     def __init__(self, knobs: Sequence[Knob], given: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ class SimulatorInputs:
         self.units = {name: knob.unit for name, knob in self._free.items() if knob.unit}
 
     def of(self, design: Mapping[str, Value]) -> dict[str, Value]:
-        """The value of every knob."""
+        """Return the value of every input for a design."""
         free = {
             name: design.get(name, "" if knob.default is None else knob.default)
             for name, knob in self._free.items()
@@ -77,10 +77,10 @@ class SimulatorInputs:
         return {**self._fixed, **free}
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if every knob can have all of its values.
+        """Check the possible values of each input that the design sets.
 
         Raises:
-            SpecError: one cannot.
+            SpecError: a value is invalid.
         """
         checks: dict[str, Check] = {
             name: word(*knob.words) for name, knob in self._free.items() if knob.words

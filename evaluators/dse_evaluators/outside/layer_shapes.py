@@ -1,4 +1,4 @@
-"""Layer shapes as sent to workers, with equal ones listed once."""
+"""Layer shapes as sent to workers, each distinct shape once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import replace
 from dse_evaluators.workloads.layers import Layer
 
 Shape = dict[str, int]
-"""The sizes of a layer by name, and ``times``: how often it is run."""
+"""Sizes of a layer by name, and ``times``, the number of times that it runs."""
 
 
 def shapes(layers: Sequence[Layer]) -> list[Shape]:
-    """Each distinct shape, in the order in which it first comes.
+    """Return each distinct shape, in order of first occurrence.
 
-    A grouped convolution is that many small ones, and copies are copies; a worker knows neither.
+    Workers support neither groups nor copies, so a grouped convolution counts as one small
+    convolution per group, and a copied layer as one layer per copy.
     """
     found: Counter[Layer] = Counter()
     for layer in layers:

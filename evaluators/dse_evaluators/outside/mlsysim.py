@@ -36,23 +36,24 @@ _METRICS = (
 
 
 class MlSysim:
-    """Latency and energy of one inference of a batch, by mlsysim in an environment of its own.
+    """Latency and energy of inference on one batch, by mlsysim in its own environment.
 
-    The kernels take the longer of ``compute`` and ``memory``. A design takes a millisecond there
-    and as long to ask for: *measured*, so that an optimizer does not call it a million times.
-    ``efficiency`` is the share of the peak that is reached, which nothing tells: it sets the
-    answer. Memory traffic is the weights, times 1 + 0.1 batch, whatever the model. It is
-    ``extrapolated`` where the device's rate at the precision is unknown to mlsysim, which then
-    takes that of fp16. A model that does not fit is infeasible here; mlsysim prices it at PCIe's
-    speed.
+    Kernels take the longer of ``compute`` and ``memory``. A design takes about a millisecond, and
+    as much for communication, so the kind is *measured*: optimizers then avoid millions of calls.
+    ``efficiency`` is the assumed share of peak throughput that is reached; results depend directly
+    on it. Memory traffic is the weights times 1 + 0.1 batch for every model. A result is
+    ``extrapolated`` if mlsysim has no rate of the device for the precision; it then uses that of
+    fp16. A model that does not fit in memory is infeasible here; mlsysim itself would charge PCIe
+    transfers.
 
     Args:
-        model: a name of mlsysim's registry, such as ``Llama3_8B`` or ``ResNet50``.
-        timeout: for each design.
-        python: a Python that has mlsysim 0.3.0, in place of that of
-            ``dse environments install mlsysim``.
-        device: fixes the knob of this name: a name of mlsysim's registry or of our devices.
-        precision: fixes the knob of this name; so do the following ones.
+        model: a name in mlsysim's registry, such as ``Llama3_8B`` or ``ResNet50``.
+        timeout: time limit of each design: seconds, or a text such as ``5 min``.
+        python: a Python that has mlsysim 0.3.0, instead of the environment that
+            ``dse environments install mlsysim`` creates.
+        device: a name in mlsysim's registry or of this project's devices. If given, this input is
+            fixed and not read from the design.
+        precision: fixes the input of this name; so do the following options.
     """
 
     kind: Kind = "measured"
@@ -82,5 +83,5 @@ class MlSysim:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs, one after the other."""
+        """Return the metrics of n designs, evaluated one after the other."""
         return evaluate_designs(batch, self._tool.service(), tuple(self.provides), self._knobs.of)

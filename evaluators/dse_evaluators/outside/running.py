@@ -1,4 +1,4 @@
-"""Process that answers each line with a line, until its time is over or it ends."""
+"""Line-oriented communication with a child process, with time-outs and detection of its end."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _CHUNK = 65_536
 _LONGEST_LINE = 1 << 24
 _LAST_WORDS = 2_000
 _SETTLE_S = 0.2
-"""How long to wait for the last words of a program that has closed its stdout."""
+"""Time to wait, in seconds, for the exit status of a program that has closed its stdout."""
 
 
 class TimedOut(Exception):  # noqa: N818 - it is what happened
-    """There was no line in time."""
+    """The process did not answer with a line in time."""
 
 
 class ProcessExitError(Exception):
-    """The process has closed its stdout, or died."""
+    """The process has closed its stdout or exited."""
 
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
@@ -35,13 +35,13 @@ class ProcessExitError(Exception):
 
 
 class Running:
-    """A program that was started, in a session of its own.
+    """Running program, started in its own session.
 
-    After ``close`` no process of its group is left; when this process is killed, a warden sees to
-    it.
+    After ``close`` no process of its group is left; if this process is killed, a warden kills them
+    instead.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the program cannot be started.
     """
 
     def __init__(self, program: Program) -> None:
@@ -71,12 +71,12 @@ class Running:
 
     @property
     def words(self) -> str:
-        """The last that it wrote to stderr."""
+        """End of the output on stderr."""
         return self._words.kept.decode(errors="replace").strip()
 
     @property
     def waits(self) -> bool:
-        """True if it waits for a line: it is alive, is ours and has no unrequested output."""
+        """Whether it is ready for a request: open, owned by this process, no unread output."""
         if self._closed or not self._ours:
             return False
         with contextlib.suppress(BlockingIOError):
@@ -85,12 +85,12 @@ class Running:
         return not self._said
 
     def exchanged(self, line: bytes, timeout_s: float) -> bytes:
-        """Send a line and return the line that answers it.
+        """Send a line and return the line that the process answers.
 
         Raises:
-            TimedOut: it does not say one, or does not listen, within the time.
-            Ended: it says none any more.
-            ValueError: the line is longer than any answer.
+            TimedOut: the process did not read the request or answer within the time.
+            ProcessExitError: the process closed its stdout or exited.
+            ValueError: the output exceeds the maximum length without an end of line.
         """
         deadline = time.monotonic() + timeout_s
         with selectors.DefaultSelector() as selector:
@@ -114,7 +114,7 @@ class Running:
         return answer
 
     def close(self) -> None:
-        """End it and all that it started; in a forked process it is left to its owner."""
+        """End the program and its processes; does nothing in a forked copy of the owner."""
         if self._closed or not self._ours:
             return
         self._closed = True
@@ -139,9 +139,9 @@ class Running:
             yield pipe.fileno()
 
     def _told(self, left: memoryview) -> memoryview:
-        """Write to stdin and return what is left; nothing if the process no longer reads.
+        """Write to stdin and return the unwritten rest; empty if the process has closed stdin.
 
-        It will have ended then.
+        A process that closed stdin has usually ended, which reading its stdout then reports.
         """
         try:
             return left[os.write(self._stdin, left[:_CHUNK]) :]
@@ -151,7 +151,7 @@ class Running:
             return left[:0]
 
     def _heard(self) -> bool:
-        """Keeps what stderr has; False at its end."""
+        """Read and keep a chunk of stderr; return False at its end."""
         chunk = os.read(self._stderr, _CHUNK)
         self._words.take(chunk)
         return bool(chunk)
@@ -171,11 +171,11 @@ class Running:
 
     def _check_length(self) -> None:
         if len(self._said) > _LONGEST_LINE:
-            raise ValueError(f"said {len(self._said)} bytes without an end of line")
+            raise ValueError(f"wrote {len(self._said)} bytes without an end of line")
 
 
 def _ready(selector: selectors.BaseSelector, deadline: float) -> set[object]:
-    """The pipes that are ready."""
+    """Wait until a pipe is ready and return the ready pipes; raise TimedOut at the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimedOut

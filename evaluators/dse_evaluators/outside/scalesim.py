@@ -1,4 +1,4 @@
-"""The evaluator ``outside.scalesim``: SCALE-Sim 3.0.0 itself, cycle by cycle."""
+"""The evaluator ``outside.scalesim``: the cycle-accurate simulator SCALE-Sim 3.0.0 itself."""
 
 from __future__ import annotations
 
@@ -48,24 +48,27 @@ _METRICS = (
 
 
 class ScaleSim:
-    """Cycles and traffic of a workload, by SCALE-Sim in an environment of its own.
+    """Cycles and traffic of a workload, by SCALE-Sim in its own environment.
 
-    It plays every cycle's addresses, which takes seconds for a small network and minutes for
-    ResNet-50: so it is *measured*, though it never differs, lest an optimizer call it a million
-    times. ``accelerators.systolic`` with ``mode: scalesim`` gives the same cycles at once.
+    The simulator generates the addresses of every cycle, which takes seconds for a small network
+    and minutes for ResNet-50. Its kind is therefore *measured*, though it is deterministic, so that
+    optimizers avoid millions of calls. ``accelerators.systolic`` with ``mode: scalesim`` gives the
+    same cycles immediately.
 
-    Its words are bytes and memory never stalls it: it finds the bandwidth that it needs. A group of
-    a convolution, or a head of attention, is a layer of its own. Shares are weighted by cycles.
+    Words are one byte. Memory never stalls the array: the simulator computes the bandwidth that it
+    needs. Each group of a convolution and each head of attention is a separate layer. Shares are
+    weighted by cycles.
 
     Args:
-        workload: a name of ``workloads.catalogue``.
-        timeout: for each design.
-        python: a Python that has scalesim 3.0.0 and numpy < 2.4, in place of that of
-            ``dse environments install scalesim``.
-        rows: fixes the knob of this name, which is then not read; so do the following ones.
+        workload: a name in ``workloads.catalogue``.
+        timeout: time limit of each design: seconds, or a text such as ``5 min``.
+        python: a Python that has scalesim 3.0.0 and numpy < 2.4, instead of the environment that
+            ``dse environments install scalesim`` creates.
+        rows: rows of the array. If given, this input is fixed and not read from the design; so for
+            the following options: buffer sizes are in bytes (whole KiB), the clock in Hz.
 
     Raises:
-        SpecError: there is no such workload, or a knob cannot be so.
+        SpecError: the workload is unknown, or an option has an invalid value.
     """
 
     kind: Kind = "measured"
@@ -107,7 +110,7 @@ class ScaleSim:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs, one after the other."""
+        """Return the metrics of n designs, evaluated one after the other."""
         told = evaluate_designs(batch, self._tool.service(), _TOLD, self._shown)
         columns = dict(told.columns)
         clock = [self._knobs.of(batch.row(row))["clock"] for row in range(len(batch))]

@@ -1,6 +1,6 @@
-"""A program that answers one design after the other, and is started again when it breaks.
+"""Client of a worker program that answers one design after the other; restarted on failure.
 
-The protocol is lines of JSON, told in ``docs/outside.md``.
+The protocol is lines of JSON, described in ``docs/outside.md``.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from dse_evaluators.outside.running import ProcessExitError, Running, TimedOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Time limits of a program, in seconds: until it is ready, and for each design."""
+    """Time limits of a program, in seconds: for its start, and for each design."""
 
     start_s: float = 120.0
     design_s: float = 600.0
 
 
 class ExternalService:
-    """A program that is started when it is first asked, and again after it has failed a design.
+    """Worker program that starts at the first request, and again after it fails on a design.
 
-    It is kept between designs, also those of different batches: what costs a simulator seconds is
-    often only to be started. A copy in another process starts a program of its own.
+    It keeps running between designs and batches, because starting a simulator often takes most of
+    the time. A copy in another process starts its own program.
 
     Args:
         program: its command line.
-        options: what it is told once, when it is started.
-        limits: how long it may take.
-        wanted: the versions that it must say of itself, such as ``{"scalesim": "3.0.0"}``.
+        options: the options sent to it once, when it starts.
+        limits: its time limits.
+        wanted: the versions that it must report, such as ``{"scalesim": "3.0.0"}``.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ExternalService:
         return ExternalService, (self._program, self._options, self._limits, self._wanted)
 
     def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
-        """The metrics of one design, or why there are none; a breakdown costs this design only."""
+        """Return the metrics of one design or its fault; a crash affects only this design."""
         self._number += 1
         told = {"id": self._number, "design": design}
         try:
@@ -71,21 +71,21 @@ class ExternalService:
             self.close()
             return broken.fault
         except BaseException:
-            self.close()  # whoever was interrupted may have left half a line
+            self.close()  # an interrupted exchange may have left half a line in a pipe
             raise
         return _answer(said, names)
 
     def close(self) -> None:
-        """End the program; it is started again when it is asked again."""
+        """End the program; the next request starts it again."""
         finalizer, self._finalizer, self._running = self._finalizer, None, None
         if finalizer is not None:
             finalizer()
 
     def _ready(self) -> Running:
-        """The running program.
+        """Return the running program, starting it if needed.
 
         Raises:
-            EvaluationError: it cannot be started, or is another one than was wanted.
+            EvaluationError: it cannot be started, or has another version than wanted.
         """
         if self._running is not None and self._running.waits:
             return self._running
@@ -105,10 +105,10 @@ class ExternalService:
         return running
 
     def _said(self, told: Mapping[str, Any], running: Running, timeout_s: float) -> dict[str, Any]:
-        """Send an object and return the object that answers it.
+        """Send a JSON object and return the object that the program answers.
 
         Raises:
-            _Broken: there is none, or it is none.
+            _Broken: the program gives no answer, or an invalid one.
         """
         line = json.dumps(told, allow_nan=False).encode()
         try:
@@ -121,15 +121,15 @@ class ExternalService:
         except ProcessExitError as end:
             raise _Broken(_crash(end.status, _last_words(running))) from None
         except (ValueError, RecursionError) as error:
-            raise _Broken(invalid(f"did not say a line of JSON ({error})")) from error
+            raise _Broken(invalid(f"did not answer with a line of JSON ({error})")) from error
         if not isinstance(said, dict) or said.get("id") != told.get("id"):
             wanted = f" with the id {told['id']}" if "id" in told else ""
-            raise _Broken(invalid(f"must say one object{wanted}, said {shown(said)}"))
+            raise _Broken(invalid(f"must answer with one object{wanted}, got {shown(said)}"))
         return said
 
 
 class _Broken(Exception):  # noqa: N818 - it is the program that is
-    """The program cannot be asked again: it must be started anew."""
+    """The program failed and must be restarted before the next request."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -137,19 +137,19 @@ class _Broken(Exception):  # noqa: N818 - it is the program that is
 
 
 def _last_words(running: Running) -> str:
-    running.close()  # what it says while it ends belongs to it
-    return f": {running.words}" if running.words else ", without a word on stderr"
+    running.close()  # before reading, to include output written while it ends
+    return f": {running.words}" if running.words else ", with nothing on stderr"
 
 
 def _check_ready(said: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
     if "failed" in said:
         raise EvaluationError(f"it is not ready: {shown(said['failed'])}")
     if "ready" not in said:
-        raise EvaluationError(f"it must say that it is ready, and said {shown(said)}")
+        raise EvaluationError(f"it must report that it is ready, got {shown(said)}")
     is_ = said["ready"] if isinstance(said["ready"], dict) else {}
     for name, version in wanted.items():
         if is_.get(name) != version:
-            raise EvaluationError(f"{name} {version} is wanted, and {is_.get(name)} answered")
+            raise EvaluationError(f"{name} {version} is required, got {is_.get(name)}")
 
 
 def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
@@ -161,10 +161,7 @@ def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
 
 
 def _crash(status: int | None, words: str) -> Fault:
-    """Return the fault of a program that has ended.
-
-    A signal from outside gives no information on the design.
-    """
+    """Return the fault of a program that exited; an external signal is not the design's fault."""
     if status is not None and status < 0:
         reason = f"was killed by {describe_death(-status)}{words}"
         return Fault(kind=kind_of_death(-status), reason=reason)

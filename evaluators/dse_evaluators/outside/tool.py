@@ -1,4 +1,4 @@
-"""A worker of ours in the environment of its tool, started when it is first needed."""
+"""Worker of an external model, run in the model's environment and started on first use."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dse_evaluators.outside.service import ExternalService, TimeLimits
 
 _WORKERS = Path(__file__).parent / "workers"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-"""A study fills the cores itself, and nobody looks at figures."""
+"""One thread, since studies parallelize over designs; no display, since plots are not shown."""
 
 
 class Tool:
-    """The service of one outside model.
+    """Lazily created service of one external model.
 
     Args:
-        name: of its environment, and of its worker.
-        options: what the worker is told when it starts.
-        limits: how long it may take.
-        python: the Python to run it with, in place of the environment's.
+        name: the name of its environment and of its worker.
+        options: the options sent to the worker when it starts.
+        limits: its time limits.
+        python: the Python to run it with, instead of the environment's.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Tool:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The Python that is started, in words."""
+        """Description, for users, of the Python that an evaluation starts."""
         return (f"{self._python or f'the Python of the environment {self._name!r}'}, for a worker",)
 
     def service(self) -> ExternalService:
-        """The program that answers.
+        """Return the service of the worker.
 
         Raises:
             PluginError: its environment is not installed.
@@ -57,7 +57,7 @@ class Tool:
 
 
 def worker(name: str, python: str | None = None) -> Program:
-    """The command line of one of our workers.
+    """Return the command line of one of the built-in workers.
 
     Raises:
         PluginError: its environment is not installed.
@@ -67,5 +67,5 @@ def worker(name: str, python: str | None = None) -> Program:
 
 
 def serving(python: str, file: Path | str) -> Program:
-    """A Python file as a program that speaks the protocol, by any Python from 3.9."""
+    """Return the program that runs a Python file as a worker; needs Python 3.9 or later."""
     return Program(run=(python, str(_WORKERS / "serving.py"), str(file)))

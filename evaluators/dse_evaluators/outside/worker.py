@@ -1,4 +1,4 @@
-"""The evaluator ``outside.worker``: any program that answers one design after the other."""
+"""The evaluator ``outside.worker``: a persistent program that answers one design at a time."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ from dse_evaluators.outside.tool import serving
 
 
 class Worker:
-    """Starts a program once and asks it design after design, in lines of JSON.
+    """Evaluator that starts a program once and sends it one design after the other as JSON lines.
 
-    What starting costs, a simulator's imports or a solver's licence, is paid once. A design that
-    makes the program crash, hang or talk nonsense fails alone: the program is started again. The
-    protocol is in ``docs/outside.md``.
+    Start-up costs, such as a simulator's imports or a solver's licence, are paid once. A design
+    that makes the program crash, hang or answer with invalid data fails alone: the program is
+    restarted. The protocol is in ``docs/outside.md``.
 
     Args:
-        metrics: the unit of each metric that it tells.
-        run: a program that speaks the protocol, and its arguments; no shell reads them.
-        worker: instead, a Python file with ``prepared(options)``, which gives a function from a
+        metrics: the unit of each metric that the program returns.
+        run: a program that implements the protocol, and its arguments; no shell interprets them.
+        worker: instead, a Python file with ``prepared(options)``, which returns a function from a
             design to its metrics.
-        python: the Python that runs ``worker``: that of another environment, or else our own.
-        options: what it is told once, when it starts.
-        timeout: for each design; seconds, or a text such as ``5 min``.
-        start: how long it may take to be ready.
-        reads: the parameters that it is shown; all of the space where not given.
-        units: the unit in which a parameter is wanted.
-        kind: ``modelled`` only for what may be called a million times.
-        version: to be changed whenever its numbers change.
+        python: the Python that runs ``worker``, such as that of another environment; by default
+            the running one.
+        options: options sent once, when the program starts.
+        timeout: time limit of each design: seconds, or a text such as ``5 min``.
+        start: time limit until the program is ready, in the same form.
+        reads: the parameters to send; by default all of the space.
+        units: the unit in which each parameter is sent.
+        kind: ``modelled`` only for a program that is cheap enough for a million calls.
+        version: must be changed whenever the program's results change.
     """
 
     optional: frozenset[str] = frozenset()
@@ -78,7 +79,7 @@ class Worker:
         self._service = ExternalService(program, _options_of(options), limits)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs, one after the other."""
+        """Return the metrics of n designs, evaluated one after the other."""
         return evaluate_designs(batch, self._service, tuple(self.provides), self._shown)
 
     def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:

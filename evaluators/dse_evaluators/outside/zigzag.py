@@ -22,8 +22,8 @@ from dse_evaluators.workloads.catalogue import layers_of
 
 _J_PER_PJ = 1e-12
 _GOALS = ("latency", "energy", "EDP")
-# Defaults are those of ZigZag's own ``tpu_like``: 2 MiB for inputs and outputs, 128 B of weights at
-# each of 32 x 32 places, 64 bits a cycle from DRAM.
+# Defaults are those of ZigZag's own ``tpu_like``: 2 MiB for inputs and outputs, 128 B of weights in
+# each of 32 x 32 processing elements, 64 bits per cycle from DRAM.
 _KNOBS = (
     Knob(name="rows"),
     Knob(name="cols"),
@@ -48,26 +48,28 @@ _METRICS = (
 
 
 class ZigZag:
-    """Cycles and energy of a workload on a tensor processor, under its best loop orders.
+    """Cycles and energy of a workload on a tensor processor, under the best loop orders found.
 
-    ZigZag searches loop orders for every layer, in an environment of its own: seconds for a layer,
-    so that it is *measured*, though it never differs, lest an optimizer call it a million times.
-    The accelerator is its ``tpu_like``, whose array holds weights. Inputs and outputs share one
-    buffer, of the size of both; ``filter_sram`` is spread over the places of the array, at least
-    a byte each, and is filled from DRAM. What a word costs does not follow sizes. Words are 8 bits,
-    sums 16.
+    ZigZag searches loop orders for every layer, in its own environment, which takes seconds per
+    layer. Its kind is therefore *measured*, though it is deterministic, so that optimizers avoid
+    millions of calls. The accelerator is ZigZag's weight-stationary ``tpu_like``. Inputs and
+    outputs share one buffer, of the sum of both sizes; ``filter_sram`` is divided among the
+    processing elements, at least one byte each, and is filled from DRAM. The energy per access does
+    not depend on the sizes. Words have 8 bits, sums 16.
 
     Args:
-        workload: a name of ``workloads.catalogue``.
-        optimize: what loop orders are searched for: ``latency``, ``energy`` or ``EDP``.
-        loop_factors: how many factors of the loops it puts in every order: more take longer.
-        timeout: for each design.
-        python: a Python that has zigzag-dse 3.9.1, in place of that of
-            ``dse environments install zigzag``.
-        rows: fixes the knob of this name, which is then not read; so do the following ones.
+        workload: a name in ``workloads.catalogue``.
+        optimize: the objective of the search: ``latency``, ``energy`` or ``EDP``.
+        loop_factors: number of loop factors to order in the search; more take longer.
+        timeout: time limit of each design: seconds, or a text such as ``5 min``.
+        python: a Python that has zigzag-dse 3.9.1, instead of the environment that
+            ``dse environments install zigzag`` creates.
+        rows: rows of the array. If given, this input is fixed and not read from the design; so for
+            the following options: buffer sizes are in bytes, the clock in Hz, the DRAM bandwidth in
+            bytes per second.
 
     Raises:
-        SpecError: there is no such workload, or an option cannot be so.
+        SpecError: the workload is unknown, or an option has an invalid value.
     """
 
     kind: Kind = "measured"
@@ -115,7 +117,7 @@ class ZigZag:
         self.starts = self._tool.starts
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs, one after the other."""
+        """Return the metrics of n designs, evaluated one after the other."""
         told = evaluate_designs(batch, self._tool.service(), _TOLD, self._knobs.of)
         knobs = [self._knobs.of(batch.row(row)) for row in range(len(batch))]
         clock, rows, cols = (

@@ -1,1 +1,1 @@
-"""Laws of how cost and loss go with size, bits and tokens."""
+"""Evaluators of scaling laws: cost and loss by model size, bit width and training tokens."""

@@ -1,4 +1,4 @@
-"""ResNets of bottleneck blocks at any width: multiplications and weights, edges apart."""
+"""Multiply-accumulates and weights of bottleneck ResNets of any width, by inner and edge layers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCKS: Mapping[int, tuple[int, ...]] = {
     101: (3, 4, 23, 3),
     152: (3, 8, 36, 3),
 }
-"""Blocks in each of the four stages, by the number of layers."""
+"""Number of blocks in each of the four stages, by the number of layers of the network."""
 
 _IMAGE = 224
 _CLASSES = 1000
@@ -20,7 +20,7 @@ _CLASSES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ImageWork:
-    """Work for one image: multiplications, and the weights of convolutions and products."""
+    """Multiply-accumulates per image, and weights of convolutions and fully connected layers."""
 
     macs: int = 0
     weights: int = 0
@@ -31,7 +31,7 @@ class ImageWork:
 
 @cache
 def work(depth: int, width: float) -> tuple[ImageWork, ImageWork]:
-    """The work of the inner layers, and that of the first and the last.
+    """Return the work of the inner layers, and that of the first and the last layer together.
 
     Source:
         He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1; the
@@ -62,6 +62,6 @@ def _block(side: int, channels: int, filters: int, stride: int) -> ImageWork:
 
 
 def _conv(side: int, window: int, channels: int, filters: int) -> ImageWork:
-    """A convolution with ``side`` x ``side`` outputs for each filter."""
+    """Return the work of a convolution with ``side`` x ``side`` outputs for each filter."""
     weights = window * window * channels * filters
     return ImageWork(side * side * weights, weights)

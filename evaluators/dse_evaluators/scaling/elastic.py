@@ -1,4 +1,4 @@
-"""The evaluator ``scaling.elastic-precision``: a model whose modules change width one by one."""
+"""The evaluator ``scaling.elastic-precision``: storage of models that mix two bit widths."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ MODULES: Mapping[str, tuple[int, ...]] = {
     # Touvron et al.: Llama 2, 2023: 4,096 wide, 11,008 in the feed-forward part; 32 blocks.
     "llama-2-7b": _blocks(32, *[4096 * 4096] * 4, *[4096 * 11008] * 3),
 }
-"""The weights of each linear layer."""
+"""Number of weights of each linear layer, by model."""
 
-_ORDER = Fault(kind="infeasible", reason="the narrow model is no narrower than the wide one")
+_ORDER = Fault(kind="infeasible", reason="narrow_bits is not less than wide_bits")
 
 
 @dataclass(kw_only=True, eq=False)
 class ElasticPrecision:
-    """Bytes to store two widths of a model, and the steps between its hybrids.
+    """Bytes to store a model in two bit widths, and the steps in size between its hybrids.
 
-    One module after another goes from wide to narrow, so that the footprint falls in as many steps
-    as there are modules. ``storage`` holds both widths of each module; ``ensemble_storage`` every
-    hybrid as a model of its own. ``switch_step`` is the one step of changing whole models, and
-    ``bit_step`` that of a model that is read one bit narrower. Reads wide_bits, narrow_bits and
-    group, the number of weights that share a 16-bit scale (0: none is counted).
+    Modules (linear layers) switch from wide to narrow one at a time, so that the memory footprint
+    falls in as many steps as there are modules. ``storage`` is the size of both widths of all
+    modules; ``ensemble_storage`` that of every hybrid stored as a separate model. ``switch_step``
+    is the step between the all-wide and the all-narrow model, and ``bit_step`` that of removing
+    one bit from every weight. Reads wide_bits, narrow_bits and group, the number of weights that
+    share a 16-bit scale (0: scales are not counted).
 
     Args:
         model: ``minilm`` or ``llama-2-7b``.
@@ -77,7 +78,7 @@ class ElasticPrecision:
         check_readings(values, {**bits, "group": number(0, 1 << 20, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The storage and the steps of n designs."""
+        """Return the storage and the steps, in bytes, of n designs."""
         weights = np.array(self._modules, dtype=float)
         group = batch.get("group", 0).astype(float)
         scale_bits = np.where(group > 0, 16 / np.maximum(group, 1), 0.0)
@@ -89,7 +90,7 @@ class ElasticPrecision:
         return Metrics(
             columns={
                 "storage": (wide + narrow) * total,
-                # The hybrids of the order in which the modules stand in the model.
+                # Hybrids switch modules in the order of the model.
                 "ensemble_storage": wide * total * hybrids - np.cumsum(steps, axis=1).sum(axis=1),
                 "mean_step": steps.mean(axis=1),
                 "largest_step": steps.max(axis=1),
@@ -103,5 +104,5 @@ class ElasticPrecision:
 
 
 def _bytes(bits: Floats, scale_bits: Floats) -> Floats:
-    """Bytes for each weight, its part of the scale included."""
+    """Return the bytes per weight, including its part of the scale."""
     return (bits.astype(float) + scale_bits) / 8

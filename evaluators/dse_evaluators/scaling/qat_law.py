@@ -1,4 +1,4 @@
-"""The evaluator ``scaling.qat-law``: how to split tokens between full precision and quantised."""
+"""The evaluator ``scaling.qat-law``: split of tokens between full-precision and QAT phases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METRICS = (
     Metric(name="compute", unit="FLOP", goal="minimize"),
 )
 
-_FEW = Fault(kind="infeasible", reason="the law tells of more than one token for each byte")
+_FEW = Fault(kind="infeasible", reason="the law needs more than one token per byte of weights")
 
 SHARE_RATE = 6.7297
 
@@ -29,19 +29,19 @@ SHARE_RATE = 6.7297
 FLOOR, SIZE_FACTOR, SIZE_POWER, DATA_FACTOR, DATA_POWER = 1.69, 406.4, 0.34, 410.7, 0.28
 
 # Fitted here to `best_share` between 12 and 70,000 tokens for each byte, since the authors'
-# constants are not public: the excess tells where the best split lies and no loss in nats.
+# constants are not public: the excess is valid for finding the best split, not as a loss in nats.
 FULL_FACTOR, QUANTISED_POWER, FULL_POWER, BOTH_POWER = float(np.exp(5.065)), 1.4, 2.012, 0.001
 
 
 @dataclass(kw_only=True, eq=False)
 class QatLaw:
-    """Best share of quantisation-aware training, and the cost of a model.
+    """Best share of quantisation-aware training (QAT), and the cost of a model.
 
-    Reads parameters, bits, tokens (of both phases) and share, that of the quantised phase, which
-    is more than 0 and less than 1.
-    ``best_share`` is the paper's law in tokens for each byte of weights. ``excess`` is its loss
-    form, relative: a term that falls with the tokens of the quantised phase, and one that falls
-    with those of the other.
+    Reads parameters (a count), bits (per weight), tokens (of both phases) and share, the fraction
+    of the tokens in the QAT phase, between 0 and 1, both excluded. ``best_share`` is the paper's
+    law as a function of the tokens per byte of weights. ``excess`` is the relative form of its loss
+    law: a term that falls with the tokens of the QAT phase, plus one that falls with those of the
+    full-precision phase.
 
     Source:
         Dremov et al.: Compute-Optimal Quantization-Aware Training, 2025: the share is
@@ -66,12 +66,12 @@ class QatLaw:
         check_readings(values, {**sizes, "bits": number(1, 32), "share": number(0, 1)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The law's numbers for n designs."""
+        """Return the results of the law for n designs."""
         parameters, bits = batch["parameters"].astype(float), batch["bits"].astype(float)
         tokens, share = batch["tokens"].astype(float), batch["share"].astype(float)
         memory = parameters * bits / 8
         few = tokens <= memory
-        per_byte = np.where(few, 2.0, tokens / memory)  # what has a fault is told nothing
+        per_byte = np.where(few, 2.0, tokens / memory)  # placeholder for rows with a fault
         loss = FLOOR + SIZE_FACTOR / parameters**SIZE_POWER + DATA_FACTOR / tokens**DATA_POWER
         return Metrics(
             columns={
@@ -87,11 +87,11 @@ class QatLaw:
 
 
 def best_share(tokens_per_byte: Floats) -> Floats:
-    """The share of the tokens that the quantised phase is best given; more than one byte's."""
+    """Return the best share of tokens for the QAT phase; needs more than one token per byte."""
     return np.exp(-SHARE_RATE / np.log(tokens_per_byte))
 
 
 def excess(tokens_per_byte: Floats, share: Floats) -> Floats:
-    """The loss over that of full precision, in units of its quantised term for one token."""
+    """Return the loss excess over full precision, in units of the QAT term at one token/byte."""
     quantised, full = share * tokens_per_byte, (1 - share) * tokens_per_byte
     return quantised**-QUANTISED_POWER + FULL_FACTOR * full**-FULL_POWER * quantised**-BOTH_POWER

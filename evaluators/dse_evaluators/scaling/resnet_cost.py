@@ -1,4 +1,4 @@
-"""The evaluator ``scaling.resnet-cost``: what a quantised ResNet costs in bits."""
+"""The evaluator ``scaling.resnet-cost``: compute and memory cost of a quantised ResNet."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ _METRICS = (
 )
 
 PRODUCT_BITS = (4.0, 8.0, 16.0)
-"""Widths that a multiplier of the linear model has; narrower operands use the next."""
+"""Operand widths of the linear model, in bits; others are rounded up to the next width."""
 
 
 @dataclass(kw_only=True, eq=False)
 class ResnetCost:
-    """Bits of products and weights of a ResNet for one image of 224 x 224.
+    """Cost of a quantised ResNet for one image of 224 x 224.
 
-    ``quadratic`` is the sum of multiplications times the bits of both operands: the size of the
-    multipliers. ``linear`` is that of multiplications times the wider operand, rounded up to 4, 8
-    or 16 bits: the time on a GPU whose throughput doubles as bits halve. ``memory`` holds the
-    weights. Reads depth (26, 50, 101, 152), width (a factor of all channels), weight_bits,
-    activation_bits, and edge_bits, those of both operands of the first and the last layer, which
-    are as the others' without it. Batch normalisation, pooling and additions cost nothing.
+    ``quadratic`` is the sum over multiplications of the product of the operands' bits, a model of
+    the area of multipliers. ``linear`` is the sum of the wider operand's bits, rounded up to 4, 8
+    or 16, a model of the time on a GPU whose throughput doubles as bits halve. ``memory`` is the
+    size of the weights. Reads depth (26, 50, 101, 152), width (a factor of all channels),
+    weight_bits, activation_bits, and optionally edge_bits, the bits of both operands of the first
+    and the last layer; by default these layers have the bits of the others. Batch normalisation,
+    pooling and additions cost nothing.
 
     Source:
         Abdolrashidi et al.: Pareto-Optimal Quantized ResNet Is Mostly 4-bit, 2021, section 3; the
@@ -53,7 +54,7 @@ class ResnetCost:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if there is such a network and such a multiplier. Raises SpecError if not."""
+        """Raise SpecError unless the networks exist and the bit widths are modelled."""
         for depth in values.get("depth", ()):
             if depth not in BLOCKS:
                 raise SpecError(f"there is no ResNet-{depth}", hint=nearest("", map(str, BLOCKS)))
@@ -64,7 +65,7 @@ class ResnetCost:
                     raise SpecError(f"{name} cannot be {bits}", hint="up to 16 bits are modelled")
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The costs of n designs."""
+        """Return the costs of n designs."""
         pairs = zip(batch["depth"].tolist(), batch["width"].tolist(), strict=True)
         works = [work(depth, width) for depth, width in pairs]
         macs = np.array([[part.macs for part in parts] for parts in works], dtype=float)  # (n, 2)
@@ -83,7 +84,7 @@ class ResnetCost:
 
 
 def _with_edges(batch: Batch, name: str) -> Floats:
-    """The bits of the inner layers, and of the first and the last, (n, 2)."""
+    """Return the bits of the inner layers, and of the first and the last layer, (n, 2)."""
     inner = batch[name].astype(float)
     edges = batch.get("edge_bits", 0).astype(float)
     return np.column_stack([inner, np.where(edges > 0, edges, inner)])

@@ -1,1 +1,1 @@
-"""Models as layers with shapes, and real ones that can be run."""
+"""Workloads: layer tables of models with shapes, and trained models that can be run."""

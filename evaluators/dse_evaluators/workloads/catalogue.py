@@ -1,4 +1,4 @@
-"""Every workload by the text that a study calls it by."""
+"""Catalogue of layer tables, looked up by a workload's text such as ``resnet50``."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ FAMILIES: Mapping[str, WorkloadFamily] = {
     **{name: wrap_table(table) for name, table in DLRM.items()},
     **PARADNN,
 }
-"""What makes the table of each name; its keys follow the name in a text."""
+"""Maker of the layer table for each workload name; its keys follow the name in a text."""
 
 ONNX = "onnx"
-"""What stands before the name of a file: ``onnx:model.onnx,batch=1``."""
+"""Prefix of a workload that is an ONNX file: ``onnx:model.onnx,batch=1``."""
 
 _AXIS = (1, 2**31 - 1)
 
 
 def table_of(text: str) -> LayerTable:
-    """The layers of a workload by its text, with what it learnt that multiplies nothing.
+    """Return the layer table of a workload's text: its layers, lookups and other parameters.
 
     Raises:
         SpecError: there is no such workload, it cannot have these keys, or its file cannot be read.
@@ -72,7 +72,7 @@ def _build_table(text: str) -> LayerTable:
 
 
 def _of_file(text: str, rest: str) -> LayerTable:
-    """The table of ``onnx:file,axis=size,...``."""
+    """Return the layer table of ``onnx:file,axis=size,...``."""
     file, *items = rest.split(",")
     if not file:
         raise SpecError(f"workload cannot be {text!r}", hint="as in 'onnx:model.onnx,batch=1'")
@@ -82,7 +82,7 @@ def _of_file(text: str, rest: str) -> LayerTable:
 
 
 def layers_of(text: str) -> tuple[Layer, ...]:
-    """The layers of a workload by its text, such as ``resnet50`` or ``llama2-7b:decode=4096``.
+    """Return the layers of a workload's text, such as ``resnet50`` or ``llama2-7b:decode=4096``.
 
     Raises:
         SpecError: there is no such workload, it cannot have these keys, or its file cannot be read.
@@ -92,4 +92,4 @@ def layers_of(text: str) -> tuple[Layer, ...]:
 
 
 WORKLOADS: Mapping[str, tuple[Layer, ...]] = {name: layers_of(name) for name in FAMILIES}
-"""The layers that each name alone stands for."""
+"""Layers of each workload with the default values of its keys."""

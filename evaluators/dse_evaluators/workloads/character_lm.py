@@ -1,4 +1,4 @@
-"""The language model of Shakespeare's plays, with the text that judges it, as a workload."""
+"""Workload ``shakespeare-lm``: a character-level language model with its evaluation text."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 CHECKPOINT = Path(__file__).with_name("shakespeare_lm.npz")
 CONTEXT = 128
-"""Characters that are read at once."""
+"""Context length in characters."""
 
 QUALITY = ("bits_per_character", *judging.CLASSIFIER)
 _STARTS = (0, 2048)  # of the windows in a held-out chunk: 64 windows, 8,192 characters
-_CALIBRATING = 40  # one training chunk of so many gives a window
+_CALIBRATING = 40  # one of this many training chunks supplies a calibration window
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterLm:
-    """The next character of each place, by a transformer of 348,576 weights.
+    """Next-character prediction at each position by a transformer of 348,576 weights.
 
-    Blocks and their parts, heads, neurons and numbers of the stream may be fewer; see
-    ``character_network.logits``. ``loss`` and ``divergence`` are nats per character. The inputs
-    of ``embed`` are characters, so calibration has none for it. Activations are rounded place by
-    place, and so are keys and values, each head's by themselves.
+    Blocks, their parts, heads, neurons and the width of the residual stream may be reduced; see
+    ``character_network.logits``. ``loss`` and ``divergence`` are in nats per character.
+    Calibration has no inputs for ``embed``, since they are characters. Activations are rounded
+    position by position; keys and values are, too, separately for each head.
     """
 
     name: str = "shakespeare-lm"
@@ -46,7 +46,7 @@ class CharacterLm:
 
     @property
     def compressible(self) -> tuple[str, ...]:
-        """All but the norms' gains."""
+        """Names of all matrices, which are all parameters but the gains of the norms."""
         return tuple(name for name, array in self.parameters.items() if array.ndim == 2)
 
     def calibration(self) -> Mapping[str, Single]:
@@ -76,12 +76,12 @@ class CharacterLm:
 
 
 def character_lm() -> CharacterLm:
-    """The workload ``shakespeare-lm``."""
+    """Return the workload ``shakespeare-lm``."""
     return CharacterLm()
 
 
 def checkpoint(path: Path) -> Parameters:
-    """Return the weights of a file, in single precision and read-only."""
+    """Return the weights of an ``.npz`` file, in single precision and read-only."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name].astype(np.float32) for name in archive.files}
     for array in arrays.values():
@@ -92,7 +92,7 @@ def checkpoint(path: Path) -> Parameters:
 def _run(
     parameters: Parameters, codes: Codes, taps: Taps
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """The logits of every place but the last of each window, (n, symbols)."""
+    """Return the logits of every position but the last of each window, (n, symbols)."""
     tensors = {name: torch.tensor(array) for name, array in parameters.items()}
     with deterministic(), torch.inference_mode():
         found: np.ndarray[tuple[int, int], np.dtype[np.float32]] = (

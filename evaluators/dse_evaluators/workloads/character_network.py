@@ -1,4 +1,4 @@
-"""Transformer that predicts the next character, with the widths of its tensors."""
+"""Transformer that predicts the next character; its widths follow from its weight tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.workloads.taps import Taps
 WIDTH = 96
 HEAD = 32
 BLOCKS = 3
-_SMALLEST = 1e-5  # keeps a stream of zeros from being divided by zero
+_SMALLEST = 1e-5  # avoids division by zero in the norm
 _SLOWEST = 10_000.0
 
 Tensors = Mapping[str, Tensor]
@@ -24,14 +24,14 @@ def logits(
     codes: Tensor,  # (n, t)
     taps: Taps,
 ) -> Tensor:
-    """The logits of each next character, (n, t, symbols).
+    """Return the logits of each next character, (n, t, symbols).
 
-    Heads, neurons and blocks are those whose weights are there: without ``blocks.0.attention.qkv``
-    nothing attends in block 0, without ``blocks.0.ffn.up`` it has no feed-forward part. So an exit
-    after a block is a network without those that follow. The stream may be narrower, too: its
-    norm is over :data:`WIDTH` numbers however many are left, as if the others were zero. Where
-    there is a ``blocks.0.attention.crossing`` (or ``.ffn.crossing``), (after, before), the stream
-    that goes round this part passes through it.
+    Heads, neurons and blocks are those whose weights are present: without
+    ``blocks.0.attention.qkv`` block 0 has no attention, without ``blocks.0.ffn.up`` no feed-forward
+    part. So an early exit after a block is a network without the blocks that follow. The residual
+    stream may be narrower, too: its norm divides by :data:`WIDTH` in any case, as if the missing
+    elements were zero. If there is a ``blocks.0.attention.crossing`` (or ``.ffn.crossing``),
+    (after, before), the residual path around this part is multiplied by it.
 
     Source:
         Vaswani et al., Attention Is All You Need, 2017; Zhang, Sennrich, Root Mean Square Layer
@@ -49,7 +49,7 @@ def logits(
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """Compute attention over the past, head by head."""
+    """Compute causal multi-head attention."""
     signal = _normalize(stream, tensors[f"{name}.norm"])
     mixed = _linear(tensors, f"{name}.qkv", signal, taps)
     count, length, _ = mixed.shape
@@ -80,7 +80,7 @@ def _normalize(stream: Tensor, gain: Tensor) -> Tensor:
 
 
 def _past(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
-    """The stream that goes past a part."""
+    """Return the residual path around a part."""
     crossing = tensors.get(f"{name}.crossing")
     return stream if crossing is None else functional.linear(stream, crossing)
 
@@ -88,7 +88,7 @@ def _past(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
 def _rotate_heads(
     heads: Tensor,  # (n, heads, t, HEAD)
 ) -> Tensor:
-    """Rotate queries or keys by position, so that products depend on relative distance."""
+    """Apply rotary position embedding to queries or keys."""
     rates = _SLOWEST ** (-torch.arange(HEAD // 2) / (HEAD // 2))
     angles = torch.arange(heads.shape[2])[:, None] * rates
     left, right = heads.chunk(2, dim=-1)

@@ -1,4 +1,4 @@
-"""Scikit-learn's handwritten digits: real images, split once and for all."""
+"""Scikit-learn's handwritten digits, in a fixed split."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WHITE = 16.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digits:
-    """Three parts that share no image, each with the same mix of digits.
+    """Disjoint splits of the images, stratified by digit.
 
     Weights are learnt from ``train``, scales and corrections from ``calibration``; ``held_out``
-    is for judging only.
+    is used for evaluation only.
     """
 
     train: ImageDataset
@@ -29,7 +29,7 @@ class Digits:
 
 
 def digits() -> Digits:
-    """The 1,797 images of the package, always in the same parts.
+    """Return the 1,797 images of the package, always in the same splits.
 
     Source:
         E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning

@@ -1,7 +1,7 @@
-"""Recommenders that are trained over many cards, with the sizes that a paper reports.
+"""Layer tables of recommenders that are trained on many accelerators, with published sizes.
 
-Each has a stack of equal square layers below and one above, and equal tables of vectors. The
-products of vectors with one another are left out, as they are in the source.
+Each has a bottom and a top MLP of equal square layers, and embedding tables of equal size. The
+pairwise products of vectors (feature interactions) are left out, as they are in the source.
 
 Source:
     Hsia et al.: MAD Max Beyond Single-Node, 2024, with its published configurations.
@@ -16,7 +16,7 @@ from dse_evaluators.workloads.layers import stack
 
 
 def _recommender(layers: int, width: int, tables: Lookup) -> LayerTable:
-    """With so many layers below and as many above, without biases."""
+    """Build a recommender with ``layers`` layers in each of both MLPs, without biases."""
     widths = [width] * (layers + 1)
     both = (*stack("bottom", widths), *stack("top", widths))
     return LayerTable(layers=both, lookups=(tables,))

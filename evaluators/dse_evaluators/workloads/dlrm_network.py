@@ -1,4 +1,4 @@
-"""A recommender of vectors that are looked up, multiplied with one another, and judged."""
+"""Deep learning recommendation model (DLRM): embeddings, pairwise products and two MLPs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BOTTOM = ("bottom1", "bottom2")
 TOP = ("top1", "top2", "top3")
 
 Given = Callable[[str, Tensor], Tensor]
-"""What a layer makes of the inputs that it is given, before it multiplies."""
+"""Function of a layer's name and inputs that returns the inputs to use, such as rounded ones."""
 
 
 def keep_inputs(_: str, inputs: Tensor) -> Tensor:
@@ -26,11 +26,11 @@ def scores(
     features: Tensor,  # (n, features)
     given: Given = keep_inputs,
 ) -> Tensor:
-    """The logarithms of the odds that each is liked, (n,).
+    """Return the log odds that each rated movie is liked, (n,).
 
-    The features become a vector as long as those of the tables; products of every two vectors
-    stand beside it at the top. All widths are those of the weights, and the tables come in the
-    order of the columns of ``ids``.
+    The bottom MLP maps the features to a vector as long as the embeddings. The top MLP reads this
+    vector and the dot products of every two vectors. All widths are those of the weights, and the
+    tables are in the order of the columns of ``ids``.
 
     Source:
         Naumov et al.: Deep Learning Recommendation Model for Personalization and Recommendation

@@ -1,4 +1,4 @@
-"""Edition of a model: text that changes with its weights, known without loading them."""
+"""Edition of a model: a hash that changes with its weights, computed without loading them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LETTERS = 8
 
 @cache
 def edition_of(model: str) -> str:
-    """Of its shapes, the assets that it uses and the file of weights that is shipped, if one is.
+    """Return a hash of a model's shapes, its assets and its shipped file of weights, if any.
 
-    Networks that are trained on the spot have no file: their shapes and their data are told.
+    Networks that are trained on first use have no such file; their shapes and data are hashed.
 
     Raises:
         PluginError: there is no such model.

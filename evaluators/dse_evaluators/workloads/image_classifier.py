@@ -1,4 +1,4 @@
-"""A convolutional network with its images, as a workload."""
+"""Workload that consists of a convolutional network and its images."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 _MOST_SAMPLES = 4096
-"""Windows of a layer that are kept for calibration, drawn from all."""
+"""Maximal number of windows of a layer that are drawn for calibration."""
 
 _BY_IMAGE = (2, 3, 1)  # scales run along an image's channels first, then over its pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageClassifier:
-    """Logits of images by a network that takes its widths from the weights; no layer may go.
+    """Image classifier whose widths follow from its weights; no layer may be removed.
 
-    Activations are rounded image by image, a row of scales for each: only a format with one scale
+    Activations are rounded image by image, each with its own scales: only a format with one scale
     per tensor makes an image's logits depend on the other images of the split.
     """
 
@@ -97,16 +97,16 @@ def _affine(parameters: Parameters, name: str) -> LayerWeights:
 
 
 def _tensor(array: Single) -> Tensor:
-    """A copy with the strides of its shape alone.
+    """Return a copy of an array with the default strides of its shape.
 
-    Of an axis of length 1 the stride is of no matter, but torch picks its kernels by it, and they
-    differ in the last bit.
+    The stride of an axis of length 1 does not affect the values, but torch selects kernels by it,
+    and their results differ in the last bit.
     """
     return torch.tensor(array.ravel()).view(array.shape)
 
 
 def _round_inputs(signal: Tensor, signals: Signals, stage: NetworkStage) -> Tensor:
-    """Round a layer's inputs to the numbers of the format."""
+    """Round a layer's inputs to the values of the format."""
     if signals.activations is None:
         return signal
     if stage.dense:
@@ -115,7 +115,7 @@ def _round_inputs(signal: Tensor, signals: Signals, stage: NetworkStage) -> Tens
 
 
 def _samples(stage: NetworkStage, affine: LayerWeights, signal: Tensor) -> Single:
-    """Return the layer's inputs, a row for each output position of some of the images."""
+    """Return the layer's inputs, a row per output position; a sample of rows if there are many."""
     if stage.dense:
         windows = signal.flatten(1)
     else:

@@ -1,4 +1,4 @@
-"""A table of layers trained on labelled images in seconds, then cached."""
+"""Training of a layer table on labelled images, with a cache of the weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Layers = Sequence[Layer]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Training settings of a network; part of the name under which its weights are kept."""
+    """Training settings of a network; part of the cache key of its weights."""
 
     epochs: int = 30
     batch: int = 32
@@ -34,7 +34,7 @@ class Training:
 
 
 def load_or_train(name: str, layers: Layers, examples: ImageDataset, training: Training) -> Affines:
-    """Return the network's weights, from the cache if they are there."""
+    """Return the network's weights, from the cache or by training."""
     shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
     shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
     arrays = load_or_make(
@@ -51,7 +51,7 @@ def load_or_train(name: str, layers: Layers, examples: ImageDataset, training: T
 
 
 def train(layers: Layers, examples: ImageDataset, training: Training) -> Affines:
-    """Weights learnt from scratch; the same examples give the same bits.
+    """Train weights from scratch; the same examples give bit-identical weights.
 
     Source:
         He et al., Delving Deep into Rectifiers, 2015, eq. 10 (start); Loshchilov, Hutter,
@@ -86,7 +86,7 @@ def train(layers: Layers, examples: ImageDataset, training: Training) -> Affines
 
 
 def _start(layers: Layers, chance: torch.Generator) -> Affines:
-    """Random weights that keep a rectified signal's size, and no bias."""
+    """Draw random weights that preserve the scale of ReLU activations; biases are zero."""
     affines = []
     for layer in layers:
         weight = torch.randn(shape(layer), generator=chance)
@@ -98,7 +98,7 @@ def _start(layers: Layers, chance: torch.Generator) -> Affines:
 
 
 def _shift_images(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
-    """Shift the images by the same few pixels, black where nothing was."""
+    """Shift all images by the same random offset of at most ``most`` pixels, padded with zeros."""
     height, width = images.shape[-2:]
     down, right = torch.randint(0, 2 * most + 1, (2,), generator=chance).tolist()
     padded = functional.pad(images, (most, most, most, most))
@@ -114,7 +114,7 @@ def _arrays(layers: Layers, affines: Affines) -> Arrays:
 
 
 def _name(name: str, layers: Layers, examples: ImageDataset, training: Training) -> str:
-    """Changes with all that the weights depend on: layers, training, images, torch."""
+    """Return the cache key: a hash of layers, training settings, images and torch version."""
     recipe = hashlib.sha256(f"{tuple(layers)} {training} {torch.__version__}".encode())
     recipe.update(examples.images.tobytes())
     recipe.update(examples.labels.tobytes())

@@ -1,4 +1,4 @@
-"""Labelled images, and parts of them that share none."""
+"""Labelled images and their disjoint splits."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class ImageDataset:
     labels: NDArray[np.int64]  # (n,)
 
     def at(self, rows: Rows) -> ImageDataset:
-        """The examples of these rows."""
+        """Return the examples of these rows."""
         return ImageDataset(images=self.images[rows], labels=self.labels[rows])
 
 
 def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
-    """Draw the rows of the parts from each class by share; the first part is the rest.
+    """Draw a stratified split of rows by share of each class; the first part is the rest.
 
     Args:
-        labels: (n,).
-        shares: of every part but the first.
-        seed: of the draw.
+        labels: the class of each row, (n,).
+        shares: the share of every part but the first, from 0 to 1.
+        seed: the seed of the draw.
     """
     rng = np.random.default_rng(seed)
     parts: list[list[Rows]] = [[] for _ in (None, *shares)]
@@ -45,6 +45,6 @@ def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) ->
 
 
 def halve_examples(examples: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
-    """Return every other example of each class, and those in between."""
+    """Return two halves of the examples, which alternate within each class."""
     order = np.argsort(examples.labels, kind="stable")
     return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

@@ -1,4 +1,4 @@
-"""Quality of a model's outputs: against the truth, and against the uncompressed model's."""
+"""Quality metrics of a model's outputs, against labels and against the uncompressed model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRICS: Mapping[str, Metric] = {
         Metric(name="tail_gap", goal="minimize"),
     )
 }
-"""What the quality of a workload may be called, whatever the workload."""
+"""Quality metrics of all workloads, by name."""
 
 Table = NDArray[np.floating]
 Labels = NDArray[np.integer]
@@ -38,7 +38,7 @@ def accuracy(
     logits: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> float:
-    """The share of examples whose largest logit is the label's."""
+    """Return the share of examples whose largest logit is the label's."""
     return float((logits.argmax(axis=1) == labels).mean())
 
 
@@ -46,16 +46,16 @@ def cross_entropy_nat(
     logits: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> float:
-    """The mean surprise at the labels, in double precision."""
+    """Return the mean cross-entropy of the labels in nats, computed in double precision."""
     surprise = -_log_shares(logits)[np.arange(len(labels)), labels]
     return float(surprise.mean())
 
 
 def bits_per_character(
     logits: Table,  # (n, characters)
-    labels: Labels,  # (n,), the characters that came
+    labels: Labels,  # (n,), the actual next characters
 ) -> float:
-    """The cross-entropy of a language model of characters, to base 2."""
+    """Return the mean cross-entropy of a character-level language model in bits."""
     return cross_entropy_nat(logits, labels) / math.log(2)
 
 
@@ -63,7 +63,7 @@ def divergence_nat(
     logits: Table,  # (n, classes)
     reference: Table,  # (n, classes)
 ) -> float:
-    """The mean Kullback-Leibler divergence of the outputs from the reference's.
+    """Return the mean Kullback-Leibler divergence from the reference, KL(reference || model).
 
     Source:
         Kullback, Leibler: On Information and Sufficiency, 1951, eq. 2.4.
@@ -76,7 +76,7 @@ def cosine(
     outputs: Table,  # (n, k)
     reference: Table,  # (n, k)
 ) -> float:
-    """The mean cosine of the angle between an output and its reference; 0 for a zero vector."""
+    """Return the mean cosine similarity of outputs and references; 0 for a zero vector."""
     ours, whole = outputs.astype(np.float64), reference.astype(np.float64)
     lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(whole, axis=1)
     products = (ours * whole).sum(axis=1)
@@ -89,7 +89,7 @@ def spearman(
     scores: Table,  # (n,)
     truths: Table,  # (n,)
 ) -> float:
-    """The correlation of the ranks, equals at their mean rank; 0 where one is constant."""
+    """Return Spearman's rank correlation, ties at their mean rank; 0 if one side is constant."""
     ranks = np.stack([rankdata(scores), rankdata(truths)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(ranks, axis=1)
@@ -100,7 +100,7 @@ def auc(
     scores: Table,  # (n,)
     labels: Labels,  # (n,), 0 or 1; both occur
 ) -> float:
-    """Return the share of pairs in which label 1 scores above label 0; equals count half.
+    """Return the area under the ROC curve; ties count half.
 
     Source:
         Hanley, McNeil: The Meaning and Use of the Area under a ROC Curve, 1982, eq. 1.
@@ -119,10 +119,9 @@ def mismatches(
 ) -> dict[str, float]:
     """Return how often the model and the reference predict different classes.
 
-    The metrics are over all examples, over all with the reference right, and the gap of the tail.
-
-    The first two are shares of all examples. ``tail_gap`` is by how much more often they differ on
-    the classes in ``tail`` than on the others; it is left out where there is no tail.
+    ``mismatch`` and ``mismatch_on_correct`` are shares of all examples; the second counts only
+    those on which the reference is right. ``tail_gap`` is the mismatch rate on the classes in
+    ``tail`` minus that on the other classes; it is left out if there is no tail.
 
     Source:
         Hooker et al., What Do Compressed Deep Neural Networks Forget?, 2019, section 2 (exemplars
@@ -145,7 +144,7 @@ def measure_classifier(
     reference: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> dict[str, float]:
-    """Return the metrics of a classifier without a tail: those of :data:`CLASSIFIER`."""
+    """Return the metrics of :data:`CLASSIFIER`; these exclude the tail gap."""
     return {
         "accuracy": accuracy(logits, labels),
         "loss": cross_entropy_nat(logits, labels),
@@ -155,9 +154,9 @@ def measure_classifier(
 
 
 CLASSIFIER = ("accuracy", "loss", "divergence", "mismatch", "mismatch_on_correct")
-"""What :func:`measure_classifier` tells."""
+"""Names of the metrics that :func:`measure_classifier` returns."""
 
 
 def _log_shares(logits: Table) -> Floats:
-    """The logarithms of what each class is given of 1."""
+    """Return the log probability of each class, in double precision."""
     return np.asarray(log_softmax(logits.astype(np.float64), axis=1))

@@ -1,4 +1,4 @@
-"""A model as the layers that multiply, with what it learnt that multiplies nothing."""
+"""Layer table of a model: layers that multiply, embedding lookups and other parameters."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Equal tables of learnt rows, of which an input picks some: embeddings."""
+    """Embedding tables of equal size, from which each input looks up rows."""
 
     name: str
     rows: int
     width: int
     tables: int = 1
     picked: int = 1
-    """Rows that one input picks from each table."""
+    """Number of rows that one input looks up in each table."""
     shared: bool = False
-    """True if a layer multiplies by the same numbers, and they are counted there."""
+    """Whether a layer has the same weights (tied embedding), so that they are counted there."""
 
     @property
     def parameters(self) -> int:
-        """Numbers in all tables that no layer counts."""
+        """Number of parameters of all tables; 0 if a layer counts them."""
         return 0 if self.shared else self.rows * self.width * self.tables
 
     @property
     def read(self) -> int:
-        """Numbers that one input picks in all tables."""
+        """Number of elements that one input reads from all tables."""
         return self.picked * self.width * self.tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTable:
-    """The layers of a model in order, its tables, and its other learnt numbers.
+    """Layers of a model in order, its embedding tables, and the number of its other parameters.
 
-    ``others`` are biases, gains of norms and learnt positions: added or scaled by, never the
-    right-hand side of a product.
+    ``others`` counts biases, gains of norms and learnt position embeddings: parameters that are
+    added or scaled by, and are never the right-hand side of a matrix product.
     """
 
     layers: tuple[Layer, ...]
@@ -45,22 +45,22 @@ class LayerTable:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates for one input."""
+        """Number of multiply-accumulates for one input."""
         return sum(layer.macs for layer in self.layers)
 
     @property
     def weights(self) -> int:
-        """Learnt numbers that multiply."""
+        """Number of weights of all layers."""
         return sum(layer.weights for layer in self.layers)
 
     @property
     def parameters(self) -> int:
-        """All learnt numbers."""
+        """Number of all parameters."""
         return self.weights + self.others + sum(lookup.parameters for lookup in self.lookups)
 
 
 def join_tables(*tables: LayerTable) -> LayerTable:
-    """Join tables, one after the other."""
+    """Concatenate layer tables."""
     return LayerTable(
         layers=tuple(layer for table in tables for layer in table.layers),
         lookups=tuple(lookup for table in tables for lookup in table.lookups),
@@ -69,5 +69,5 @@ def join_tables(*tables: LayerTable) -> LayerTable:
 
 
 def add_biases(*layers: Layer) -> LayerTable:
-    """Return these layers with a bias for every filter."""
+    """Return a table of these layers with one bias per filter."""
     return LayerTable(layers=layers, others=sum(layer.filters for layer in layers))

@@ -1,4 +1,4 @@
-"""Workloads as lists of layers with shapes."""
+"""Layers with shapes: convolutions and matrix products, and the lists of small networks."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from itertools import pairwise
 from typing import Literal
 
 Prunes = Literal["neither", "inputs", "outputs", "both"]
-"""The sides on which structured pruning narrows a product."""
+"""Sides on which structured pruning narrows a matrix product."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A convolution, or a matrix product as one: ``filters`` x (height x width x channels).
+    """Convolution, or matrix product as one: ``filters`` x (height x width x channels).
 
-    ``height`` and ``width`` are of the input as the array sees it, padding included. A fully
-    connected layer on a batch of b is the 1 x 1 convolution of a b x 1 image.
-    ``pruned_inputs`` and ``pruned_outputs`` say whether structured pruning narrows the layer there.
-    With ``groups`` each filter sees its share of the channels; one group for each channel is a
-    depthwise convolution. ``copies`` such products run side by side, as the heads of attention do;
-    where their right-hand side is no parameter but another activation, it is not ``weighted``. More
-    inputs at once are more pixels against the same filters; unweighted, they are more copies.
+    ``height`` and ``width`` are those of the input image, padding included. A fully connected layer
+    on a batch of b is the 1 x 1 convolution of a b x 1 image. ``pruned_inputs`` and
+    ``pruned_outputs`` state whether structured pruning narrows that side. With ``groups`` each
+    filter reads only its group's channels; one group per channel is a depthwise convolution. There
+    are ``copies`` independent products of this shape, such as the heads of attention. A product
+    whose right-hand side is an activation and not a parameter is not ``weighted``. A larger batch
+    means more pixels for the same filters; for an unweighted layer it means more copies.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Layer:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates for one input."""
+        """Number of multiply-accumulates for one input."""
         outputs = self.output_height * self.output_width * self.filters
         return outputs * self.weights_per_filter * self.copies
 
@@ -66,9 +66,9 @@ class Layer:
 def dense(
     name: str, inputs: int, outputs: int, *, first: bool = False, last: bool = False
 ) -> Layer:
-    """A fully connected layer on one input vector.
+    """Build a fully connected layer on one input vector.
 
-    The first one of a network keeps all its inputs, the last one all its outputs.
+    Pruning keeps all inputs of a network's ``first`` layer and all outputs of its ``last``.
     """
     return Layer(
         name=name,
@@ -83,7 +83,7 @@ def dense(
     )
 
 
-def product(  # a product is these seven facts
+def product(
     name: str,
     rows: int,
     inputs: int,
@@ -93,7 +93,7 @@ def product(  # a product is these seven facts
     weighted: bool = True,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """Build a product of rows x inputs by inputs x outputs; pruning narrows it at ``prunes``."""
+    """Build a (rows x inputs) by (inputs x outputs) product that pruning narrows at ``prunes``."""
     return Layer(
         name=name,
         height=rows,
@@ -110,7 +110,7 @@ def product(  # a product is these seven facts
 
 
 def stack(name: str, widths: Sequence[int], rows: int = 1) -> tuple[Layer, ...]:
-    """Build products one after another, of these widths; pruning keeps both outer widths."""
+    """Build a chain of products with these widths; pruning keeps the first and the last width."""
     last = len(widths) - 2
     return tuple(
         product(f"{name}{place}", rows, inputs, outputs, prunes=_within(place, last))
@@ -124,7 +124,7 @@ def _within(place: int, last: int) -> Prunes:
     return "both" if place else "outputs"
 
 
-def convolution(  # a convolution is these seven facts
+def convolution(
     name: str,
     side: int,
     window: int,
@@ -134,9 +134,9 @@ def convolution(  # a convolution is these seven facts
     stride: int = 1,
     groups: int = 1,
 ) -> Layer:
-    """A square convolution by the ``side`` of its output, however it was padded.
+    """Build a square convolution from the ``side`` of its output, whatever the padding was.
 
-    Rows and columns of the padded image that no window touches are left away.
+    Rows and columns of the padded image that no window covers are left out.
     """
     seen = (side - 1) * stride + window
     return Layer(
@@ -154,7 +154,7 @@ def convolution(  # a convolution is these seven facts
 
 
 def _conv3(name: str, side: int, channels: int, filters: int, *, first: bool = False) -> Layer:
-    """A 3 x 3 convolution with padding 1 on a square image of ``side``."""
+    """Build a 3 x 3 convolution with padding 1 on a square image of ``side``."""
     return Layer(
         name=name,
         height=side + 2,
@@ -167,7 +167,7 @@ def _conv3(name: str, side: int, channels: int, filters: int, *, first: bool = F
     )
 
 
-# The network that `compression.post-training` trains on scikit-learn's digits (8 x 8 pixels):
+# CNN that `compression.post-training` trains on scikit-learn's digits (8 x 8 pixels):
 # conv - conv - pool 2 - conv - pool 2 - dense - dense.
 DIGITS_CNN: tuple[Layer, ...] = (
     _conv3("conv1", 8, 1, 32, first=True),
@@ -177,7 +177,7 @@ DIGITS_CNN: tuple[Layer, ...] = (
     dense("fc2", 128, 10, last=True),
 )
 
-# The network that reads 28 x 28 pixels of MNIST, with 33,194 weights and biases:
+# CNN for the 28 x 28 pixels of MNIST, with 33,194 weights and biases:
 # conv - pool 2 - conv - pool 2 - conv - pool 2 - dense - dense.
 MNIST_CNN: tuple[Layer, ...] = (
     _conv3("conv1", 28, 1, 16, first=True),
@@ -187,8 +187,8 @@ MNIST_CNN: tuple[Layer, ...] = (
     dense("fc2", 64, 10, last=True),
 )
 
-# The dense layers of a recommender on MovieLens-100k: 22 features become a vector of 32, and that
-# with the 15 products of six such vectors (five are looked up in tables) becomes one number.
+# MLPs of a recommender on MovieLens-100k. The bottom one maps 22 features to a vector of 32; the
+# top one maps it and the 15 dot products of six such vectors (five are embeddings) to a score.
 MOVIELENS_MLP: tuple[Layer, ...] = (
     dense("bottom1", 22, 64, first=True),
     dense("bottom2", 64, 32, last=True),

@@ -1,4 +1,4 @@
-"""Magika: a convolutional network for the type of a file from its bytes, in onnxruntime."""
+"""Workload ``magika``: a CNN that predicts a file's type from its bytes, in onnxruntime."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _NAMES: Mapping[str, str] = {
 }
 _TURNED = ("embed.weight", "dense.weight")  # an ONNX matrix product has (inputs, outputs)
 _LAYER_INPUTS = (f"{_NET}Conv_0/Conv2D__120:0", f"{_NET}LayerNorm_1/AddV2_1:0")
-_TAPS = 5  # of the convolution
-_POSITIONS = 16  # of each calibration file, for the layers that run at all of its positions
-_LEAST_SHARE = 1e-12  # its logarithm is what an output without any share is given
+_TAPS = 5  # kernel width of the convolution
+_POSITIONS = 16  # sampled in each calibration file, for layers that run at every position
+_LEAST_SHARE = 1e-12  # lower bound of a probability, so that its logarithm is finite
 
 
 class Magika:
-    """The network as its package ships it, judged on files of four packages.
+    """Magika's published network, evaluated on files of four packages.
 
-    Outputs are the logarithms of the shares that it gives to its 214 types, file by file. Signals
-    are what onnxruntime makes them: they cannot be rounded.
+    Outputs are the log probabilities of its 214 types for each file. Activations cannot be
+    rounded, because onnxruntime computes them.
 
     Source:
         Fratantonio et al.: Magika: AI-Powered Content-Type Detection, 2024; model standard_v3_3.
@@ -78,14 +78,14 @@ class Magika:
         self._examples = examples(window, config["target_labels_space"])
 
     def examples(self, part: str) -> FileDataset:
-        """The files of ``search``, ``test`` or ``calibration``."""
+        """Return the files of ``search``, ``test`` or ``calibration``."""
         return self._examples[part]
 
     def with_parameters(self, parameters: Parameters) -> bytes:
-        """The ONNX file with these parameters.
+        """Return the bytes of the ONNX file with these parameters.
 
         Raises:
-            EvaluationError: a shape is another.
+            EvaluationError: a parameter has a different shape than in the file.
         """
         for name, array in parameters.items():
             if array.shape != self.parameters[name].shape:
@@ -94,7 +94,7 @@ class Magika:
         return with_initializers(self.model, {_NAMES[name]: arrays[name] for name in arrays})
 
     def calibration(self) -> Mapping[str, Single]:
-        """The inputs of the layers on the calibration files, each at sixteen positions."""
+        """Return the inputs of the layers on the calibration files, at sixteen positions each."""
         tokens = self.examples("calibration").tokens
         session = Session(with_outputs(self.model, _LAYER_INPUTS))
         told = [session.run(row[None]) for row in tokens]
@@ -115,7 +115,7 @@ class Magika:
         """Return the network's outputs for each file.
 
         Raises:
-            EvaluationError: the parameters do not fit, or signals are to be rounded.
+            EvaluationError: a parameter has another shape, or signals are to be rounded.
         """
         if signals != Signals():
             raise EvaluationError("the signals of magika cannot be rounded: onnxruntime runs it")
@@ -127,9 +127,9 @@ class Magika:
 
 
 def log_shares(session: Session, tokens: Tokens) -> Single:
-    """The logarithms of what each type is given of 1, file by file.
+    """Return the log probabilities of the types for each file, (n, types).
 
-    One at a time, because dynamic quantisation has one scale for all files of a batch.
+    Files are run one at a time, because dynamic quantisation uses one scale for a batch.
     """
     shares = np.concatenate([session.run(row[None])[0] for row in tokens])
     return np.log(np.maximum(shares, np.float32(_LEAST_SHARE)))
@@ -137,12 +137,12 @@ def log_shares(session: Session, tokens: Tokens) -> Single:
 
 @cache
 def magika() -> Magika:
-    """The workload, made once."""
+    """Return the workload ``magika``, created once per process."""
     return Magika()
 
 
 def _transpose_matrices(parameters: Parameters) -> dict[str, Single]:
-    """Transpose matrices to (outputs, inputs) where they were the other way, and back."""
+    """Transpose the matrices that ONNX stores as (inputs, outputs), in either direction."""
     return {
         name: np.ascontiguousarray(array.T) if name in _TURNED else array
         for name, array in parameters.items()

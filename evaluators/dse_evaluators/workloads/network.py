@@ -1,4 +1,4 @@
-"""A table of layers as a network that torch runs."""
+"""Torch network that is built from a list of layers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkStage:
-    """A layer with what the table implies around it.
+    """Layer with the padding, pooling and ReLU that the table implies.
 
-    ``pool`` is the side of the max-pooling after it; ``rectified`` is false for the last layer.
+    ``pool`` is the window side of the max-pooling after it; 1 means no pooling. ``rectified`` is
+    false for the last layer, which has no ReLU.
     """
 
     name: str
@@ -29,7 +30,7 @@ class NetworkStage:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of one layer: (filters, channels, height, width), or (outputs, inputs)."""
+    """Weight and bias of one layer; ``weight`` has the shape that :func:`shape` returns."""
 
     weight: Tensor
     bias: Tensor  # (filters,)
@@ -39,10 +40,10 @@ Affines = tuple[LayerWeights, ...]
 
 
 def stages(layers: Sequence[Layer]) -> tuple[NetworkStage, ...]:
-    """The layers as stages, with the padding and pooling that the table implies.
+    """Return the layers as stages, with the padding and pooling that the table implies.
 
-    Padding keeps an image's size; where the next input is smaller than the output, there is
-    pooling between.
+    Padding preserves an image's size. If the next layer's input is smaller than this layer's
+    output, there is max-pooling in between.
     """
     found = []
     for layer, after in zip(layers, [*layers[1:], None], strict=True):
@@ -60,12 +61,15 @@ def stages(layers: Sequence[Layer]) -> tuple[NetworkStage, ...]:
 
 
 def is_dense(layer: Layer) -> bool:
-    """True for a fully connected layer, which the table has as a 1 x 1 image."""
+    """Return whether a layer is fully connected, which the table stores as a 1 x 1 image."""
     return layer.height == layer.width == 1
 
 
 def shape(layer: Layer) -> tuple[int, ...]:
-    """The shape of the layer's weights."""
+    """Return the shape of a layer's weight.
+
+    It is (outputs, inputs) for a dense layer, else (filters, channels, height, width).
+    """
     if is_dense(layer):
         return layer.filters, layer.channels
     return layer.filters, layer.channels, layer.filter_height, layer.filter_width
@@ -76,7 +80,7 @@ def apply_layer(
     affine: LayerWeights,
     inputs: Tensor,  # (n, channels, height, width), or (n, inputs)
 ) -> Tensor:
-    """Return the layer's outputs before rectifying and pooling."""
+    """Return the layer's outputs before ReLU and pooling."""
     if stage.dense:
         return functional.linear(inputs.flatten(1), affine.weight, affine.bias)
     return functional.conv2d(
@@ -85,7 +89,7 @@ def apply_layer(
 
 
 def passed_on(stage: NetworkStage, outputs: Tensor) -> Tensor:
-    """Return the outputs as the next layer receives them."""
+    """Return the outputs after ReLU and pooling, as the next layer receives them."""
     if stage.rectified:
         outputs = torch.relu(outputs)
     return functional.max_pool2d(outputs, stage.pool) if stage.pool > 1 else outputs
@@ -96,7 +100,7 @@ def forward(
     affines: Sequence[LayerWeights],
     images: Tensor,  # (n, channels, height, width)
 ) -> Tensor:
-    """The logits, (n, classes)."""
+    """Return the logits, (n, classes)."""
     signal = images
     for stage, affine in zip(network, affines, strict=True):
         signal = passed_on(stage, apply_layer(stage, affine, signal))
@@ -104,7 +108,7 @@ def forward(
 
 
 def _pool(layer: Layer, after: Layer) -> int:
-    """The pooling after which ``layer``'s output is ``after``'s input."""
+    """Return the pooling window that reduces ``layer``'s output to the input of ``after``."""
     if is_dense(layer):
         return 1
     if is_dense(after):

@@ -1,4 +1,4 @@
-"""Operators of an ONNX file: shapes, attributes, and learnt tensors."""
+"""Graph of an ONNX file: operators, attributes, inferred shapes and stored tensors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dse_evaluators.workloads.onnx_runtime import library
 Shape = tuple[int, ...]
 
 _KEPT = 1024
-"""Numbers of the largest tensors whose values shapes may hang on; the others are not looked at."""
+"""Largest number of elements of a tensor whose values are kept for shape inference."""
 
 _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxNode:
-    """An operator with the names of its signals and its attributes that are whole numbers."""
+    """Operator with the names of its inputs and outputs, and its integer attributes."""
 
     name: str
     operator: str
@@ -31,16 +31,17 @@ class OnnxNode:
     attributes: Mapping[str, tuple[int, ...]]
 
     def number(self, attribute: str, default: int) -> int:
-        """An attribute of one number."""
+        """Return an attribute's first value, or the default if the attribute is absent."""
         return self.attributes.get(attribute, (default,))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Operators in order; ``made_of`` maps each constant signal to its stored sources.
+    """Operators in topological order, with shapes and stored tensors.
 
-    ``shapes`` has no signal whose shape cannot be told. ``stored`` are the stored tensors of
-    floating-point numbers, with how many there are.
+    ``shapes`` lacks signals whose shape cannot be inferred. ``made_of`` maps each constant signal
+    to the stored tensors that it is computed from. ``stored`` is the number of elements of each
+    stored floating-point tensor.
     """
 
     nodes: Sequence[OnnxNode]
@@ -50,13 +51,13 @@ class Graph:
 
 
 def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
-    """The graph of a file whose open axes have these sizes, by their names.
+    """Return the graph of a file whose open (dynamic) axes have these sizes, by axis name.
 
     An axis without a name is called after its input: ``x.0`` is the first one of ``x``.
 
     Raises:
         PluginError: onnx is not installed.
-        SpecError: the file is no model, an axis is left open, or there is none of that name.
+        SpecError: the file is not a model, an open axis has no size, or no axis has that name.
     """
     onnx = library("onnx")
     model = _load_model(onnx, path)
@@ -72,19 +73,19 @@ def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
     try:
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     except onnx.shape_inference.InferenceError as error:
-        raise SpecError(f"{path.name} is no whole model: {error}") from error
+        raise SpecError(f"{path.name} is not a complete model: {error}") from error
     nodes = [_node(onnx, place, node) for place, node in enumerate(graph.node)]
     return Graph(nodes=nodes, shapes=_shapes(graph), made_of=_made_of(nodes, stored), stored=counts)
 
 
 def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
-    """Load the model with its functions inlined; large weights in other files stay there."""
+    """Load the model with its functions inlined; weights in external files are not loaded."""
     try:
         model = onnx.load(str(path), load_external_data=False)
     except OSError as error:
         raise SpecError(f"the model {str(path)!r} cannot be read: {error.strerror}") from error
-    except Exception as error:  # what protobuf raises has no class that onnx would name
-        raise SpecError(f"{str(path)!r} is no ONNX model: {error}") from error
+    except Exception as error:  # onnx does not export the error class of protobuf
+        raise SpecError(f"{str(path)!r} is not an ONNX model: {error}") from error
     return library("onnx.inliner").inline_local_functions(model) if model.functions else model
 
 
@@ -97,8 +98,8 @@ def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
     left = [name for name in axes if name not in sizes]
     if left:
         raise SpecError(
-            f"{path.name} has axes of no size: {', '.join(left)}",
-            hint=f"say them: onnx:{path.name},{','.join(f'{name}=1' for name in left)}",
+            f"{path.name} has axes without a size: {', '.join(left)}",
+            hint=f"state them: onnx:{path.name},{','.join(f'{name}=1' for name in left)}",
         )
     for name, same in axes.items():
         for axis in same:
@@ -109,7 +110,7 @@ def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
 
 
 def _open_axes(graph: Any) -> dict[str, list[Any]]:
-    """The inputs' axes without a size, by their names."""
+    """Return the axes of the inputs that have no size, by name."""
     given = {tensor.name for tensor in graph.initializer}  # old files list weights as inputs, too
     axes: dict[str, list[Any]] = {}
     for signal in graph.input:
@@ -149,7 +150,7 @@ def _are_whole(values: list[Any]) -> bool:
 
 
 def _shapes(graph: Any) -> dict[str, Shape]:
-    """The signals all of whose axes have a size."""
+    """Return the shapes of the signals for which every axis has a size."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for signal in (*graph.input, *graph.value_info, *graph.output):
         tensor = signal.type.tensor_type
@@ -160,7 +161,7 @@ def _shapes(graph: Any) -> dict[str, Shape]:
 
 
 def _made_of(nodes: Sequence[OnnxNode], stored: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Signals that are the same for every input."""
+    """Return the constant signals, each with the stored tensors that it is computed from."""
     made = {name: frozenset([name]) for name in stored}
     for node in nodes:
         inputs = [name for name in node.inputs if name]

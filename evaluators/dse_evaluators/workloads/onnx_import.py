@@ -1,4 +1,4 @@
-"""The layers of an ONNX model, from the shapes of its operators."""
+"""Import of an ONNX model as a layer table, from the shapes of its operators."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ _RIGHT: Mapping[str, int] = {
     "LSTM": 1,
     "RNN": 1,
 }
-"""The operators that are read, and which of their inputs is the right-hand side."""
+"""Supported operators, with the index of the input that is the right-hand side."""
 
 _UNREAD = ("Attention", "DeformConv", "Einsum", "If", "Loop", "RotaryEmbedding", "Scan")
-"""Operators that multiply, or may hold some that do, and are not read."""
+"""Unsupported operators that multiply or may contain operators that do."""
 
 
 def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
-    """The layers of a model whose open axes have these sizes, and what else it has learnt.
+    """Return the layer table of a model whose open (dynamic) axes have these sizes.
 
-    Convolutions, products and recurrent cells are layers; a product is unweighted where both sides
-    hang on the input. Images of a batch stand one under another. A window whose strides differ is
-    told as a row of a product, which tells nothing of windows that overlap; holes in windows are
-    left out. Rows picked from a stored matrix are lookups. What structured pruning could narrow is
-    not known: nothing. ``others`` are all other stored floating-point tensors of more than one
-    number.
+    Convolutions, matrix products and recurrent cells are layers; a product is unweighted if both
+    sides depend on the input. The images of a batch are stacked vertically. A convolution whose
+    strides differ becomes a matrix product with one row per window, which ignores that windows
+    overlap; dilation is ignored. Rows gathered from a stored matrix are lookups. No layer is
+    marked as narrowed by structured pruning. ``others`` counts all other stored floating-point
+    tensors of more than one element.
 
     Raises:
         PluginError: onnx is not installed.
-        SpecError: the file is no model, an axis is left open or not there, an operator is not read,
-            or a shape cannot be told.
+        SpecError: the file is not a model, an open axis has no size or does not exist, an operator
+            is not supported, or a shape cannot be inferred.
     """
     try:
         changed = path.stat().st_mtime_ns
-    except (OSError, ValueError) as error:  # a name may hold what no name can
+    except (OSError, ValueError) as error:  # ValueError: a name with a null byte
         raise SpecError(f"the model {str(path)!r} cannot be read: {error}") from error
     return _table(path.resolve(), changed, tuple(sorted(sizes.items())))
 
@@ -86,7 +86,7 @@ def _check_operators(graph: Graph, file: str) -> None:
 
 
 def _operands(node: OnnxNode) -> tuple[str, ...]:
-    """Both sides of the product; a recurrent cell has two right-hand sides."""
+    """Return both operands of a product; a recurrent cell has two right-hand sides."""
     right = _RIGHT[node.operator]
     more = (node.inputs[2],) if node.operator in ("GRU", "LSTM", "RNN") else ()
     return (node.inputs[0], node.inputs[right], *more)
@@ -95,14 +95,14 @@ def _operands(node: OnnxNode) -> tuple[str, ...]:
 def _shape(graph: Graph, node: OnnxNode, signal: str) -> Shape:
     if signal not in graph.shapes:
         raise SpecError(
-            f"the shape of {signal!r} at {node.name!r} cannot be told",
-            hint="shapes there do not fit one another, or hang on the numbers that come in",
+            f"the shape of {signal!r} at {node.name!r} cannot be inferred",
+            hint="shapes there do not match, or depend on the values of the inputs",
         )
     return graph.shapes[signal]
 
 
 def _shapes(graph: Graph, node: OnnxNode) -> tuple[Shape, Shape, Shape]:
-    """Of the left, the right and the result."""
+    """Return the shapes of the left operand, the right operand and the result."""
     left, right, *_ = _operands(node)
     return (
         _shape(graph, node, left),
@@ -128,14 +128,14 @@ def _convolution(graph: Graph, node: OnnxNode) -> list[Layer]:
 
 
 def _build_transpose(graph: Graph, node: OnnxNode) -> list[Layer]:
-    """Return a transposed convolution as products of each pixel with all that it adds to."""
+    """Build a transposed convolution as a product: a row per input pixel, a column per addend."""
     (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
     groups = node.number("group", 1)
     outputs = filters * groups * prod(window)
     return [_plain(node.name, (images * prod(before), 1), (1, 1), (channels, outputs), groups)]
 
 
-def _plain(  # a convolution is these six facts
+def _plain(
     name: str,
     image: tuple[int, int],
     window: tuple[int, int],
@@ -173,9 +173,9 @@ def _matmul(graph: Graph, node: OnnxNode) -> list[Layer]:
 
 
 def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[Layer]:
-    """Copies are as many as there are right-hand sides; what shares one is rows of it.
+    """Build a product with a copy per right-hand side; batches that share one add rows to it.
 
-    A learnt left-hand side is turned to the right, and both with it.
+    If only the left-hand side is learnt, both sides are transposed and swapped.
     """
     name, learnt = node.name, [side in graph.made_of for side in _operands(node)]
     if learnt == [True, False]:
@@ -188,13 +188,13 @@ def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[La
 
 
 def _leading(shape: Shape, places: int) -> Shape:
-    """The axes before the last two, as many as there are places."""
+    """Return the axes before the last two, padded with ones to ``places`` axes."""
     lead = shape[:-2]
     return (*(1,) * (places - len(lead)), *lead)
 
 
 def _recurrent(graph: Graph, node: OnnxNode) -> list[Layer]:
-    """The product of all inputs, and that of what a cell keeps, each step a row."""
+    """Build the products with the inputs and with the hidden state, with a row for each step."""
     (steps, batch, inputs), (ways, outputs, _), _ = _shapes(graph, node)
     kept = _shape(graph, node, node.inputs[2])[-1]
     rows = steps * batch

@@ -1,4 +1,4 @@
-"""ONNX models under onnxruntime, on one thread: the one door to both packages."""
+"""Access to onnx and onnxruntime: models run on one thread, and their weights are edited."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse_evaluators.formats.arrays import Single
 
 
 def library(name: str) -> Any:  # neither package has types
-    """The module ``name`` of onnx or onnxruntime.
+    """Import the module ``name`` of onnx or onnxruntime.
 
     Raises:
         PluginError: it is not installed.
@@ -30,23 +30,23 @@ def library(name: str) -> Any:  # neither package has types
 
 
 class Session:
-    """A model that is ready to run, on one thread.
+    """Inference session of a model on one CPU thread.
 
     Args:
         model: the bytes of an ONNX file.
-        optimization: how far the graph is rewritten before it runs, a member's name of
-            onnxruntime's ``GraphOptimizationLevel``.
+        optimization: the level of graph optimization, a member's name of onnxruntime's
+            ``GraphOptimizationLevel``.
 
     Raises:
         PluginError: onnxruntime is not installed.
-        EvaluationError: it cannot run the model.
+        EvaluationError: onnxruntime cannot run the model.
     """
 
     def __init__(self, model: bytes, optimization: str = "ORT_ENABLE_ALL") -> None:
         runtime = library("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only: warnings are of its own rewriting
+        options.log_severity_level = 3  # errors only: warnings concern its own optimizations
         level = getattr(runtime.GraphOptimizationLevel, optimization)
         options.graph_optimization_level = level
         try:
@@ -58,19 +58,19 @@ class Session:
         self._input = self._session.get_inputs()[0].name
 
     def run(self, inputs: NDArray[np.generic]) -> list[Single]:
-        """All outputs for these inputs."""
+        """Run the model on its first input; return all outputs."""
         found: list[Single] = self._session.run(None, {self._input: inputs})
         return found
 
 
 def initializers(model: bytes, names: Sequence[str]) -> list[Single]:
-    """The weights of these names."""
+    """Return the weights of these names, in single precision."""
     found = all_initializers(model)
     return [found[name].astype(np.float32) for name in names]
 
 
 def all_initializers(model: bytes) -> dict[str, NDArray[np.generic]]:
-    """All weights and constants of a model, by name, as the file stores them."""
+    """Return all weights and constants of a model by name, in the precision of the file."""
     onnx = library("onnx")
     graph = onnx.load_model_from_string(model).graph
     return {
@@ -79,7 +79,7 @@ def all_initializers(model: bytes) -> dict[str, NDArray[np.generic]]:
 
 
 def with_initializers(model: bytes, arrays: Mapping[str, Single]) -> bytes:
-    """The model with other weights of the same shapes."""
+    """Return the model with these weights replaced by others of the same shapes."""
     onnx = library("onnx")
     changed = onnx.load_model_from_string(model)
     for tensor in changed.graph.initializer:
@@ -90,7 +90,7 @@ def with_initializers(model: bytes, arrays: Mapping[str, Single]) -> bytes:
 
 
 def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
-    """Return the model with these inner signals as its only outputs."""
+    """Return the model with these intermediate tensors as its only outputs."""
     onnx = library("onnx")
     changed = onnx.load_model_from_string(model)
     del changed.graph.output[:]
@@ -105,7 +105,7 @@ def read_model(path: Path) -> bytes:
     """Return the bytes of a model's file.
 
     Raises:
-        PluginError: there is none.
+        PluginError: the file cannot be read.
     """
     try:
         return path.read_bytes()

@@ -1,7 +1,7 @@
-"""Networks by parameters: dense, convolutional and recurrent ones.
+"""Parameterized dense, convolutional and recurrent networks of the ParaDNN generator.
 
-The shapes are those of the published generator, but for the end of a convolutional network: here
-its last image becomes one pixel whatever its size, there a window of 7 x 7 is the mean.
+The shapes are those of the published generator, except at the end of a convolutional network: here
+the last image is averaged to one pixel whatever its size, there over windows of 7 x 7.
 
 Source:
     Wang, Wei, Brooks: Benchmarking TPU, GPU, and CPU Platforms for Deep Learning, 2019, section 2.
@@ -28,14 +28,14 @@ _BATCH = NumberKey(least=1, most=2**16, default=1)
 
 
 def _dense(told: WorkloadOptions) -> LayerTable:
-    """``input`` numbers, ``layers`` of ``nodes``, and ``output`` classes."""
+    """Build an MLP of ``input`` features, ``layers`` hidden layers of ``nodes``, and ``output``."""
     found = told.numbers
     widths = [found["input"], *[found["nodes"]] * found["layers"], found["output"]]
     return add_biases(*stack("fc", widths, found["batch"]))
 
 
 def _convolutional(told: WorkloadOptions) -> LayerTable:
-    """Four stages of ``blocks`` each, the first with so many ``filters``."""
+    """Build a residual network of four stages of ``blocks``; the first has ``filters``."""
     found = told.numbers
     return residual(
         Residual(
@@ -50,10 +50,10 @@ def _convolutional(told: WorkloadOptions) -> LayerTable:
 
 
 def _recurrent(told: WorkloadOptions) -> LayerTable:
-    """``layers`` of cells on ``length`` words, each a vector of ``embed`` numbers.
+    """Build ``layers`` recurrent layers of width ``embed`` on sequences of ``length`` tokens.
 
-    Every step tells a word. The steps of a layer are rows of one product, though each waits for the
-    one before.
+    Every step predicts a token. The steps of a layer are rows of one product, although each step
+    depends on the one before.
     """
     found = told.numbers
     width, rows = found["embed"], found["length"] * found["batch"]
@@ -105,4 +105,4 @@ PARADNN: Mapping[str, WorkloadFamily] = {
         },
     ),
 }
-"""``paradnn-fc:layers=8,nodes=512``, and so on."""
+"""Families of ParaDNN by name, used as in ``paradnn-fc:layers=8,nodes=512``."""

@@ -1,4 +1,4 @@
-"""Networks of residual blocks on square images, every convolution padded."""
+"""Layer tables of residual networks on square images, with padded convolutions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import Layer, convolution, dense
 
 WIDENED = 4
-"""How many times the filters of a bottleneck's middle its last convolution has."""
+"""Ratio of the filters of a bottleneck's last convolution to those of its middle one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """Number and kind of the blocks of each stage; each stage has twice the filters.
+    """Number and kind of the blocks of each stage; each stage doubles the filters.
 
-    A block has two convolutions of 3 x 3, or is a ``bottleneck`` of 1 x 1, 3 x 3 and 1 x 1. There
-    the first one strides if ``strides_first``, else the middle one. The first block of a stage has
-    a convolution as its shortcut where it changes the shape, or, if it ``always_projects``, anyway.
+    A block has two 3 x 3 convolutions, or is a ``bottleneck`` of 1 x 1, 3 x 3 and 1 x 1. In a
+    bottleneck the first convolution is strided if ``strides_first``, else the middle one. The first
+    block of a stage has a 1 x 1 convolution as its shortcut if it changes the shape, and in any
+    case if ``always_projects``.
     """
 
     blocks: Sequence[int]
@@ -31,7 +32,7 @@ class Residual:
 
 
 def residual(network: Residual) -> LayerTable:
-    """The table of a network: convolution 7 x 7, pooling, the stages, and a dense layer.
+    """Return a network's layer table: 7 x 7 convolution, pooling, stages and a dense layer.
 
     Source:
         He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1.
@@ -52,7 +53,7 @@ def residual(network: Residual) -> LayerTable:
 
 
 def add_norms(layers: tuple[Layer, ...]) -> LayerTable:
-    """Add a norm's gain and bias for each filter, and the last layer's biases."""
+    """Return the layers with norms' gains and biases per filter, and the last layer's biases."""
     *convolutions, last = layers
     norms = 2 * sum(layer.filters for layer in convolutions)
     return LayerTable(layers=layers, others=norms + last.filters)
@@ -61,9 +62,9 @@ def add_norms(layers: tuple[Layer, ...]) -> LayerTable:
 def _block(
     network: Residual, name: str, sides: tuple[int, int], shape: tuple[int, int]
 ) -> list[Layer]:
-    """The convolutions of a block without its shortcut.
+    """Build the convolutions of a block without its shortcut.
 
-    The image has ``sides`` before and after; ``shape`` is channels and filters.
+    ``sides`` are those of the image before and after the block; ``shape`` is (channels, filters).
     """
     if network.bottleneck:
         return _bottleneck(name, sides, shape, first=network.strides_first)

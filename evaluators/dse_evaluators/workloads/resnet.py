@@ -1,4 +1,4 @@
-"""ResNet-18 and ResNet-50 for 224 x 224 images, layer by layer.
+"""Layer tables of ResNet-18 and ResNet-50 for 224 x 224 images.
 
 Source:
     He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1.
@@ -13,11 +13,11 @@ from dse_evaluators.workloads.layers import Layer, dense
 from dse_evaluators.workloads.residual import WIDENED, Residual, add_norms, residual
 
 _STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
-"""Filters and blocks of ResNet-50."""
+"""Filters and number of blocks of each stage of ResNet-50."""
 
 
 def _unpadded50() -> LayerTable:
-    """ResNet-50 as SCALE-Sim's topology file has it: 54 layers, images without padding."""
+    """Build ResNet-50 as in SCALE-Sim's topology file: 54 layers, images without padding."""
     layers = [_conv("conv1", 224, 7, 3, 64, stride=2)]
     side, channels = 56, 64
     for stage, (inner, blocks) in enumerate(_STAGES, start=2):
@@ -29,7 +29,7 @@ def _unpadded50() -> LayerTable:
 
 
 def _bottleneck(name: str, side: int, channels: int, inner: int, *, stride: int) -> list[Layer]:
-    """1 x 1, 3 x 3, 1 x 1, and a shortcut of 1 x 1 where the block changes the shape."""
+    """Build 1 x 1, 3 x 3 and 1 x 1 convolutions, and a 1 x 1 shortcut if the shape changes."""
     after, outer = side // stride, WIDENED * inner
     layers = [
         _conv(f"{name}-reduce", side, 1, channels, inner, stride=stride),
@@ -41,10 +41,10 @@ def _bottleneck(name: str, side: int, channels: int, inner: int, *, stride: int)
     return layers
 
 
-def _conv(  # a convolution is these seven facts
+def _conv(
     name: str, side: int, window: int, channels: int, filters: int, *, stride: int = 1
 ) -> Layer:
-    """A square convolution by the ``side`` of the image that it is given."""
+    """Build a square convolution on an input image of ``side``."""
     return Layer(
         name=name,
         height=side,
@@ -63,7 +63,7 @@ _BLOCKS50 = tuple(blocks for _, blocks in _STAGES)
 RESNETS: Mapping[str, LayerTable] = {
     "resnet18": residual(Residual(blocks=(2, 2, 2, 2), bottleneck=False)),
     "resnet50": _unpadded50(),
-    # with padding, as the paper draws it; and as most libraries run it
+    # with padding: v1 as in the paper, v1.5 as in most libraries
     "resnet50-v1": residual(Residual(blocks=_BLOCKS50, bottleneck=True, strides_first=True)),
     "resnet50-v1.5": residual(Residual(blocks=_BLOCKS50, bottleneck=True)),
 }

@@ -1,4 +1,4 @@
-"""Tensors of a file in the format ``safetensors``, read without its package."""
+"""Reader of files in the ``safetensors`` format that does not need its package."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SINGLE = "F32"
 
 
 def singles(path: Path) -> dict[str, Single]:
-    """The tensors in single precision, in the order of their names; others are left out.
+    """Return the single-precision tensors of a file, sorted by name; others are left out.
 
     Source:
-        https://huggingface.co/docs/safetensors, "Format": eight bytes that count the header's,
-        the header as JSON, the numbers.
+        https://huggingface.co/docs/safetensors, "Format": eight bytes with the length of the
+        header, the header as JSON, the data.
 
     Raises:
-        EvaluationError: the file is cut or no such file.
+        EvaluationError: the file is truncated or not in this format.
     """
     data = path.read_bytes()
     try:

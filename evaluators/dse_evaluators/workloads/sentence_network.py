@@ -1,4 +1,4 @@
-"""The transformer that encodes sentences, of whatever widths its tensors are."""
+"""Transformer that encodes sentences; its widths follow from its weight tensors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Tensors = Mapping[str, Tensor]
 
 def encode_pieces(
     tensors: Tensors,
-    pieces: Tensor,  # (n, t, width), what each word piece is embedded as
+    pieces: Tensor,  # (n, t, width), the embedding of each word piece
     taps: Taps,
 ) -> Tensor:
-    """Return a vector of length 1 for each sentence, (n, width): the mean over its pieces.
+    """Return a unit vector for each sentence, (n, width): the normalized mean over its pieces.
 
-    Heads and neurons are those whose weights are there; without its query, block 0 does not
-    attend, and without its intermediate layer it has no feed-forward part.
+    Heads and neurons are those whose weights are present. A block without query weights has no
+    attention, one without an intermediate layer has no feed-forward part.
 
     Source:
         Devlin et al., BERT, 2019; Wang et al., MiniLM, 2020; Reimers, Gurevych, Sentence-BERT,
@@ -46,7 +46,7 @@ def encode_pieces(
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """Compute attention over all pieces, head by head."""
+    """Compute multi-head attention over all pieces."""
     queries, keys, values = (
         _heads(_linear(tensors, f"{name}.self.{role}", stream, taps))
         for role in ("query", "key", "value")
@@ -58,7 +58,7 @@ def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tenso
 def _heads(
     signal: Tensor,  # (n, t, heads * HEAD)
 ) -> Tensor:
-    """The signal head by head, (n, heads, t, HEAD)."""
+    """Return the signal split into heads, (n, heads, t, HEAD)."""
     count, length, _ = signal.shape
     return signal.view(count, length, -1, HEAD).transpose(1, 2)
 

@@ -1,4 +1,4 @@
-"""The plays of Shakespeare, character by character, in parts that share none."""
+"""Text of Shakespeare's plays as character codes, in disjoint splits."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dse_evaluators.workloads.assets import asset_folder
 from dse_evaluators.workloads.workload import Split
 
 SYMBOLS = "\n !\"#$&'()*,-.0123456789:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]_abcdefghijklmnopqrstuvwxyz—"
-"""Every character of the plays; its place is its code."""
+"""Alphabet of the plays; a character's index is its code."""
 
 CHUNK = 4096
-"""Characters in a row that are in one part."""
+"""Number of consecutive characters that are assigned to a split together."""
 
-_EVERY = 20  # of so many chunks one is held out, for search and test in turn
+_EVERY = 20  # one of this many chunks is held out, for search and test in turn
 
 Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plays:
-    """Chunks of text, (n, CHUNK): what is learnt from, and what is kept for judging."""
+    """Chunks of text, (n, CHUNK), for training and for evaluation."""
 
     train: Codes
     held_out: Mapping[Split, Codes]
@@ -33,7 +33,7 @@ class Plays:
 
 @cache
 def plays() -> Plays:
-    """All plays in the order of their files' names, 5,318,730 characters in 1,298 whole chunks.
+    """Return all plays, sorted by file name: 5,318,730 characters in 1,298 full chunks.
 
     Chunks 9, 49, 89 ... are for search, chunks 29, 69, 109 ... for test.
 
@@ -51,13 +51,17 @@ def plays() -> Plays:
 
 
 def encode_text(text: str) -> Codes:
-    """Return the index in :data:`SYMBOLS` of each character; all of them must be there."""
+    """Return the index in :data:`SYMBOLS` of each character.
+
+    Raises:
+        KeyError: a character is not in :data:`SYMBOLS`.
+    """
     places = {symbol: place for place, symbol in enumerate(SYMBOLS)}
     return np.array([places[symbol] for symbol in text], dtype=np.int64)
 
 
 def windows(chunks: Codes, starts: tuple[int, ...], length: int) -> Codes:
-    """Stretches of each chunk with the character that follows, (n, length + 1)."""
+    """Return windows of each chunk, each with the character that follows, (n, length + 1)."""
     return np.concatenate([chunks[:, start : start + length + 1] for start in starts])
 
 

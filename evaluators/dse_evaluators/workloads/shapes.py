@@ -1,8 +1,8 @@
-"""The shapes of every model's parameters, so that sizes are known without the model.
+"""Stored parameter shapes of every model, so that sizes are available without the model.
 
     python -m dse_evaluators.workloads.shapes
 
-writes them anew from the models, whose assets must then be installed.
+regenerates them from the models, whose assets must then be installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @cache
 def shapes_of(model: str) -> Shapes:
-    """The shape of each parameter, in the order of the model.
+    """Return the stored shape of each parameter, in the order of the model.
 
     Raises:
         PluginError: there is no such model.
@@ -32,7 +32,7 @@ def shapes_of(model: str) -> Shapes:
 
 
 def read_shapes(model: str) -> Shapes:
-    """Return the same shapes, read from the model itself."""
+    """Return the shape of each parameter, read from the model itself."""
     return {name: value.shape for name, value in workload_of(model).parameters.items()}
 
 

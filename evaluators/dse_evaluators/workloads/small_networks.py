@@ -1,4 +1,4 @@
-"""The layer tables of the small networks that compression is measured on."""
+"""Layer tables of the small networks on which compression is measured."""
 
 from __future__ import annotations
 

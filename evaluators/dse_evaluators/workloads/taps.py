@@ -1,4 +1,4 @@
-"""Points in a transformer where signals can be rounded, or only observed."""
+"""Hooks on the activations of a transformer that round or record them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse_evaluators.workloads.workload import Signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taps:
-    """Functions applied to the inputs of the named layer, and to keys and values."""
+    """Functions that are applied to each layer's inputs (by name), and to keys and values."""
 
     inputs: Callable[[str, Tensor], Tensor]
     cached: Callable[[Tensor], Tensor]  # (n, heads, t, numbers of a head)
@@ -28,10 +28,10 @@ def pass_through() -> Taps:
 
 
 def rounding(signals: Signals) -> Taps:
-    """Signals go on at the numbers of their formats.
+    """Return taps that round activations, keys and values to their formats.
 
-    Scales run along a layer's inputs, a row of them for each place; those of keys and values are
-    each head's own.
+    Scales are computed along a layer's inputs, separately for each position; those of keys and
+    values separately for each head.
     """
     return Taps(
         inputs=lambda name, signal: torch.tensor(signals.rounded(name, signal.numpy())),
@@ -40,7 +40,7 @@ def rounding(signals: Signals) -> Taps:
 
 
 def watching(seen: dict[str, Single]) -> Taps:
-    """Signals go on as they are; the inputs of each layer, (n, inputs), are kept in ``seen``."""
+    """Return taps that record the inputs of each layer, (n, inputs), in ``seen``."""
 
     def inputs(name: str, signal: Tensor) -> Tensor:
         rows = signal.flatten(0, -2).numpy()

@@ -1,4 +1,4 @@
-"""Torch on one thread with deterministic kernels, and put back as it was."""
+"""Context managers that run torch on one thread and with deterministic kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread inside, as many as before after it."""
+    """Run torch on one thread within the block, and restore the number of threads after it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -21,7 +21,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """One thread, and the same bits for the same inputs in every process."""
+    """Run torch on one thread with deterministic kernels: equal inputs give equal bits."""
     strict = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     with one_thread():

@@ -1,6 +1,6 @@
-"""Trains the language model of Shakespeare's plays again, and writes its weights.
+"""Program that retrains the language model of Shakespeare's plays and writes its weights.
 
-``python -m dse_evaluators.workloads.train_character_lm`` takes five minutes of one core.
+``python -m dse_evaluators.workloads.train_character_lm`` takes five minutes on one core.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dse_evaluators.workloads.taps import pass_through
 from dse_evaluators.workloads.torch_scope import deterministic
 
 _NEURONS = 4 * network.WIDTH
-_QUIET = 0.3  # of what is added to the stream at first, relative to a part's inputs
+_QUIET = 0.3  # initial scale of what is added to the stream, relative to a part's inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class CharacterLmTraining:
     matrix_rate: float = 0.02
     rate: float = 3e-3
     weight_decay: float = 1e-2
-    rising: int = 50  # steps until the rates are at their height
-    steady: float = 0.4  # share of the steps after which they fall, in a line to zero
+    rising: int = 50  # warm-up steps, until the learning rates are at their maximum
+    steady: float = 0.4  # share of the steps after which they decay linearly to zero
     seed: int = 0
 
 
@@ -43,7 +43,7 @@ def train_weights(training: CharacterLmTraining) -> dict[str, Tensor]:
 
     Source:
         Jordan et al., Muon: An Optimizer for Hidden Layers in Neural Networks, 2024 (matrices);
-        Loshchilov, Hutter, Decoupled Weight Decay Regularization, 2019 (AdamW, all else).
+        Loshchilov, Hutter, Decoupled Weight Decay Regularization, 2019 (AdamW, all others).
     """
     chance = torch.Generator().manual_seed(training.seed)
     chunks = torch.tensor(plays().train)
@@ -66,7 +66,7 @@ def train_weights(training: CharacterLmTraining) -> dict[str, Tensor]:
 
 
 def draw_weights(chance: torch.Generator) -> dict[str, Tensor]:
-    """Return random weights for which the stream is little more than its embedding."""
+    """Draw random weights for which the residual stream is close to the embedding."""
     width = network.WIDTH
     shapes = {"embed": (len(SYMBOLS), width, 1.0)}
     for block in range(network.BLOCKS):
@@ -90,7 +90,7 @@ def draw_weights(chance: torch.Generator) -> dict[str, Tensor]:
 
 
 def share_of_rate(step: int, training: CharacterLmTraining) -> float:
-    """Up in a line, steady, and down in a line."""
+    """Return the factor of the learning rate: linear warm-up, constant, linear decay."""
     done = step / training.steps
     falling = (1 - done) / (1 - training.steady)
     return min(1.0, (step + 1) / training.rising, falling)
@@ -120,7 +120,7 @@ def _loss(tensors: dict[str, Tensor], drawn: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Trains, and writes the weights in half precision."""
+    """Train the model, and write its weights in half precision."""
     arrays = {
         name: x.numpy().astype(np.float16)
         for name, x in train_weights(CharacterLmTraining()).items()

@@ -1,4 +1,4 @@
-"""The layers of a transformer for so many tokens, from one row of its sizes."""
+"""Layer tables of a transformer that processes a batch of tokens, from its sizes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBatch:
-    """Tokens to process: ``fresh`` ones in each of ``batch`` texts.
+    """Tokens to process: ``fresh`` new ones in each of ``batch`` sequences.
 
-    Each attends to the ``context`` of its text, the fresh tokens included. Prefill has as many
-    fresh tokens as context, decoding has one.
+    Each attends to the ``context`` of its sequence, which includes the fresh tokens. In prefill
+    ``fresh`` equals ``context``; in decode it is one.
     """
 
     fresh: int
@@ -23,9 +23,10 @@ class TokenBatch:
 
 
 def transformer(model: Transformer, tokens: TokenBatch) -> LayerTable:
-    """The table of a language model at work on ``tokens``.
+    """Return the layer table of a language model that processes ``tokens``.
 
-    The head works on one token of each text: the last, or of a model that is not causal the first.
+    The head reads one token of each sequence: the last one, or in a model that is not causal the
+    first one.
     """
     head = (
         product("head", tokens.batch, model.hidden, model.vocabulary)
@@ -47,9 +48,10 @@ def transformer(model: Transformer, tokens: TokenBatch) -> LayerTable:
 
 
 def blocks(model: Transformer, tokens: TokenBatch) -> list[Layer]:
-    """The layers of all blocks.
+    """Build the layers of all blocks.
 
-    Queries, keys and values are one product, and so are both halves of a gated feed-forward part.
+    The projections of queries, keys and values are one product, and so are both halves of a gated
+    feed-forward layer.
 
     Source:
         Vaswani et al.: Attention Is All You Need, 2017, section 3.
@@ -71,11 +73,12 @@ def blocks(model: Transformer, tokens: TokenBatch) -> list[Layer]:
 def attention(
     name: str, heads: tuple[int, int], head: int, tokens: TokenBatch
 ) -> tuple[Layer, Layer]:
-    """The scores and the mixing of values: a product for each text and head of the keys.
+    """Build both products of attention, with a copy for each sequence and key/value head.
 
-    ``heads`` are those of the queries, and those of the keys; a ``head`` is so many numbers. The
-    queries that share a key are rows of one product, so grouped heads read it once. Whole squares
-    are multiplied, the masked half of a causal model's too.
+    They are the scores and the weighted sums of values. ``heads`` are the numbers of query heads
+    and of key/value heads; ``head`` is the width of a head. Query heads that share a key/value head
+    are rows of one product, so it is read once (GQA). The full score matrix is computed, including
+    the masked half of a causal model.
 
     Source:
         Vaswani et al.: Attention Is All You Need, 2017, eq. 1; Ainslie et al.: GQA, 2023.
@@ -90,7 +93,7 @@ def attention(
 
 
 def others(model: Transformer) -> int:
-    """Biases and norms of the blocks, the norms around them, positions and kinds of segment."""
+    """Return the number of parameters in biases, norms, position and segment embeddings."""
     norm = model.hidden * (2 if model.biased else 1)
     norms = norm * (2 * model.layers + model.final_norm + model.embedding_norm)
     biases = model.layers * (model.together + model.ffn + 2 * model.hidden) * model.biased

@@ -1,4 +1,4 @@
-"""Transformers as rows of the sizes that distinguish them."""
+"""Published sizes of transformers, by name."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """Sizes of a transformer; those not given are as in a Llama.
+    """Sizes of a transformer; the defaults are those of a Llama.
 
-    ``positions`` are learnt vectors, one a place; with none, places are told by rotation and a
-    text may be of any length. ``biased`` layers and norms have biases, the others none. A
-    ``causal`` model tells the next token, from a head that may be ``tied`` to the embedding; the
-    others have a dense layer on the first token. With no ``head_width`` the heads of the queries
-    are together as wide as the stream. A layer with several ``experts``, each ``ffn`` wide, sends
-    every token to ``active_experts`` of them.
+    ``positions`` is the number of learnt position embeddings; 0 means rotary embeddings, for which
+    a sequence may have any length. If ``biased``, layers and norms have biases. A ``causal`` model
+    predicts the next token with an LM head that may be ``tied`` to the embedding; other models have
+    a dense layer on the first token. If ``head_width`` is 0, the query heads together are as wide
+    as ``hidden``. A layer with several ``experts``, each ``ffn`` wide, routes every token to
+    ``active_experts`` of them.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Transformer:
 
     @property
     def head(self) -> int:
-        """Numbers in one head."""
+        """Width of one attention head."""
         return self.head_width or self.hidden // self.heads
 
     @property
     def together(self) -> int:
-        """Numbers in the queries, keys and values of one token."""
+        """Total width of the queries, keys and values of one token."""
         return (self.heads + 2 * self.kv_heads) * self.head
 
 

@@ -1,4 +1,4 @@
-"""Transformers by text: ``llama2-7b:prefill=2048``, ``llama3-70b:decode=4096,batch=8``."""
+"""Transformer workloads, such as ``llama3-70b:decode=4096,batch=8``, as layer tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BATCH = NumberKey(least=1, most=2**16, default=1)
 
 
 def families() -> Mapping[str, WorkloadFamily]:
-    """Every transformer by its name, with the keys that its text may have.
+    """Return every transformer without experts by name, with the keys of its workload text.
 
-    ``prefill=t`` reads t tokens, ``decode=t`` writes the last of t, each in ``batch`` texts; the
-    name alone is ``prefill=2048``, or the longest that positions allow. A model that tells no next
-    token reads ``tokens``, 128 by default. Those with experts are no table of layers: which weights
-    a token meets depends on it.
+    ``prefill=t`` processes t prompt tokens, ``decode=t`` generates the last of t tokens, each for
+    ``batch`` sequences. The name alone means ``prefill=2048``, or the longest sequence that the
+    position embeddings allow. A model that is not causal reads ``tokens``, 128 by default. A
+    mixture of experts has no fixed layer table: the weights that a token uses depend on the token.
     """
     dense = (model for model in TRANSFORMERS.values() if model.experts == 1)
     return {model.name: _family(model) for model in dense}

@@ -1,4 +1,4 @@
-"""The U-Net of Stable Diffusion 1: one denoising step of a latent image, layer by layer.
+"""Layer table of the U-Net of Stable Diffusion 1, for one denoising step of a latent image.
 
 Source:
     Rombach et al.: High-Resolution Image Synthesis with Latent Diffusion Models, 2022, section 3
@@ -16,12 +16,12 @@ from dse_evaluators.workloads.transformer import TokenBatch, attention
 from dse_evaluators.workloads.workload_text import NumberKey, WorkloadFamily, WorkloadOptions
 
 _WIDTHS = (320, 640, 1280, 1280)
-"""Channels of each level; all levels but the last attend, and are halved after."""
+"""Channels of each level; all levels but the last have attention and halve the image after it."""
 _BLOCKS = 2
-"""Blocks of a level on the way down; on the way up there is one more."""
+"""Blocks of a level on the downward path; the upward path has one more."""
 _HEADS = 8
 _WORDS, _WORD = 77, 768
-"""Tokens of the text that is drawn, and the numbers of each."""
+"""Number of tokens of the text prompt, and the width of their embeddings."""
 _TIME = 1280
 _LATENT = 4
 _WIDENED = 4
@@ -29,9 +29,10 @@ _HALVINGS = 2 ** (len(_WIDTHS) - 1)
 
 
 def unet(side: int = 64) -> LayerTable:
-    """The table for a square latent image; ``side`` is a multiple of 8, an eighth of the picture's.
+    """Return the layer table for a square latent image; its ``side`` is a multiple of 8.
 
-    The text's keys and values are worked out anew, as they are in each step of the published code.
+    The side of the picture is eight times that. The keys and values of the text are recomputed in
+    each step, as in the published code.
     """
     first = _WIDTHS[0]
     parts = [
@@ -59,7 +60,7 @@ def unet(side: int = 64) -> LayerTable:
 
 
 def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
-    """Each block reads, beside its input, what a block on the way down left, the last one first."""
+    """Build the upward path; each block also reads a skip connection, the last one first."""
     parts: list[LayerTable] = []
     channels = _WIDTHS[-1]
     left = iter(reversed(skips))
@@ -75,7 +76,7 @@ def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
 
 
 def _stage(name: str, level: int, side: int, channels: int) -> list[LayerTable]:
-    """A block of a level, with attention on all levels but the last."""
+    """Build a block of a level, with attention on all levels but the last."""
     width = _WIDTHS[level]
     block = _residual(f"{name}-residual", side, channels, width)
     attends = level < len(_WIDTHS) - 1
@@ -83,7 +84,10 @@ def _stage(name: str, level: int, side: int, channels: int) -> list[LayerTable]:
 
 
 def _residual(name: str, side: int, channels: int, filters: int) -> LayerTable:
-    """Two convolutions, between which the time is added, and a shortcut where the width changes."""
+    """Build a residual block: convolution, time embedding, convolution, and a shortcut if needed.
+
+    The 1 x 1 convolution of the shortcut is needed only if the width changes.
+    """
     shortcut = _square(f"{name}-shortcut", side, 1, (channels, filters))
     return join_tables(
         _norm(channels),
@@ -95,7 +99,7 @@ def _residual(name: str, side: int, channels: int, filters: int) -> LayerTable:
     )
 
 
-def _square(  # a convolution is these six facts
+def _square(
     name: str,
     side: int,
     window: int,
@@ -104,7 +108,7 @@ def _square(  # a convolution is these six facts
     stride: int = 1,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """Build a convolution that pruning leaves as it is, except for one side where given."""
+    """Build a square convolution that pruning narrows only on the side ``prunes``."""
     return replace(
         convolution(name, side, window, *ends, stride=stride),
         pruned_inputs=prunes == "inputs",
@@ -149,12 +153,12 @@ def _attends(name: str, width: int, pixels: int, context: int) -> LayerTable:
 
 
 def _norm(channels: int) -> LayerTable:
-    """A gain and a bias for each channel."""
+    """Return the parameters of a norm: a gain and a bias for each channel."""
     return LayerTable(layers=(), others=2 * channels)
 
 
 def _bare(*layers: Layer) -> LayerTable:
-    """Layers without biases."""
+    """Return a table of these layers without biases."""
     return LayerTable(layers=layers)
 
 
@@ -171,4 +175,4 @@ def _build_unet(told: WorkloadOptions) -> LayerTable:
 UNET = WorkloadFamily(
     make=_build_unet, keys={"latent": NumberKey(least=_HALVINGS, most=512, default=64)}
 )
-"""``sd-unet:latent=64``."""
+"""Family of the U-Net by the side of its latent image: ``sd-unet:latent=64``."""

@@ -1,9 +1,9 @@
-"""VGG-16 and AlexNet, layer by layer.
+"""Layer tables of VGG-16 and AlexNet.
 
 Source:
     Simonyan, Zisserman: Very Deep Convolutional Networks, 2015, table 1, D. Krizhevsky, Sutskever,
-    Hinton: ImageNet Classification with Deep Convolutional Neural Networks, 2012, section 3.5: as
-    it ran on two cards, so that three of its convolutions have two groups.
+    Hinton: ImageNet Classification with Deep Convolutional Neural Networks, 2012, section 3.5: the
+    version for two GPUs, so that three of its convolutions have two groups.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dse_evaluators.workloads.layer_table import LayerTable, add_biases
 from dse_evaluators.workloads.layers import Layer, convolution, dense
 
 _STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
-"""Filters and convolutions between two poolings."""
+"""Filters and number of convolutions of each stage; a pooling follows each stage."""
 
 _NEURONS = 4096
 _CLASSES = 1000
@@ -40,7 +40,7 @@ def _alexnet() -> LayerTable:
 
 
 def _add_classifier(layers: list[Layer], inputs: int) -> LayerTable:
-    """Add three dense layers; every filter has a bias."""
+    """Return a table of the layers and three dense layers, with a bias for every filter."""
     return add_biases(
         *layers,
         dense("fc1", inputs, _NEURONS),

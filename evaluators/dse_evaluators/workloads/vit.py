@@ -1,4 +1,4 @@
-"""The vision transformer ViT-B/16 for 224 x 224 images, layer by layer.
+"""Layer table of the vision transformer ViT-B/16 for 224 x 224 images.
 
 Source:
     Dosovitskiy et al.: An Image is Worth 16x16 Words, 2021, table 1 and section 3.1; with one dense
@@ -15,7 +15,7 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 _SIDE = 224 // 16
 _CLASSES = 1000
 _TOKENS = _SIDE * _SIDE + 1
-"""A token of each patch, and one for the class."""
+"""Number of tokens: one per patch, and the class token."""
 
 _B16 = Transformer(
     name="vit-b16",
@@ -39,7 +39,7 @@ def _vit(model: Transformer) -> LayerTable:
             *blocks(model, TokenBatch(fresh=_TOKENS, context=_TOKENS)),
             dense("head", model.hidden, _CLASSES, first=True, last=True),
         ),
-        # the biases of the patches, the token of the class, the biases of the head
+        # biases of the patch embedding, the class token, biases of the head
         others=others(model) + model.hidden + model.hidden + _CLASSES,
     )
 

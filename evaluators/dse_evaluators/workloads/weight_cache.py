@@ -1,4 +1,4 @@
-"""Trained weights on disk: written at once or not at all, and doubted when read."""
+"""Disk cache of trained weights, with atomic writes and validation on reading."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ from dse.resources.asset import cache_folder
 Arrays = dict[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]
 
-# What numpy and zipfile raise for files that are missing, cut, altered or something else.
+# Errors that numpy and zipfile raise for missing, truncated, altered or other files.
 _DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile)
 
 
 def folder() -> Path:
-    """Return the folder of the weights.
-
-    It is the cache folder, with all else that can be made or fetched again.
-    """
+    """Return the folder of the weights: the cache folder of all reproducible files."""
     return cache_folder()
 
 
 def load_or_make(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays of that name, made if there is no sound file of them.
+    """Return the arrays of that name; call ``make`` and store them if no valid file exists.
 
-    A cache that cannot be written costs the next process its time, and nothing else.
+    If the cache cannot be written, the arrays are returned all the same; the next process has to
+    make them again.
     """
     path = folder() / f"{name}.npz"
     found = _read_arrays(path, shapes)
@@ -46,9 +44,9 @@ def load_or_make(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Array
 
 
 def _read_arrays(path: Path, shapes: Shapes) -> Arrays | None:
-    """Return the arrays of the file; ``None`` if it is missing, damaged or of other shapes."""
+    """Return the arrays of a file; ``None`` if it is missing, damaged or has other shapes."""
     try:
-        # Numpy leaves a damaged file open that it opened itself.
+        # Numpy does not close a damaged file that it opened itself.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except _DAMAGE:
@@ -60,7 +58,7 @@ def _read_arrays(path: Path, shapes: Shapes) -> Arrays | None:
 
 
 def _write(path: Path, arrays: Arrays) -> None:
-    """All or nothing: another process sees the old file or the whole new one."""
+    """Write a file atomically: other processes see the old file or the complete new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".draft")
     try:

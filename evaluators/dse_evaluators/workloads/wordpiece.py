@@ -1,4 +1,4 @@
-"""Words cut into the pieces that a language model knows."""
+"""WordPiece tokenizer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Vocabulary = Mapping[str, int]
 
 
 def vocabulary(path: Path) -> dict[str, int]:
-    """The pieces by their codes: the lines of a file from zero on."""
+    """Return the code of each piece: its line number in the file, from zero on."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return {piece: code for code, piece in enumerate(lines)}
 
 
 def encode_word(word: str, pieces: Vocabulary) -> tuple[int, ...]:
-    """Return the codes of one word of letters, in the frame of a sentence.
+    """Return the codes of one word of letters, between the codes of [CLS] and [SEP].
 
     Source:
-        Devlin et al., BERT, 2019: WordPiece, always the longest piece that fits.
+        Devlin et al., BERT, 2019: WordPiece, greedy longest match first.
     """
     left, right = _FRAME
     return tuple(pieces[piece] for piece in (left, *_cut(word.lower(), pieces), right))

@@ -1,4 +1,4 @@
-"""Pairs of words with the likeness that people see in them."""
+"""Word pairs with human similarity ratings."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _FILES = Path("gensim") / "test" / "test_data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Two words each, and how alike people found them, 0 to 10."""
+    """Word pairs, and the similarity that people assigned to each, from 0 to 10."""
 
     words: tuple[tuple[str, str], ...]
     likeness: tuple[float, ...]
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Every word once, in alphabetical order."""
+        """Distinct words of the pairs, in alphabetical order."""
         return tuple(sorted({word for pair in self.words for word in pair}))
 
 
 @cache
 def wordsim() -> Mapping[Split, Pairs]:
-    """The 351 different pairs of WordSim-353: every other one is for search, the rest for test.
+    """Return the 351 distinct pairs of WordSim-353, assigned to search and test in turn.
 
-    Two pairs stand twice in the file, and count the first time.
+    Of two pairs that occur twice in the file, the first rating is used.
 
     Source:
         Finkelstein et al., Placing Search in Context: The Concept Revisited, 2002.
@@ -50,7 +50,7 @@ def wordsim() -> Mapping[Split, Pairs]:
 
 @cache
 def other_words() -> tuple[str, ...]:
-    """The words of SimLex-999 that are in no pair of WordSim-353, in alphabetical order.
+    """Return the words of SimLex-999 that are in no pair of WordSim-353, alphabetically.
 
     Source:
         Hill, Reichart, Korhonen: SimLex-999: Evaluating Semantic Models with (Genuine) Similarity

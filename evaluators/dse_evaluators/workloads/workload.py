@@ -1,4 +1,4 @@
-"""A trained model with the data that judges it: what compression is measured on."""
+"""Protocol of a workload: a trained model with evaluation data, to measure compression on."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
 
 Parameters = Mapping[str, Single]
-"""Weights, biases and all else that was learnt, by name, in the order of the model."""
+"""All learnt parameters by name, in the order of the model."""
 
 Split = Literal["search", "test"]
-"""What a study may look at as often as it likes, and what is kept for the end."""
+"""Evaluation split: ``search`` for use during a study, ``test`` for the final evaluation."""
 
 SPLITS: tuple[Split, ...] = ("search", "test")
 
 
 def check_split(split: object) -> None:
-    """Nothing, if there is such a split. Raises PluginError if not."""
+    """Raise PluginError unless there is such a split."""
     if split not in SPLITS:
         raise PluginError(f"there is no split {split!r}", hint=nearest(split, SPLITS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """The formats that signals are rounded to while the model runs; ``None`` is single precision.
+    """Formats that activations are rounded to in inference; ``None`` is single precision.
 
-    ``activations`` are the inputs of every layer, ``kv_cache`` the keys and values of attention.
-    The inputs of a layer in ``smoothing`` are divided by its factors, (inputs,), before they are
-    rounded; its weights are those for the undivided ones, so what was rounded is multiplied again.
+    ``activations`` applies to the inputs of every layer, ``kv_cache`` to the keys and values of
+    attention. The inputs of a layer in ``smoothing`` are divided by its factors, (inputs,), before
+    rounding, and multiplied by them afterwards, because the layer's weights are not smoothed.
     """
 
     activations: Format | None = None
@@ -42,7 +42,7 @@ class Signals:
     smoothing: Mapping[str, Single] = field(default_factory=dict)
 
     def rounded(self, layer: str, inputs: Single) -> Single:
-        """The inputs of a layer, (..., inputs), at the numbers of their format."""
+        """Return the inputs of a layer, (..., inputs), rounded to the format of activations."""
         if self.activations is None:
             return inputs
         if layer not in self.smoothing:
@@ -52,24 +52,23 @@ class Signals:
 
 
 class Workload(Protocol):
-    """A model that runs on whatever parameters it is given.
+    """Model that can be run with replaced parameters.
 
-    Laws: the same parameters give the same outputs, to the last bit, in every process; no example
-    is in two of training, search and test; calibration inputs are those of training examples. A
-    model takes its widths from the parameters' shapes, and leaves out the blocks that are absent,
-    where it says in its docstring that it can.
+    Contract: the same parameters give bit-identical outputs in every process; no example is in two
+    of training, search and test; calibration inputs come from training examples. If its docstring
+    states so, a model takes its widths from the parameters' shapes and omits absent blocks.
     """
 
     name: str
     parameters: Parameters
     compressible: tuple[str, ...]
-    """Names of the layers' weights, (outputs, inputs, ...): what is not here stays as it is."""
+    """Names of the weights, (outputs, inputs, ...), that may be compressed; others stay as is."""
 
     metrics: Mapping[str, Metric]
-    """Of quality; at least one is continuous, the others may be shares of so many examples."""
+    """Quality metrics; at least one is continuous, the others may be shares of the examples."""
 
     def calibration(self) -> Mapping[str, Single]:
-        """The inputs of the layers that multiply, (n, inputs), on training examples."""
+        """Return the inputs of each layer with weights, (n, inputs), on training examples."""
         ...
 
     def outputs(
@@ -83,5 +82,5 @@ class Workload(Protocol):
         ...
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        """Return the metrics of these outputs; ``reference`` is the uncompressed model's."""
+        """Return the quality metrics of ``outputs``; ``reference`` are the uncompressed model's."""
         ...

@@ -1,4 +1,4 @@
-"""A workload's text, such as ``llama2-7b:prefill=2048,batch=4``, taken apart and checked."""
+"""Parser of a workload's text, such as ``llama2-7b:prefill=2048,batch=4``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberKey:
-    """A key whose value is a whole number within these ends; without a default it may be absent."""
+    """Key whose value is an integer in [least, most]; without a default it may be absent."""
 
     least: int
     most: int
@@ -23,14 +23,14 @@ class NumberKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordKey:
-    """A key whose value is one of some words; the first of them is the default."""
+    """Key whose value is one of ``words``; the first of them is the default."""
 
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadOptions:
-    """The values of a family's keys, defaults filled in."""
+    """Values of a family's keys, including defaults; ``text`` is the workload's text."""
 
     numbers: Mapping[str, int]
     words: Mapping[str, str]
@@ -39,14 +39,14 @@ class WorkloadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFamily:
-    """Maker of a table from a text of these keys."""
+    """Family of workloads: the keys of its text, and the function that builds a layer table."""
 
     make: Callable[[WorkloadOptions], LayerTable]
     keys: Mapping[str, NumberKey | WordKey]
 
 
 def wrap_table(table: LayerTable) -> WorkloadFamily:
-    """Return a family of one, without keys."""
+    """Return a family that has a single layer table and no keys."""
     return WorkloadFamily(make=lambda _: table, keys={})
 
 
@@ -54,12 +54,12 @@ def parse_keys(text: str, keys: Mapping[str, NumberKey | WordKey]) -> WorkloadOp
     """Return the values of ``name:key=value,...``.
 
     Raises:
-        SpecError: a key is unknown, stands twice, or cannot have that value.
+        SpecError: a key is unknown, occurs twice, or has an invalid value.
     """
     pairs = pairs_of(text, text.partition(":")[2].split(","))
     for key in pairs:
         if key not in keys:
-            hint = nearest(key, keys) if keys else "it has no keys: its name says it all"
+            hint = nearest(key, keys) if keys else "it takes no keys: write its name alone"
             raise SpecError(f"the workload {text!r} has no key {key!r}", hint=hint)
     numbers = {
         key: _number(text, key, pairs[key], kind) if key in pairs else kind.default
@@ -76,26 +76,26 @@ def parse_keys(text: str, keys: Mapping[str, NumberKey | WordKey]) -> WorkloadOp
 
 
 def pairs_of(text: str, items: Iterable[str]) -> dict[str, str]:
-    """The items ``key=value`` of a text by their key; empty items are none.
+    """Return the values of ``key=value`` items by key; empty items are ignored.
 
     Raises:
-        SpecError: a key stands twice.
+        SpecError: a key occurs twice.
     """
     pairs: dict[str, str] = {}
     for item in items:
         key, _, value = item.partition("=")
         if key in pairs:
-            raise SpecError(f"the workload {text!r} says {key!r} twice")
+            raise SpecError(f"the workload {text!r} has the key {key!r} twice")
         if item:
             pairs[key] = value
     return pairs
 
 
 def whole(text: str, key: str, written: str, ends: tuple[int, int]) -> int:
-    """A whole number of a text, within the ends.
+    """Parse the integer value of a key, which must be within ``ends``, both included.
 
     Raises:
-        SpecError: it is none, or not within.
+        SpecError: the value is not an integer, or out of range.
     """
     least, most = ends
     problem = f"in the workload {text!r}, {key} is {written!r}"

@@ -93,7 +93,7 @@ def test_library_tiles_within_the_calibration_are_not_extrapolated():
     ("design", "reason"),
     [
         ({"format": "fp8"}, "a100-sxm-80gb has no units for fp8"),
-        ({"device": "gaudi3", "tile": "64x64"}, "no source tells how many compute units gaudi3"),
+        ({"device": "gaudi3", "tile": "64x64"}, "the number of compute units of gaudi3"),
     ],
 )
 def test_what_cannot_be_says_why(design, reason):

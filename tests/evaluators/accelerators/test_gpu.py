@@ -147,7 +147,7 @@ def test_a_format_without_units_says_so():
 
 def test_a_cap_below_the_base_says_by_how_much():
     reason = fault(power_cap=0.1).reason
-    assert reason == "a cap of 70 W is 61 W below the 131 W that it draws before it does anything"
+    assert reason == "a cap of 70 W is 61 W below the base power of 131 W"
 
 
 def test_products_within_the_calibration_are_not_extrapolated():

@@ -206,8 +206,8 @@ def test_a_better_technology_takes_less_energy(option):
         ),
         ({"clock": 0.0}, "clock is 0, not positive"),
         ({"rows": -1}, "rows is -1, not positive"),
-        ({"filter_keep": 1.5}, "filter_keep is 1.5, no share between 0 and 1"),
-        ({"sparsity": float("nan")}, "sparsity is nan, no share between 0 and 1"),
+        ({"filter_keep": 1.5}, "filter_keep is 1.5, not between 0 and 1"),
+        ({"sparsity": float("nan")}, "sparsity is nan, not between 0 and 1"),
         ({"cores": 0.5}, "cores is 0.5, less than 1"),
         # 8 partial sums of four bytes, twice
         (

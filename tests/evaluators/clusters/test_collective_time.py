@@ -79,8 +79,8 @@ def test_a_message_has_two_ranks_and_nobody_tells_himself():
         Batch.of([{"size": 1e6, "ranks": ranks} for ranks in (1, 2, 3)])
     )
     assert {row: fault.reason for row, fault in told.faults.items()} == {
-        0: "1 rank has nobody to tell",
-        2: "a message has 2 ranks, not 3",
+        0: "a collective needs at least 2 ranks, not 1",
+        2: "send_recv needs 2 ranks, not 3",
     }
 
 

@@ -105,5 +105,5 @@ def test_shares_that_cut_no_stream_are_told(parameters, inputs, shares):
 
 
 def test_a_model_without_a_stream_is_told(parameters):
-    with pytest.raises(EvaluationError, match="no stream"):
+    with pytest.raises(EvaluationError, match="no residual stream"):
         parts_of({"conv1.weight": parameters["embed"]})

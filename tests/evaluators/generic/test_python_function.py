@@ -231,7 +231,7 @@ def test_a_number_is_no_function() -> None:
 
 
 def test_a_function_by_place_only_is_refused() -> None:
-    with pytest.raises(PluginError, match="by place"):
+    with pytest.raises(PluginError, match="positional-only"):
         Python(function=lambda rows, /: {"area": rows}, metrics={"area": "mm2"})
 
 

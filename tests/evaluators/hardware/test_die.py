@@ -98,7 +98,7 @@ def test_a_price_that_is_given_is_taken():
 def test_a_die_as_large_as_the_wafer_is_infeasible():
     got = Die(node_nm=7.0).evaluate(Batch.of([{"area": 60000.0}, {"area": 100.0}, {"area": 0.0}]))
     assert set(got.faults) == {0, 2}
-    assert "no die of 60000 mm2 is whole" in got.faults[0].reason
+    assert "no die of 60000 mm2 fits" in got.faults[0].reason
 
 
 @pytest.mark.parametrize(

@@ -157,12 +157,12 @@ def test_a_clock_that_the_voltage_does_not_allow_is_infeasible_and_says_by_how_m
 
 def test_below_the_threshold_nothing_switches():
     got = NodeFactors().evaluate(Batch.of([{"node_nm": 45, "voltage": 0.3}]))
-    assert "nothing switches" in got.faults[0].reason
+    assert "no transistor switches" in got.faults[0].reason
 
 
 def test_a_clock_of_nothing_is_infeasible():
     got = NodeFactors().evaluate(Batch.of([{"node_nm": 45, "voltage": 0.9, "clock": 0.0}]))
-    assert "a clock of 0 Hz is none" in got.faults[0].reason
+    assert "a clock of 0 Hz is not positive" in got.faults[0].reason
 
 
 def test_of_no_designs_it_says_nothing():

@@ -169,5 +169,5 @@ def test_a_tile_has_three_sides(text):
 
 
 def test_a_network_with_groups_has_no_im2col_product():
-    with pytest.raises(SpecError, match="no convolution of one group"):
+    with pytest.raises(SpecError, match="not a convolution of one group"):
         shapes_of("mobilenetv1")

@@ -63,7 +63,7 @@ def test_an_option_fixes_a_knob():
     ("options", "why"),
     [
         ({"dataflow": "rs"}, "dataflow cannot be 'rs'"),
-        ({"rows": "many"}, "rows is a number"),
+        ({"rows": "many"}, "rows must be a number"),
         ({"workload": "resnet5"}, "workload"),
     ],
 )

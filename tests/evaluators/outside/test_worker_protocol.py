@@ -151,9 +151,9 @@ def test_a_program_in_any_language_needs_ten_lines(raw):
 @pytest.mark.parametrize(
     ("says", "why"),
     [
-        ("'power: 3'", "did not say a line of JSON"),
-        ("'[]'", r"must say one object with the id 1, said \[\]"),
-        ("json.dumps({'id': 99, 'metrics': {'power': 1}})", "with the id 1, said"),
+        ("'power: 3'", "did not answer with a line of JSON"),
+        ("'[]'", r"must answer with one object with the id 1, got \[\]"),
+        ("json.dumps({'id': 99, 'metrics': {'power': 1}})", "with the id 1, got"),
         ("json.dumps({'id': told['id']})", "expected a mapping from metrics to numbers"),
     ],
 )
@@ -215,7 +215,7 @@ def test_a_flood_without_an_end_of_line_is_an_invalid_answer(raw):
     [
         ("sys.exit('no licence')", 300, "while it started: ended with the exit status 1: no lice"),
         ("time.sleep(60)", 0.5, "while it started: took more than 0.5 s"),
-        ("sys.stdin.readline(); print('{}')", 300, "must say that it is ready"),
+        ("sys.stdin.readline(); print('{}')", 300, "must report that it is ready"),
         (
             "sys.stdin.readline(); print(json.dumps({'failed': 'no seats'}))",
             300,

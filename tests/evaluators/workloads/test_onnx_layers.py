@@ -255,7 +255,7 @@ def test_a_file_that_changed_is_read_again(tmp_path):
     ("operator", "inputs", "sizes", "problem", "hint"),
     [
         ("Einsum", {"x": floats(3, 4)}, "", "cannot be read as layers: Einsum", "plain operators"),
-        ("MatMul", {"x": floats("n", 4)}, "", "axes of no size: n", "onnx:model.onnx,n=1"),
+        ("MatMul", {"x": floats("n", 4)}, "", "axes without a size: n", "onnx:model.onnx,n=1"),
         ("MatMul", {"x": floats("rows", 4)}, ",row=3", "no open axis 'row'", "mean 'rows'?"),
         ("MatMul", {"x": floats("n", 4)}, ",n=0", "n is '0'", "did you mean 1?"),
         (
@@ -263,7 +263,7 @@ def test_a_file_that_changed_is_read_again(tmp_path):
             {"x": floats(3, 6)},
             "",
             "shape of 'out' at 'MatMul0'",
-            "do not fit one another",
+            "do not match",
         ),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_shape_that_hangs_on_numbers_is_told_to_be_unknown(tmp_path):
         node("MatMul", ["w", "floats"]),
     ]
     path = saved(tmp_path, nodes, {"x": floats(3, 4)}, {"w": (5, 2)})
-    with pytest.raises(SpecError, match="the shape of 'floats' at 'MatMul2' cannot be told"):
+    with pytest.raises(SpecError, match="the shape of 'floats' at 'MatMul2' cannot be inferred"):
         layers_of(f"onnx:{path}")
 
 
@@ -301,7 +301,7 @@ def test_a_model_of_no_edition_is_told(tmp_path):
     model = onnx.load(str(path))
     del model.opset_import[:]
     onnx.save(model, str(path))
-    with pytest.raises(SpecError, match="is no whole model"):
+    with pytest.raises(SpecError, match="is not a complete model"):
         layers_of(f"onnx:{path}")
 
 
@@ -329,7 +329,7 @@ def test_weights_that_lie_beside_the_model_need_not_be_there(tmp_path):
 def test_a_file_that_is_no_model_is_told(tmp_path):
     path = tmp_path / "words.onnx"
     path.write_text("words")
-    with pytest.raises(SpecError, match="is no ONNX model"):
+    with pytest.raises(SpecError, match="is not an ONNX model"):
         layers_of(f"onnx:{path}")
 
 

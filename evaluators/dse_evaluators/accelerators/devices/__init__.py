@@ -1,1 +1,1 @@
-"""Devices that one can buy: data sheets, what they made of them, and kernels on them."""
+"""Commercial devices: data sheets, measured calibrations, and roofline models of their kernels."""

@@ -1,4 +1,4 @@
-"""Measured device constants relative to data sheets, by format and software stack."""
+"""Measured roofline constants of devices relative to data sheets, by format and software stack."""
 
 from __future__ import annotations
 
@@ -19,53 +19,53 @@ COLUMNS = (
     *(field.name for field in fields(RooflineConstants)),
     *("heldout_mape", "heldout_median", "naive_mape"),
 )
-"""The columns of calibrations.csv; RANGES come after them."""
+"""Columns of calibrations.csv; those of RANGES follow."""
 
 RANGES = ("least_m", "most_m", "least_n", "most_n", "least_k", "most_k")
-"""Of the products that constants were fitted to: m x k times k x n."""
+"""Smallest and largest sizes of the GEMMs, m x k by k x n, to which constants were fitted."""
 
-# A share above that, or roofs that meet sharper, is no property of a device: too few points, or
-# all of them bound by something else (vLLM 0.24 spends 0.2 ms on the host for each fp8_block).
+# A larger share of the peak, or a larger exponent, is not a property of a device: there were too
+# few points, or another bound applied (vLLM 0.24 spends 0.2 ms on the host for each fp8_block).
 MOST_SHARE, MOST_EXPONENT = 1.05, 10.0
 
 
 def is_plausible(constants: RooflineConstants) -> bool:
-    """Return whether a device could have these constants."""
+    """Return whether these constants are physically plausible for a device."""
     share = np.maximum(constants.compute_share, constants.memory_share)
     return bool(share <= MOST_SHARE and np.max(constants.exponent) <= MOST_EXPONENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCalibration:
-    """Constants of one device and format, and whom they are of.
+    """Constants of one device and format, with their software stack and errors.
 
-    ``attempts``: docs/devices.md. Errors are relative, on shapes that were held out, the mean over
-    the stacks that the constants are medians of.
+    Errors are relative, on held-out shapes, and averaged over the stacks whose median the constants
+    are. docs/devices.md lists the ``attempts`` at the fit.
     """
 
     constants: RooflineConstants
     stack: str
-    """``vllm-0.24.0``; ``2 stacks`` where it is their median."""
+    """Stack such as ``vllm-0.24.0``, or ``2 stacks`` for a median over two."""
     points: int
     heldout_mape: float
     heldout_median: float
     ranges: tuple[float, ...]
-    """As RANGES: where the fit has seen products."""
+    """Range of GEMM sizes in the fit, ordered as RANGES."""
     own: bool = True
-    """False: nobody measured this device in this format; medians over those that were."""
+    """False if this device was not measured in this format: constants are medians over others."""
 
 
 @cache
 def calibration_of(device: str, number_format: str, stack: str = "") -> DeviceCalibration:
-    """The constants of a device for a format of ``RECIPES``.
+    """Return the constants of a device for a format of ``RECIPES``.
 
     Args:
-        device: as in ``DEVICES``, or any other name.
-        number_format: bf16 and fp16 stand for one another where only one was measured.
-        stack: a framework (``vllm``), one version of it (``vllm-0.24.0``), or any.
+        device: a name of ``DEVICES``, or any other.
+        number_format: of bf16 and fp16, one replaces the other if only one was measured.
+        stack: a framework (``vllm``), one version of it (``vllm-0.24.0``), or empty for any.
 
     Raises:
-        SpecError: nobody measured that device and format with that stack.
+        SpecError: the device was measured in that format, but not with that stack.
     """
     for alike in (number_format, _SIBLINGS.get(number_format, number_format)):
         rows = [row for row in _plausible() if (row["device"], row["format"]) == (device, alike)]
@@ -111,11 +111,11 @@ def _stack(row: Mapping[str, str]) -> str:
 
 _SIBLINGS = {"bf16": "fp16", "fp16": "bf16"}
 
-_NARROW = {"int8": "fp8"}  # nobody measured it at all
+_NARROW = {"int8": "fp8"}  # int8 was measured on no device
 
 
 def _measured_like(number_format: str) -> str:
-    """Return the format whose medians stand in for one in which no device was measured."""
+    """Return the format whose medians are used for a device not measured in this format."""
     wide = RECIPES[number_format].operand_bytes >= 2
     return "bf16" if wide else _NARROW.get(number_format, number_format)
 
@@ -128,7 +128,7 @@ def _plausible() -> tuple[Mapping[str, str], ...]:
 
 
 def _is_usable(row: Mapping[str, str]) -> bool:
-    """Return whether a device could have the constants, and they beat the sheet's own roofline."""
+    """Return whether constants are plausible and more accurate than the data sheet's roofline."""
     constants = RooflineConstants(
         **{each.name: float(row[each.name]) for each in fields(RooflineConstants)}
     )

@@ -1,4 +1,4 @@
-"""Devices that can be bought or rented, with the figures of their data sheets."""
+"""Catalogue of commercial devices, with the figures of their data sheets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from dse_evaluators.readings import look_up_row
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
-"""The formats whose dense rates sheets tell; a product counts as two operations."""
+"""Formats whose dense rates data sheets give; a multiply-accumulate counts as two operations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One part with its dense rates; ``None`` marks a figure that no source reports.
+    """Data-sheet figures of a device; ``None`` marks a figure that no source reports.
 
-    ``source`` names where its figures were read, ``recalled`` those that are from memory of the
-    named document and were not looked up again. ``dram_bytes`` is the largest memory that the
-    rates of ``dram_bytes_per_s`` belong to: SRAM in a Groq LPU and a Cerebras wafer.
+    ``source`` names the documents of its figures; ``recalled`` names those figures that are from
+    memory of the named document and were not verified. ``dram_bytes`` is the largest memory with
+    the bandwidth ``dram_bytes_per_s``: SRAM in a Groq LPU and a Cerebras wafer.
     """
 
     name: str
@@ -28,12 +28,12 @@ class Device:
     node: str
     die_mm2: float | None
     compute_units: int | None
-    """Streaming multiprocessors of NVIDIA, compute units of AMD."""
+    """Number of streaming multiprocessors (NVIDIA) or compute units (AMD)."""
     dram_bytes: float
     dram_bytes_per_s: float
     l2_bytes: float | None
     link_bytes_per_s: float | None
-    """To its neighbours of the same node, in one direction."""
+    """Bandwidth to other devices of the same server, in one direction."""
     power_limit_w: float | None
     idle_w: float | None
     flops_per_s: Mapping[str, float]
@@ -43,10 +43,10 @@ class Device:
 
 
 def device_of(name: str) -> Device:
-    """The device of a name.
+    """Return the device of a name.
 
     Raises:
-        SpecError: there is none; the nearest name is told.
+        SpecError: there is no such device; the hint gives the nearest name.
     """
     return look_up_row("device", name, DEVICES)
 

@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.gemm``: one matrix product on one device, in tiles or not."""
+"""Evaluator ``accelerators.gemm``: one GEMM on one device, with a library's or a stated tile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dse_evaluators.alike import gather_parts, groups, infeasible_rows
 from dse_evaluators.readings import check_readings, number, word
 
 LIBRARY = "library"
-"""The tile that a library picks: the one that the constants were measured with."""
+"""Name for the tile that a library selects, with which the constants were measured."""
 
 _TIMES = ("compute", "memory", "chain", "conversion", "launch")
 _ENERGIES = ("base", "compute", "memory")
@@ -43,19 +43,26 @@ _SIDES = ("m", "n", "k")
 
 @dataclass(kw_only=True, eq=False)
 class Gemm:
-    """Latency and energy of m x k by k x n, and what tiles make of it.
+    """Latency and energy of a GEMM of m x k by k x n, optionally with a given tile.
 
-    Reads m, n, k, and where the space has them device, format and tile (of ``TILES``, or
-    ``library``, the default). In a stated tile the multiplications of whole waves count, at the
-    share of the rate that libraries reach with their own tiles, so it is pessimistic by what these
-    lose to waves, and ``extrapolated``. ``wave_share`` is how full the waves are, ``unit_traffic``
-    what compute units fetch; of ``library`` 1, and each operand once.
+    Reads m, n, k and, if the space has them, device, format and tile (of ``TILES``, or
+    ``library``, the default). With a given tile, the operations of full waves are counted, at the
+    fraction of the peak rate that libraries reach with their own tiles. The estimate is therefore
+    pessimistic by the libraries' own wave quantization losses, and ``extrapolated``.
+    ``wave_share`` is the utilization of the waves, ``unit_traffic`` the bytes that compute units
+    fetch; for ``library`` they are 1 and each operand once.
+
+    Args:
+        device: name of a device of ``devices.csv``, for designs without one.
+        format: a format of ``RECIPES``, for designs without one.
+        stack: software whose measured constants are used: a framework (``vllm``), a version
+            (``vllm-0.24.0``), or empty for the median of all.
 
     Source:
         :mod:`.roofline`, :mod:`.gemm_tiles`; docs/devices.md for errors.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
     """
 
     device: str = "h100-sxm"
@@ -79,7 +86,7 @@ class Gemm:
         check_readings(values, {"device": _check_device, **words, **sides})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each infeasible one."""
         usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
         parts = (
             (rows, self._told(batch.take(rows), *words)) for words, rows in groups(batch, usual)
@@ -87,7 +94,7 @@ class Gemm:
         return gather_parts(len(batch), self.provides, parts)
 
     def _told(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
-        """Return the metrics of products on one device in one format and tile."""
+        """Compute the metrics of GEMMs on one device in one format and tile."""
         lacks = _lacks(device, number_format, tile)
         if lacks:
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
@@ -155,14 +162,14 @@ def _lacks(device: str, number_format: str, tile: str) -> str:
     if RECIPES[number_format].rate not in found.flops_per_s:
         return f"{device} has no units for {number_format}"
     if tile != LIBRARY and found.compute_units is None:
-        return f"no source tells how many compute units {device} has"
+        return f"the number of compute units of {device} is unknown"
     return ""
 
 
-def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the text says what is wrong
+def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the message names the device
     device = device_of(str(value))
     if device.power_limit_w is None:
         known = [each.name for each in DEVICES.values() if each.power_limit_w is not None]
         raise SpecError(
-            f"no source tells the power limit of {device.name}", hint=nearest(device.name, known)
+            f"the power limit of {device.name} is unknown", hint=nearest(device.name, known)
         )

@@ -1,4 +1,4 @@
-"""Cutting of a product into tiles, and the cost of their last, half-empty wave."""
+"""Tiling of a GEMM, and wave quantization: the cost of a last wave that is partly empty."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTile:
-    """The part of a result that one compute unit makes at a time."""
+    """Block of the result that one compute unit computes at a time."""
 
     rows: int
     cols: int
 
 
-# What NVIDIA's libraries choose among: CUTLASS 2.11, the profiler's default tensor-core tiles.
+# Tiles from which NVIDIA's libraries select: default tensor-core tiles of CUTLASS 2.11's profiler.
 TILES: Mapping[str, GemmTile] = {
     f"{rows}x{cols}": GemmTile(rows=rows, cols=cols)
     for rows, cols in (
@@ -30,19 +30,19 @@ TILES: Mapping[str, GemmTile] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
-    """A product m x k by k x n in tiles; every field goes with m, n and k."""
+    """Tiles and waves of a GEMM of m x k by k x n; fields have the shape of m, n and k."""
 
     tiles: Floats
     waves: Floats
-    """Whole ones: the last may be nearly empty."""
+    """Number of waves, rounded up: the last one may be nearly empty."""
     full: Floats
-    """The share of the multiplications in all these waves that the product asked for."""
+    """Useful share of the multiplications that full waves would perform."""
     fetched: Floats
-    """Elements that the units fetch: each tile its own rows and columns."""
+    """Elements that the compute units fetch: for each tile, its rows and columns of operands."""
 
 
 def waves(m: Floats, n: Floats, k: Floats, tile: GemmTile, units: int) -> Waves:
-    """The waves of a product whose tiles are made by so many compute units, one each at a time.
+    """Compute the waves of a GEMM on ``units`` compute units, each with one tile at a time.
 
     Source:
         NVIDIA: Matrix Multiplication Background User's Guide, tile and wave quantization.

@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.gpu``: a workload on one device that one can buy or rent."""
+"""Evaluator ``accelerators.gpu``: a workload on one commercial device."""
 
 from __future__ import annotations
 
@@ -60,27 +60,28 @@ _NUMBERS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class Gpu:
-    """Latency, energy and memory of a workload's products on one device.
+    """Latency, energy and memory of a workload's GEMMs on one device.
 
     Metrics are of one batch. Reads workload, device (of ``devices.csv`` or ``platforms``), format
-    (of ``RECIPES``), and where the space has them batch (1), power_cap (a share of the limit, 1)
-    and duty (the share of its time that it works, 1; it idles in the rest, which counts as energy).
-    What an option sets is not read. ``extrapolated`` is of the time, ``power_measured`` of energy.
+    (of ``RECIPES``), and, if the space has them, batch (default 1), power_cap (share of the power
+    limit, default 1) and duty (share of time in which the device works, default 1; idle energy of
+    the rest is included). An input set by an option is not read. ``extrapolated`` refers to times,
+    ``power_measured`` to energies.
 
-    Weights, keys and values of all layers and what the largest layer takes and gives must fit in
-    memory. Not modelled: whatever is no product (norms, softmax, pooling), several devices, caches,
-    and fused attention: scores go through memory.
+    Weights, keys and values of all layers, and the operands and results of the largest layer, must
+    fit in memory. Not modelled: operations other than GEMMs (norms, softmax, pooling), several
+    devices, caches, and fused attention: scores go through memory.
 
     Args:
-        stack: whose measured constants: a framework (``vllm``), a version (``vllm-0.24.0``), or
-            the median of all.
-        platforms: figures of own devices: see :mod:`.platforms`.
+        stack: software whose measured constants are used: a framework (``vllm``), a version
+            (``vllm-0.24.0``), or empty for the median of all.
+        platforms: figures of user-defined devices: see :mod:`.platforms`.
 
     Source:
         :mod:`.roofline`, :mod:`.calibrations`, :mod:`.gpu_power`; docs/devices.md for errors.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
     """
 
     workload: str | None = None
@@ -119,7 +120,7 @@ class Gpu:
         self._readings.check({name: some for name, some in values.items() if name not in _WORDS})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each infeasible one."""
         return told_once(batch, {*_WORDS, *_NUMBERS}, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
@@ -129,7 +130,7 @@ class Gpu:
         return gather_parts(len(batch), self.provides, parts)
 
     def _on(self, batch: Batch, workload: str, device: str, number_format: str) -> Metrics:
-        """The metrics of one workload on one device in one format."""
+        """Compute the metrics of one workload on one device in one format."""
         found = self._device(device)
         if RECIPES[number_format].rate not in found.flops_per_s:
             lacks = f"{device} has no units for {number_format}"
@@ -150,7 +151,7 @@ class Gpu:
 
 
 def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metrics:
-    """Return the metrics of a load, with a fault for each row that cannot exist."""
+    """Compute the metrics of a load, with a fault for each infeasible row."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w
@@ -163,7 +164,7 @@ def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metric
         np.asarray(starved),
         lambda row: (
             f"a cap of {cap_w[row]:.0f} W is {power.base_w - cap_w[row]:.0f} W below the "
-            f"{power.base_w:.0f} W that it draws before it does anything"
+            f"base power of {power.base_w:.0f} W"
         ),
     )
     needs = told["memory"]

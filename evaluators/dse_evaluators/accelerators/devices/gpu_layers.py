@@ -1,4 +1,4 @@
-"""Work that a network's layers ask of a device, equal layers once."""
+"""Work of a network's layers on a device, with equal layers stored once."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """The layers of a workload that differ, as columns of l rows; of one input each."""
+    """Distinct layers of a workload, one row each, with sizes for one input of the network."""
 
-    repeats: Floats  # (l, 1), how many layers are like it
-    pixels: Floats  # (l, 1)
-    chain: Floats  # (l, 1), weights of a filter
+    repeats: Floats  # (l, 1), number of equal layers
+    pixels: Floats  # (l, 1), rows of the result
+    chain: Floats  # (l, 1), weights of a filter: the depth of a dot product
     filters: Floats  # (l, 1), of one group
-    products: Floats  # (l, 1), side by side: groups and copies
-    inputs: Floats  # (l, 1), elements of the left-hand sides, each once
-    weighted: Mask  # (l, 1), False: the right-hand side is an activation of its input
-    plain: Mask  # (l, 1), a product of two matrices and nothing else
+    products: Floats  # (l, 1), independent GEMMs: groups times copies
+    inputs: Floats  # (l, 1), elements of the left-hand operands, each once
+    weighted: Mask  # (l, 1), False: the right-hand operand is an activation
+    plain: Mask  # (l, 1), a single GEMM without convolution windows
     others: float
-    """Learnt numbers that multiply nothing: embeddings, biases, norms."""
+    """Parameters outside GEMMs: embeddings, biases, norms."""
 
     def rights(self, batch: Floats) -> Floats:
-        """Elements of the right-hand sides, (l, n)."""
+        """Return the elements of the right-hand operands, (l, n)."""
         once = self.chain * self.filters * self.products
         return once * np.where(self.weighted, 1.0, batch)
 
     def results(self, batch: Floats) -> Floats:
-        """Elements of the results, (l, n)."""
+        """Return the elements of the results, (l, n)."""
         return self.pixels * self.filters * self.products * batch
 
     def work(self, recipe: GemmRecipe, batch: Floats) -> KernelWork:
@@ -51,10 +51,10 @@ class Kernels:
         )
 
     def resident_bytes(self, recipe: GemmRecipe, batch: Floats) -> Floats:
-        """Return the bytes that must lie in memory at once, (n,).
+        """Return the bytes that must be in memory at once, (n,).
 
-        All that was learnt, keys and values of all layers (right-hand sides that are
-        activations), and the operands and results of the layer that has most of them.
+        These are all parameters, the right-hand operands that are activations (keys and values) of
+        all layers, and the inputs and results of the layer for which they are largest.
         """
         kept = (recipe.operand_bytes * self.rights(batch) * self.repeats).sum(axis=0)
         passing = recipe.operand_bytes * self.inputs * batch
@@ -62,9 +62,9 @@ class Kernels:
         return recipe.operand_bytes * self.others + kept + passing.max(axis=0)
 
     def within(self, ranges: tuple[float, ...], batch: Floats) -> Mask:
-        """True where a layer is a product of a shape between these ends, (l, n).
+        """Return whether each layer is a single GEMM with sizes in these ranges, (l, n).
 
-        The ends are the least and most rows, columns and depth.
+        ``ranges`` are the least and most rows, columns and depth.
         """
         rows = self.pixels * np.where(self.weighted, batch, 1.0)
         sides = (rows, self.filters, self.chain)
@@ -76,7 +76,7 @@ class Kernels:
 
 @lru_cache(maxsize=256)
 def kernels_of(workload: str) -> Kernels:
-    """The kernels of a workload.
+    """Return the kernels of a workload.
 
     Raises:
         SpecError: there is no such workload.
@@ -101,7 +101,7 @@ def kernels_of(workload: str) -> Kernels:
 def _facts(layer: Layer) -> tuple[int, ...]:
     pixels = layer.output_height * layer.output_width
     image = layer.height * layer.width * layer.channels
-    # Strides may leave pixels of the image out.
+    # With a large stride, some pixels of the image are not read.
     seen = min(image, pixels * layer.weights_per_filter * layer.groups)
     products = layer.groups * layer.copies
     window = layer.filter_height * layer.filter_width

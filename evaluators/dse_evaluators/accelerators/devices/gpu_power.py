@@ -1,4 +1,4 @@
-"""Power that a device draws while it multiplies, and the slowdown by a power cap."""
+"""Power model of a device under load, and the slowdown caused by a power cap."""
 
 from __future__ import annotations
 
@@ -16,28 +16,31 @@ from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 
 IDLE_SHARE = 0.3
-"""Of the limit, where no source tells what a device draws idle: L. Barroso, U. Hoelzle: The Case
-for Energy-Proportional Computing, 2007, and mlsysim 0.3.0, whose default it is."""
+"""Idle power as a share of the power limit, for devices without a sourced figure.
+
+Source: L. Barroso, U. Hoelzle: The Case for Energy-Proportional Computing, 2007; it is also the
+default of mlsysim 0.3.0.
+"""
 
 MEMORY_SHARE = 0.35
-"""Of what is left above idle, at full bandwidth: an assumption, no measurement."""
+"""Memory power at full bandwidth as a share of limit minus idle: an assumption, not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)`` of a device in one format.
+    """Power model of a device: ``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)``.
 
     Source:
-        gpu_power.csv holds least-squares fits of the power that ai-dynamo/aiconfigurator@095f58a
-        (Apache-2.0) measured of products, without the limit: their mean error is 16 to 49 %.
-        What nobody measured draws ``IDLE_SHARE`` of its limit, the whole of it at its full rate,
-        and ``MEMORY_SHARE`` of the rest at its full bandwidth.
+        gpu_power.csv holds least-squares fits, without the limit, to the power that
+        ai-dynamo/aiconfigurator@095f58a (Apache-2.0) measured for GEMMs: their mean error is 16 to
+        49 %. Unmeasured devices are assumed to draw ``IDLE_SHARE`` of the limit when idle, the
+        full limit at peak rate, and ``MEMORY_SHARE`` of limit minus idle at full bandwidth.
     """
 
     limit_w: float
     base_w: float
     idle_w: float
-    """Between two runs."""
+    """Power between runs."""
     flop_j: float
     byte_j: float
     measured: bool
@@ -45,7 +48,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Energy of kernels, in parts that sum to it, and the time that the cap adds."""
+    """Energy of kernels by part, and the time that the power cap adds."""
 
     base_j: Floats
     compute_j: Floats
@@ -54,14 +57,14 @@ class Drawn:
 
 
 def power_of(device: Device, number_format: str) -> Power:
-    """The power of a device in a format of ``RECIPES`` that it has.
+    """Return the power model of a device in a format of ``RECIPES`` that it supports.
 
     Raises:
-        SpecError: no source tells its limit.
+        SpecError: the power limit of the device is unknown.
     """
     if device.power_limit_w is None:
         raise SpecError(
-            f"no source tells the power limit of {device.name}",
+            f"the power limit of {device.name} is unknown",
             hint=f"platforms: {{{device.name}: {{power_limit: 300 W}}}}",
         )
     idle_w = IDLE_SHARE * device.power_limit_w if device.idle_w is None else device.idle_w
@@ -98,10 +101,11 @@ def power_of(device: Device, number_format: str) -> Power:
 def compute_draw(
     power: Power, flops: Floats, moved_bytes: Floats, seconds: Floats, cap_w: Floats
 ) -> Drawn:
-    """Compute the energy that kernels of these times draw under a cap above ``base_w``.
+    """Compute the energy and slowdown of kernels under a power cap above ``base_w``.
 
-    The times are those at the limit, so what goes above it is clipped; under a lower cap the same
-    work takes until it fits. That voltage falls with the clock, which saves energy, is left out.
+    ``seconds`` are the times at the power limit, so that power above the limit is clipped. Under a
+    lower cap, the same work is stretched until its power meets the cap. The energy saved because
+    voltage falls with the clock is not modelled.
     """
     compute_j, memory_j = power.flop_j * flops, power.byte_j * moved_bytes
     work_j = compute_j + memory_j

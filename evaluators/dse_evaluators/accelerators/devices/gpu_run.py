@@ -1,4 +1,4 @@
-"""One workload on one device in one format: time, energy and memory of n batches."""
+"""Time, energy and memory of one workload on one device in one format, for n batch sizes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dse_evaluators.accelerators.devices.recipes import RECIPES, GemmRecipe
 from dse_evaluators.accelerators.devices.roofline import times
 
 TIMES = ("compute", "memory", "chain", "conversion", "launch", "power")
-"""What a kernel waits for; ``power``: for the cap."""
+"""Parts of a kernel's time, by the resource that it waits for; ``power``: the power cap."""
 
 ENERGIES = ("base", "compute", "memory", "idle")
 
 MOST_OUTSIDE = 0.1
-"""A run is extrapolated where more of its time is in kernels that calibration has not seen."""
+"""Largest share of time in kernels of uncalibrated shapes; above it, a run is extrapolated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedDevice:
-    """A device in a format that it has, with what was measured of it."""
+    """Device in a number format that it supports, with its calibration and power model."""
 
     device: Device
     recipe: GemmRecipe
@@ -35,15 +35,15 @@ class CalibratedDevice:
 
     @property
     def flops_per_s(self) -> float:
-        """The dense rate of its sheet."""
+        """Dense peak rate of the data sheet in this format."""
         return self.device.flops_per_s[self.recipe.rate]
 
 
 def machine(device: Device, number_format: str, stack: str) -> CalibratedDevice:
-    """A device in a format of ``RECIPES`` that it has.
+    """Return a device with its calibration in a format of ``RECIPES`` that it supports.
 
     Raises:
-        SpecError: it was not measured with that stack, or no source tells its power limit.
+        SpecError: it was not measured with that stack, or its power limit is unknown.
     """
     return CalibratedDevice(
         device=device,
@@ -55,17 +55,17 @@ def machine(device: Device, number_format: str, stack: str) -> CalibratedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLoad:
-    """Conditions under which n batches are run; every field is (n,)."""
+    """Batch size, power cap and duty cycle of n runs; every field is (n,)."""
 
     batch: Floats
     power_cap: Floats
-    """Of the limit; that draws more than the base."""
+    """Power cap as a share of the power limit; the cap must be above the base power."""
     duty: Floats
-    """The share of its time that the device works; it idles in the rest."""
+    """Share of time in which the device works; otherwise it is idle."""
 
 
 def run(machine: CalibratedDevice, kernels: Kernels, load: GpuLoad) -> Mapping[str, Floats]:
-    """The metrics of ``accelerators.gpu``, each (n,)."""
+    """Compute the metrics of ``accelerators.gpu``, each (n,)."""
     work = kernels.work(machine.recipe, load.batch)
     free = times(
         work,

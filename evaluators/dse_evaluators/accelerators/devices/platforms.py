@@ -1,4 +1,4 @@
-"""Devices as a user's study states them, over those of the catalogue."""
+"""User-defined devices of a study, which extend or override those of the catalogue."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "power_limit": ("power_limit_w", "W"),
     "idle": ("idle_w", "W"),
 }
-"""What a platform may say beside ``like`` and its rates: the field it sets, and its unit."""
+"""Keys of a platform besides ``like`` and its rates: the field that each sets, and its unit."""
 
 RATE_UNIT = "FLOP/s"
 
 Figure = str | float
 
 Platforms = Mapping[str, Mapping[str, Figure]]
-"""By name: ``like``, a device of the catalogue that it is but for what else is said of it.
+"""User-defined devices by name: a dict of figures that override a device of the catalogue.
 
-It keeps that one's ``Device.name``: what was measured of that one holds for it too."""
+``like`` names that device (by default the one of the same name). The result keeps its
+``Device.name``, so that its measured constants apply too.
+"""
 
 
 def devices_of(platforms: Platforms) -> Mapping[str, Device]:
-    """The catalogue's devices, and the user's over them.
+    """Return the devices of the catalogue, extended or overridden by the platforms.
 
     Raises:
-        SpecError: a platform says what it cannot.
+        SpecError: a platform has an unknown key, an invalid value, or an unknown ``like``.
     """
     return {**DEVICES, **{name: _device(name, said) for name, said in platforms.items()}}
 
@@ -47,13 +49,13 @@ def _device(name: str, said: Mapping[str, Figure]) -> Device:
             others[field] = _number(name, key, value, unit)
         elif key != "like":
             known = ("like", *FIGURES, *FORMATS)
-            raise SpecError(f"platform {name!r} cannot say {key!r}", hint=nearest(key, known))
+            raise SpecError(f"platform {name!r} has no key {key!r}", hint=nearest(key, known))
     rated = replace(like, flops_per_s=rates, source="the study", recalled="")
     return replace(rated, **others)  # type: ignore[arg-type]  # each is one of the float fields
 
 
 def _number(name: str, key: str, value: Figure, unit: str) -> float:
-    """A figure in its SI unit; more than nothing."""
+    """Convert a figure to its SI unit; raise SpecError unless it is positive and finite."""
     told = quantity(value) if isinstance(value, str) else None
     number = converted(*told, unit) if told is not None else value
     if isinstance(number, str | bool) or not 0 < number < float("inf"):

@@ -1,4 +1,4 @@
-"""Number formats as a device multiplies them: bytes of operands, and whose rate counts."""
+"""Number formats of GEMMs on devices: bytes per operand, and the peak rate that applies."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmRecipe:
-    """One way to multiply; the results have ``result_bytes`` each.
+    """Number formats of a GEMM's operands and results, in bytes per element.
 
-    ``rate`` is the format of a sheet under which the units for it are told.
+    ``rate`` is the format whose peak rate on the data sheet applies.
     """
 
     rate: str
     operand_bytes: float
     result_bytes: float = 2.0
     converts: bool = False
-    """Left-hand sides come in 16 bits and are narrowed by a kernel of their own."""
+    """Whether left-hand operands come in 16 bits and a separate kernel converts them."""
 
 
-# fp8: one scale a tensor, or (block) one in fp32 for 128 x 128 weights and for 128 activations;
-# static: the scale of the activations is known beforehand. nvfp4: an e4m3 scale for 16 numbers.
+# fp8: one scale per tensor, or (block) one in fp32 per 128 x 128 weights and per 128 activations;
+# static: the scale of the activations is known beforehand. nvfp4: one e4m3 scale per 16 numbers.
 RECIPES: Mapping[str, GemmRecipe] = {
     "fp32": GemmRecipe(rate="fp32", operand_bytes=4.0, result_bytes=4.0),
     "tf32": GemmRecipe(rate="tf32", operand_bytes=4.0, result_bytes=4.0),

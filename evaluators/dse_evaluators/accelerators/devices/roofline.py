@@ -1,4 +1,4 @@
-"""Time of one kernel under a smooth roofline with three roofs."""
+"""Time of a kernel under a smooth roofline with three bounds: compute, memory and chain."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineConstants:
-    """Constants of a device relative to its data sheet, for one format.
+    """Roofline constants of a device relative to its data sheet, for one format.
 
     Fields are numbers, or arrays that broadcast with the work.
 
-    ``chain_s`` is the time of one step of a dot product, which no other unit can shorten:
-    without it a deep and small product looks free. ``conversion_bytes`` are moved for each element
-    of the left-hand side where it is first turned into a narrower format.
+    ``chain_s`` is the time of one sequential step of a dot product, which parallel units cannot
+    shorten: without it, a GEMM with large k and small m and n would seem free.
+    ``conversion_bytes`` are moved per element of the left-hand operand if it is first converted to
+    a narrower format.
     """
 
     compute_share: Floats | float
-    """Of the dense rate; the realised part."""
+    """Achieved share of the dense peak rate."""
     memory_share: Floats | float
+    """Achieved share of the peak memory bandwidth."""
     exponent: Floats | float
-    """How sharply roofs meet: infinite is their largest, 1 their sum."""
+    """Exponent of the norm that combines the bounds: infinite is their maximum, 1 their sum."""
     launch_s: Floats | float
+    """Fixed time of a kernel launch."""
     chain_s: Floats | float = 0.0
     conversion_bytes: Floats | float = 0.0
 
@@ -36,18 +39,19 @@ class KernelWork:
 
     flops: Floats
     moved_bytes: Floats
-    """Operands and results, each once."""
+    """Bytes of operands and results, each moved once."""
     chain: Floats
-    """The steps of one dot product."""
+    """Sequential steps of one dot product."""
     converted: Floats
-    """Elements of the left-hand side."""
+    """Elements of the left-hand operand that are converted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """A kernel's time in parts, each of the shape of the work, that sum to ``total_s``.
+    """Time of kernels in parts that sum to ``total_s``, each with the shape of the work.
 
-    The time under the roofs is theirs by the power that they enter with: the highest has most.
+    The combined time of the three bounds is divided among them in proportion to their terms in the
+    norm, each raised to the exponent.
     """
 
     compute_s: Floats
@@ -69,25 +73,29 @@ def times(
     flops_per_s: Floats | float,
     bytes_per_s: Floats | float,
 ) -> Times:
-    """The time of each kernel.
+    """Compute the time of each kernel.
 
-    ``((F / ec P)^n + (B / em W)^n + (c K)^n)^(1/n) + q M K / em W + t0``
+    ``((F / ec P)^n + (B / em W)^n + (c K)^n)^(1/n) + q M K / em W + t0``, with ``F`` the flops,
+    ``B`` the moved bytes, ``P`` and ``W`` the peak rates, ``K`` the chain, ``M K`` the converted
+    elements, and the constants in the order ``ec``, ``em``, ``n``, ``t0``, ``c``, ``q`` of
+    :class:`RooflineConstants`.
 
     Source:
-        S. Williams, A. Waterman, D. Patterson: Roofline, CACM 2009, for the two roofs; the norm
-        in place of their largest, the chain and the conversion are ours: docs/devices.md.
+        S. Williams, A. Waterman, D. Patterson: Roofline, CACM 2009, for compute and memory; the
+        norm in place of their maximum, the chain and the conversion are additions of this project:
+        docs/devices.md.
     """
     moved_per_s = constants.memory_share * bytes_per_s
     compute_s = work.flops / (constants.compute_share * flops_per_s)
     memory_s = work.moved_bytes / moved_per_s
     chain_s = work.chain * constants.chain_s
     highest = np.maximum(np.maximum(compute_s, memory_s), chain_s)
-    highest = np.where(highest > 0, highest, 1.0)  # nothing to do takes no time
+    highest = np.where(highest > 0, highest, 1.0)  # avoids 0 / 0 where there is no work
     compute, memory, chain = (
         (roof / highest) ** constants.exponent for roof in (compute_s, memory_s, chain_s)
     )
     powers = compute + memory + chain
-    # A roof's share of the norm, times the norm itself.
+    # Each bound's share of the norm times the norm is its power times this scale.
     scale = highest * np.where(powers > 0, powers, 1.0) ** (1.0 / constants.exponent - 1.0)
     return Times(
         compute_s=compute * scale,

@@ -1,4 +1,4 @@
-"""Products of 16-bit activations with narrower weights, which a kernel widens as it reads them."""
+"""GEMMs of 16-bit activations with narrower weights, which the kernel dequantizes on reading."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineCon
 from dse_evaluators.fits import Fit, fits_in
 
 WIDTHS = (4, 8)
-"""Bits of a weight in the measured kernels."""
+"""Bits per weight of the measured kernels."""
 
 VECTOR_ROWS = 4
-"""Up to so many rows the ordinary cores multiply, at the rate of fp32; beyond, the matrix units."""
+"""Largest number of rows for the vector kernel, at the fp32 rate; above, matrix units are used."""
 
 FITTED = ("compute_share", "memory_share", "exponent", "launch_s", "chain_s")
-"""Constants of each of the two kernels; nothing is converted on the left-hand side."""
+"""Fitted constants of each of the two kernels; the left-hand operand is not converted."""
 
 FITS = Path(__file__).with_name("weight_only.fits.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightOnly:
-    """Constants of the kernels that widen weights of one width, on one device."""
+    """Constants of the vector and matrix-unit kernels for one weight width on one device."""
 
     vector: RooflineConstants
     tiles: RooflineConstants
     own: bool
-    """False: of a device with the same die, or medians over those that were measured."""
+    """False if the constants are of a device with the same die, or medians over others."""
     source: str
-    """The fit that the constants are of, or what they are medians of."""
+    """Names of the fits that the constants are taken from, or are medians of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakRates:
-    """Rates on a device's data sheet: numbers, or arrays that broadcast with the work."""
+    """Peak rates on a device's data sheet: numbers, or arrays that broadcast with the work."""
 
     vector_flops_per_s: Floats | float
     tiles_flops_per_s: Floats | float
@@ -48,9 +48,9 @@ class PeakRates:
 
 
 def rates_of(device: Device) -> PeakRates:
-    """The rates of a device with 16-bit matrix units.
+    """Return the peak rates of a device with 16-bit matrix units.
 
-    Sheets without a rate of fp32 leave the vector kernel unbounded by its multiplications.
+    If the data sheet has no fp32 rate, the vector kernel has no compute bound.
     """
     return PeakRates(
         vector_flops_per_s=device.flops_per_s.get("fp32", np.inf),
@@ -60,7 +60,7 @@ def rates_of(device: Device) -> PeakRates:
 
 
 def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows: Floats) -> Times:
-    """Return the time of products of ``rows`` activations each, by the kernel for so many rows."""
+    """Compute the time of GEMMs, each with the kernel that is used for its number of rows."""
     vector, tiles = (
         times(work, constants, flops_per_s=flops_per_s, bytes_per_s=rates.bytes_per_s)
         for constants, flops_per_s in (
@@ -89,7 +89,7 @@ def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> Ke
 
 
 def nearest_widths(bits: Floats) -> Floats:
-    """Return the measured width whose kernel stands for weights of these bits, (n,)."""
+    """Return the measured weight width that is nearest to these bits, (n,)."""
     distances = np.abs(np.asarray(bits)[:, None] - np.array(WIDTHS))  # (n, widths)
     return np.array(WIDTHS, dtype=np.float64)[distances.argmin(axis=1)]
 
@@ -98,8 +98,8 @@ def nearest_widths(bits: Floats) -> Floats:
 def weight_only_of(device: str, width: int) -> WeightOnly:
     """Return the kernels of a device for weights of a width.
 
-    A device that was not measured has the constants of one with the same die, else medians over
-    all that were measured in that width.
+    A device that was not measured has the constants of one with the same die, or else medians over
+    all devices measured in that width.
 
     Args:
         device: a name of ``DEVICES``, or any other.
@@ -113,19 +113,19 @@ def weight_only_of(device: str, width: int) -> WeightOnly:
 
 
 def without(device: str, width: int) -> WeightOnly:
-    """Return the medians over all other devices: what ``device`` would have, were it unmeasured."""
+    """Return the medians over all other devices, which an unmeasured ``device`` would have."""
     return _of({name: fit for name, fit in _fits(width).items() if name != device}, own=False)
 
 
 @cache
 def _fits(width: int) -> Mapping[str, Fit]:
-    """The fits of a width by the device, which is the first word of their names."""
+    """Return the fits of a width by device; a fit's name starts with the device's name."""
     fits = fits_in(FITS)
     return {name.split()[0]: fit for name, fit in fits.items() if f" int{width} " in name}
 
 
 def _die(device: str) -> tuple[object, ...]:
-    """Return the key that two products of one chip share; the name where it is unknown."""
+    """Return a key shared by devices with the same die, or the name of an unknown device."""
     if device not in DEVICES:
         return (device,)
     known = device_of(device)

@@ -1,1 +1,1 @@
-"""Grouped convolutions: how well they fill an array, and what they move."""
+"""Cost models of grouped convolutions: array utilization, memory traffic and energy."""

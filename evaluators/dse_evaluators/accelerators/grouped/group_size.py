@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.group-size``: energy of multiplying and moving, by group size."""
+"""Evaluator ``accelerators.group-size``: energy of grouped convolutions by group size."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ _METRICS = (
 
 @dataclass(kw_only=True, eq=False)
 class GroupSize:
-    """Energy of a network with other groups: its multiplications, and each word moved once.
+    """Energy of a network with regrouped convolutions: multiplications, and each word moved once.
 
-    Reads group, one or a list with one for each depthwise layer; optionally grouping, width and
+    Reads group, one value or a list with one per depthwise layer; optionally grouping, width and
     batch as ``accelerators.row-stationary`` does, and number_format, that of weights and
-    activations. Metrics are of one batch. ``intensity`` is
-    multiplications for each word that moves, ``grouped_intensity`` that of the regrouped layers
-    alone; ``bottleneck`` says on which of both kinds most energy goes.
+    activations. Metrics are of one batch. ``intensity`` is multiply-accumulates per word moved,
+    ``grouped_intensity`` the same for the regrouped layers alone; ``bottleneck`` is ``memory`` if
+    moving words takes more energy than multiplying, else ``compute``.
 
-    No smaller memory is modelled, so that whatever a layer reads or writes goes to the large one:
-    an upper bound on what moving costs, and on what a better group size can save.
+    On-chip memory is not modelled, so that every word that a layer reads or writes goes to DRAM:
+    an upper bound on the energy of moving data, and on the saving from a better group size.
 
     Args:
-        workload: a text of ``workloads.catalogue``; a chain of layers.
-        dram: a row of ``technology.DRAM_J_PER_BYTE``.
-        node_nm: of the multipliers.
+        workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
+        dram: a key of ``technology.DRAM_J_PER_BYTE``.
+        node_nm: technology node of the multipliers, in nm.
 
     Source:
         Jha et al.: E2GC: Energy-Efficient Group Convolution in Deep Neural Networks, 2020,
@@ -99,7 +99,7 @@ class GroupSize:
         check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs."""
         asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         mac_j = batch.lookup("number_format", self._mac_j, self._mac_j[_FORMAT])
@@ -128,7 +128,7 @@ class GroupSize:
         )
 
     def _grouped_intensity(self, shapes: ConvolutionShapes, images: Floats) -> Floats:
-        """Of the regrouped layers alone; 0 where there are none."""
+        """Return the arithmetic intensity of the regrouped layers; 0 if there are none."""
         grouped = self._network.grouped
         signals = (shapes.input_words + shapes.output_words) * images
         words = sum_layers((signals + shapes.weights) * grouped)

@@ -1,4 +1,4 @@
-"""A network whose depthwise layers are regrouped: shapes at any group size and width."""
+"""Shapes of a network whose depthwise layers are regrouped, at any group size and width."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.values import Floats, Mask
 from dse_evaluators.workloads.layers import Layer
 
 GROUPINGS = ("size", "count")
-"""``group`` is the channels of each group, or how many groups each layer has."""
+"""Meaning of ``group``: the number of channels per group, or the number of groups per layer."""
 
 _HALVINGS = 60
 _WIDEST = 8.0
@@ -21,31 +21,31 @@ _WIDEST = 8.0
 class Grouping:
     """Regrouping of the depthwise layers in n designs; fractional channel counts are kept."""
 
-    group: Floats  # (n,), or (l, n) of which those count that are regrouped; at least 1
-    by_count: Mask  # (n,)
-    width: Floats  # (n,), a factor of all channels but the image's and the classes'
+    group: Floats  # (n,), or (l, n), used only in regrouped layers; at least 1
+    by_count: Mask  # (n,), whether group is a count of groups, see GROUPINGS
+    width: Floats  # (n,), multiplier of all channels except the image's and the classes'
 
     def with_width(self, width: Floats) -> Grouping:
-        """The same groups in a network of another width."""
+        """Return the same groups in a network of another width."""
         return Grouping(group=self.group, by_count=self.by_count, width=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionShapes:
-    """l layers of n designs, for one image."""
+    """Shapes of l layers of n designs, for one image."""
 
     window_height: Floats  # (l, 1)
-    window: Floats  # (l, 1), places of a window
+    window: Floats  # (l, 1), positions in a window
     output_width: Floats  # (l, 1)
     outputs: Floats  # (l, 1), pixels of one output channel
-    inputs: Floats  # (l, 1), pixels of one input channel that are seen, without padding
+    inputs: Floats  # (l, 1), pixels read of one input channel, without padding
     channels: Floats  # (l, n)
     filters: Floats  # (l, n)
-    per_group: Floats  # (l, n), channels that one filter sees
+    per_group: Floats  # (l, n), channels that one filter reads
 
     @property
     def pairs(self) -> Floats:
-        """Pairs of a filter and a channel that it sees, each a convolution in two dimensions."""
+        """Pairs of a filter and a channel that it reads, each a 2-D convolution, (l, n)."""
         return self.filters * self.per_group
 
     @property
@@ -60,18 +60,18 @@ class ConvolutionShapes:
 
     @property
     def input_words(self) -> Floats:
-        """Numbers that come in, (l, n)."""
+        """Input activations, (l, n)."""
         return self.channels * self.inputs
 
     @property
     def output_words(self) -> Floats:
-        """Numbers that go out, (l, n)."""
+        """Output activations, (l, n)."""
         return self.filters * self.outputs
 
 
 @dataclass(frozen=True, slots=True)
 class GroupConvolutionNetwork:
-    """A chain of layers, those of which are regrouped that are depthwise now.
+    """Chain of layers whose depthwise convolutions are replaced by grouped ones.
 
     Source:
         Jha et al.: DRACO, 2020, section 3, and E2GC, 2020, section 3: group convolutions in the
@@ -87,11 +87,11 @@ class GroupConvolutionNetwork:
 
     @property
     def macs(self) -> float:
-        """Multiply-accumulates of the network as it is."""
+        """Multiply-accumulates of the original network, for one image."""
         return float(sum(layer.macs for layer in self.layers))
 
     def shapes(self, grouping: Grouping) -> ConvolutionShapes:
-        """The layers of n designs."""
+        """Compute the shapes of the layers of n designs."""
         channels = self._column("channels") * np.ones_like(grouping.width)
         filters = self._column("filters") * np.ones_like(grouping.width)
         channels[1:] *= grouping.width
@@ -110,7 +110,10 @@ class GroupConvolutionNetwork:
         )
 
     def same_macs_width(self, grouping: Grouping) -> Floats:
-        """The width at which each regrouped network has the multiplications of this one, (n,)."""
+        """Solve for the widths at which regrouped networks have this one's MACs, (n,).
+
+        The solution is found by bisection, between 0 and ``_WIDEST``.
+        """
         low = np.zeros_like(grouping.width)
         high = np.full_like(grouping.width, _WIDEST)
         for _ in range(_HALVINGS):
@@ -124,11 +127,11 @@ class GroupConvolutionNetwork:
 
 
 def sum_layers(layers: Floats) -> Floats:
-    """Return the sum over layers, one by one: a design's does not depend on its neighbours."""
+    """Return the sum over layers in a fixed order, so that rounding is independent of the batch."""
     return np.asarray(np.cumsum(layers, axis=0)[-1])
 
 
 def _per_group(channels: Floats, grouping: Grouping) -> Floats:
-    """Channels of a group: at least one of them, and at most all that there are."""
+    """Return the channels per group, between one and all channels of the layer."""
     by_count = np.maximum(channels / grouping.group, 1.0)
     return np.where(grouping.by_count, by_count, np.minimum(grouping.group, channels))

@@ -1,4 +1,4 @@
-"""Regrouping of a network by a design: the inputs of evaluators of grouped networks."""
+"""Inputs shared by the evaluators of grouped networks: group, grouping, width and batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import (
 from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 SOLVED = 0.0
-"""A width that stands for the one at which the network has its own multiplications again."""
+"""Width that requests the one at which the network keeps its original number of MACs."""
 
 READINGS: Mapping[str, Reading] = {
     "group": NumberInput(1, 1 << 20),
@@ -30,7 +30,7 @@ _PLAIN = Readings(READINGS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regrouped:
-    """The groups of n designs, and how many images they work on at once."""
+    """Grouping and batch size (images) of n designs."""
 
     grouping: Grouping
     batch: Floats  # (n,)
@@ -39,22 +39,22 @@ class Regrouped:
 def check_grouping(
     network: GroupConvolutionNetwork, readings: Readings, values: Mapping[str, Sequence[Value]]
 ) -> None:
-    """Nothing, if the network can be regrouped by all of these values; ``group`` may be a list.
+    """Check that the network can be regrouped by all of these values; ``group`` may be a list.
 
     Raises:
-        SpecError: it cannot, or there are not as many groups as layers that are regrouped.
+        SpecError: a value is invalid, or the list's length is not the number of regrouped layers.
     """
     readings.check(values, {"group": int(network.grouped.sum())})
 
 
 def read_grouping(network: GroupConvolutionNetwork, batch: Batch) -> Regrouped:
-    """Read the regrouping of the designs, solving for the width where they leave it open."""
+    """Read the regrouping of the designs, solving for the width where it is :data:`SOLVED`."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)
 
 
 def _with_widths(network: GroupConvolutionNetwork, batch: Batch) -> Grouping:
-    """Each different grouping is solved for once."""
+    """Return the grouping with all widths known, solving once per distinct grouping."""
     told = _PLAIN.column("width", batch)
     grouping = _grouping(network, batch, told)
     if not (told == SOLVED).any():
@@ -72,7 +72,7 @@ def _grouping(network: GroupConvolutionNetwork, batch: Batch, width: Floats) -> 
 
 
 def _groups(network: GroupConvolutionNetwork, batch: Batch) -> Floats:
-    """One for all regrouped layers, (n,), or one for each, (l, n)."""
+    """Return the group of all regrouped layers, (n,), or one value per layer, (l, n)."""
     if "group" in batch:
         return np.asarray(batch["group"], dtype=float)
     groups = np.ones((len(network.layers), len(batch)))

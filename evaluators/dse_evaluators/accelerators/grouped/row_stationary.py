@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.row-stationary``: grouped convolutions on an array with a feed."""
+"""Evaluator ``accelerators.row-stationary``: grouped convolutions on a row-stationary array."""
 
 from __future__ import annotations
 
@@ -58,29 +58,31 @@ _ARRAY: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class RowStationary:
-    """Time and utilisation of a network with other groups on a row-stationary array.
+    """Time and utilization of a network with regrouped convolutions on a row-stationary array.
 
-    Reads rows and cols of the array, feed (words in a cycle, at its edge) and group, one or a list
-    with one for each depthwise layer; optionally grouping (``size``: group is the channels of each
-    group; ``count``: how many groups a layer has), width (a factor of all channels; 0 or none: the
-    one at which the network has its own multiplications again, channels being real numbers), batch
-    and clock. Those layers are regrouped that are depthwise in the workload; metrics are for one
-    batch.
+    Reads rows and cols of the array, feed (words per cycle at its edge) and group, one value or a
+    list with one per depthwise layer; optionally grouping (``size``: group is the channels per
+    group; ``count``: the groups per layer), width (multiplier of all channels; 0 or absent: the one
+    at which the network keeps its original number of multiplications, with fractional channels
+    allowed), batch and clock [Hz]. The depthwise layers of the workload are regrouped; metrics are
+    for one batch.
 
-    ``utilization`` is over time; ``mean_utilization`` is the mean over layers, each counted once,
-    and ``grouped_utilization`` that over the regrouped ones. ``utilization_gain`` is that of the
-    mean over the network as it is on the same array, and ``latency_gain`` the share of its time
-    that is saved. Where the array is smaller than a window the design cannot exist.
+    ``utilization`` is weighted by time; ``mean_utilization`` is the mean over layers, each counted
+    once, and ``grouped_utilization`` the mean over the regrouped ones. ``utilization_gain`` is the
+    relative gain of ``mean_utilization`` over the original network on the same array, and
+    ``latency_gain`` the fraction of its time that is saved. A design is infeasible if the array has
+    fewer rows than a window.
 
-    Not modelled: the order in which sets follow one another, memory behind the feed, layers
-    other than convolutions and products.
+    Not modelled: the order of the sets of processing elements, memory behind the feed, layers
+    other than convolutions and matrix products.
 
     Args:
-        workload: a text of ``workloads.catalogue``; a chain of layers.
+        workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
 
     Source:
         Jha et al.: DRACO: Co-Optimizing Hardware Utilization, and Performance of DNNs on Systolic
-        Accelerator, 2020. Its array is not published in full: sets are Eyeriss's, the feed is ours.
+        Accelerator, 2020. Its array is not published in full: sets are Eyeriss's, the feed is an
+        assumption of this model.
 
     Raises:
         SpecError: there is no such workload.
@@ -105,13 +107,13 @@ class RowStationary:
         check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each array smaller than a window."""
         array = RowStationaryArray(**{name: self._readings.column(name, batch) for name in _SIZES})
         asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         window = float(shapes.window_height.max())
         fitting = (
-            RowStationaryArray(  # what cannot exist is reckoned on the smallest array that could
+            RowStationaryArray(  # infeasible arrays are evaluated at the smallest feasible size
                 rows=np.maximum(array.rows, window), cols=array.cols, feed=array.feed
             )
         )

@@ -1,4 +1,4 @@
-"""Utilization of a row-stationary array by grouped convolutions, and the causes of stalls."""
+"""Cycles of grouped convolutions on a row-stationary array, by cause of underutilization."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import ConvolutionS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStationaryArray:
-    """n arrays of processing elements, each of which multiplies once a cycle."""
+    """Sizes of n arrays of processing elements, each with one multiplication per cycle."""
 
     rows: Floats  # (n,)
     cols: Floats  # (n,)
-    feed: Floats  # (n,), words that reach the array in a cycle
+    feed: Floats  # (n,), words per cycle at the edge of the array
 
     @property
     def elements(self) -> Floats:
@@ -29,34 +29,34 @@ class Cycles:
     """Cycles of each layer by cause; every field is (l, n), for a complete batch of images."""
 
     macs: Floats
-    """All elements multiplying."""
+    """Cycles if all elements were always multiplying."""
     mapping: Floats
-    """More, since some elements have nothing to do."""
+    """Additional cycles because some elements have no work."""
     feed: Floats
-    """More, since words come too late."""
+    """Additional cycles because the feed is too slow."""
 
     @property
     def all(self) -> Floats:
-        """The cycles of each layer."""
+        """Total cycles of each layer."""
         return self.macs + self.mapping + self.feed
 
     @property
     def utilization(self) -> Floats:
-        """The share of the elements that multiply, on average."""
+        """Mean fraction of the elements that multiply."""
         return self.macs / self.all
 
 
 def cycles(shapes: ConvolutionShapes, array: RowStationaryArray, images: Floats) -> Cycles:
-    """The cycles of l layers on n arrays for so many images at once.
+    """Compute the cycles of l layers on n arrays for a batch of ``images`` (n,).
 
-    A pair of a filter and a channel is worked on by as many rows as its window has and as many
-    columns as its output. Pairs lie beside one another while there are any; an output that is
-    wider than the array is folded. A layer takes no less than its words take to come in and go
-    out, each once.
+    A pair of a filter and a channel occupies as many rows as its window has and as many columns as
+    its output is wide. As many pairs as fit are placed next to each other; an output wider than
+    the array is folded. A layer takes at least the time to move each of its input, output and
+    weight words through the feed once.
 
     Source:
         Chen, Emer, Sze: Eyeriss, ISCA 2016, section V (sets of processing elements, folding);
-        the limit by words is the roofline of Williams et al., 2009, at the edge of the array.
+        the bound by the feed is the roofline of Williams et al., 2009, at the edge of the array.
     """
     work = shapes.macs * images
     ideal = work / array.elements
@@ -67,7 +67,7 @@ def cycles(shapes: ConvolutionShapes, array: RowStationaryArray, images: Floats)
 
 
 def spatial_share(shapes: ConvolutionShapes, array: RowStationaryArray) -> Floats:
-    """The share of the elements that has a pair to work on, (l, n)."""
+    """Return the fraction of the elements to which a pair is mapped, (l, n)."""
     across = np.floor(array.cols / shapes.output_width)
     folds = np.ceil(shapes.output_width / array.cols)
     beside = np.floor(array.rows / shapes.window_height) * np.maximum(across, 1.0)

@@ -1,1 +1,1 @@
-"""Memories that forget: what training keeps, for how long, and in which cells."""
+"""Cost model of training with activations in SRAM, eDRAM with finite retention, or DRAM."""

@@ -1,4 +1,4 @@
-"""Lifetimes of activations in training, and how many of them are needed at once."""
+"""Lifetimes of activations in training, and how many must be stored at once."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import numpy as np
 from dse.core.values import Floats
 
 BACKWARD = 2.0
-"""A backward step in forward steps: gradients of the inputs and of the weights."""
+"""Time of a backward step in forward steps: gradients of inputs and of weights."""
 
 RECOMPUTE = 1.0
-"""What a reversible block's backward step does besides: its inputs from its outputs."""
+"""Forward steps that a reversible block adds: it recomputes its inputs from its outputs."""
 
 _KEPT = 2.0
-"""Activations that a reversible block needs at once: what comes in and what goes out."""
+"""Activations that a reversible block needs at once: its input and its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReversibleTraining:
-    """One training step of n networks of equal blocks.
+    """Training step of n networks of equal blocks, the first ``reversible`` of them reversible.
 
-    The first ``reversible`` blocks are reversible: theirs are the activations that an ordinary
-    network keeps longest.
+    The first blocks are those whose activations an ordinary network must keep longest.
     """
 
     blocks: int
@@ -32,20 +31,21 @@ class ReversibleTraining:
 
     @property
     def steps_s(self) -> Floats:
-        """Forward and backward time of each block, (blocks, n)."""
+        """Forward plus backward time of each block in seconds, (blocks, n)."""
         return self.forward_s * (1.0 + BACKWARD + RECOMPUTE * self.is_reversible)
 
     @property
     def is_reversible(self) -> Floats:
-        """1 where a block is reversible, else 0, (blocks, n)."""
+        """Indicator of reversible blocks, 1 or 0, (blocks, n)."""
         return (np.arange(self.blocks)[:, None] < self.reversible).astype(float)
 
     @property
     def lifetimes_s(self) -> Floats:
-        """Time that the input of each block is needed, (blocks, n).
+        """Time for which the input of each block is needed, in seconds, (blocks, n).
 
-        An ordinary block's from its forward step to its backward step, hence through both steps of
-        all later blocks; a reversible one's through its own two, for it is made again in between.
+        That of an ordinary block is needed from its forward step through its backward step, hence
+        during both steps of all later blocks; that of a reversible block only during its own two
+        steps, as it is recomputed in between.
 
         Source:
             S. Q. Zhang et al.: CAMEL, HPCA 2024, section IV: lifetimes of forward and backward.
@@ -56,30 +56,30 @@ class ReversibleTraining:
 
     @property
     def kept(self) -> Floats:
-        """Activations that are needed at once, at most, (n,)."""
+        """Largest number of activations stored at once, (n,)."""
         ordinary = self.blocks - self.reversible
         return np.minimum(ordinary + _KEPT * (self.reversible > 0), self.blocks)
 
     @property
     def made(self) -> Floats:
-        """Activations that are written: a reversible block's twice, (n,)."""
+        """Number of activations computed, (n,): those of a reversible block twice."""
         return self.blocks + self.reversible
 
     @property
     def read(self) -> Floats:
-        """Activations and gradients that are read, (n,).
+        """Number of activations and gradients read, (n,).
 
-        Each by the next block and for the gradient of the weights, each gradient once; a
-        reversible block reads its outputs too.
+        Each activation is read by the next block and for the gradient of the weights, each
+        gradient once; a reversible block also reads its outputs.
         """
         return 3.0 * self.blocks + self.reversible
 
     @property
     def written(self) -> Floats:
-        """Activations, and one gradient for each block, (n,)."""
+        """Number of activations and gradients written, (n,): one gradient per block."""
         return self.made + self.blocks
 
 
 def refreshes(needed_s: Floats, retention_s: Floats) -> Floats:
-    """Return how many refreshes cells of this retention time need while they keep a bit."""
+    """Return the number of refreshes needed to keep data for ``needed_s`` seconds."""
     return np.asarray(np.floor(needed_s / retention_s))

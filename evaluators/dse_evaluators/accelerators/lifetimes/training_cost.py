@@ -1,4 +1,4 @@
-"""Energy, time and traffic of a training step whose activations lie in some memory."""
+"""Energy, time and traffic of a training step, by the memory that stores its activations."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, SRAM
 from dse_evaluators.alike import infeasible
 
 PARTS = ("mac", "access", "refresh", "leakage", "dram")
-"""What the energy of a step goes to."""
+"""Parts of the energy of a training step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStepCost:
-    """One training step of n designs; every field but the first is (n,)."""
+    """Training step of n designs, with its memory; every field but ``blocks`` is (n,)."""
 
     blocks: int
     reversible: Floats
@@ -41,7 +41,7 @@ class TrainingStepCost:
     dram_bytes_per_s: Floats
 
     def of_kind(self, name: str) -> Floats:
-        """One figure of each design's memory."""
+        """Return an attribute of :class:`MemoryKind` for each design's memory, (n,)."""
         return sum_layers(
             np.array(
                 [here * float(getattr(KINDS[kind], name)) for kind, here in self.kinds.items()]
@@ -50,7 +50,7 @@ class TrainingStepCost:
 
     @property
     def training(self) -> ReversibleTraining:
-        """Lifetimes as long as nothing waits for DRAM."""
+        """Training step without stalls on DRAM."""
         return ReversibleTraining(
             blocks=self.blocks,
             reversible=self.reversible,
@@ -59,29 +59,29 @@ class TrainingStepCost:
 
     @property
     def capacity_bytes(self) -> Floats:
-        """Bytes that the memory on the chip holds."""
+        """Capacity of the on-chip memory, (n,)."""
         mm2 = self.of_kind("area_share") * SRAM.mm2
         return np.divide(self.area_mm2, mm2, out=np.zeros_like(mm2), where=mm2 > 0)
 
     @property
     def storage_bytes(self) -> Floats:
-        """Bytes that have to be kept at once."""
+        """Largest number of bytes that must be stored at once, (n,)."""
         return self.training.kept * self.activation_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bytes:
-    """Bytes of a step by place and direction, (n,)."""
+    """Bytes of a training step by memory and direction, (n,)."""
 
-    kept: Floats  # on the chip, at most
-    read: Floats  # on the chip
-    written: Floats  # on the chip
-    dram: Floats  # there and back
-    share: Floats  # of the storage that is on the chip
+    kept: Floats  # largest number stored on chip
+    read: Floats  # on chip
+    written: Floats  # on chip
+    dram: Floats  # to DRAM and from it
+    share: Floats  # fraction of the stored bytes that is on chip
 
 
 def short_of_memory(step: TrainingStepCost) -> Mapping[int, Fault]:
-    """The designs whose activations do not fit and may not go elsewhere."""
+    """Return a fault for each design whose activations do not fit on chip and may not spill."""
     needs, has = step.storage_bytes, step.capacity_bytes
     short = (needs > has) & ~step.spill & ~step.kinds["dram"]
     return infeasible(
@@ -94,7 +94,7 @@ def short_of_memory(step: TrainingStepCost) -> Mapping[int, Fault]:
 
 
 def costs(step: TrainingStepCost, dram_j_per_byte: float) -> Mapping[str, Floats]:
-    """All metrics of the step."""
+    """Compute all metrics of the step, (n,) each."""
     training, moved = step.training, _bytes(step)
     compute_s = sum_layers(training.steps_s)
     latency_s = np.maximum(compute_s, moved.dram / step.dram_bytes_per_s)
@@ -130,9 +130,9 @@ def costs(step: TrainingStepCost, dram_j_per_byte: float) -> Mapping[str, Floats
 
 
 def _bytes(step: TrainingStepCost) -> _Bytes:
-    """Return the bytes that a step keeps, reads and writes on the chip, and moves by DRAM.
+    """Return the bytes that a step stores, reads and writes on chip, and its DRAM traffic.
 
-    Data that does not fit is written out once for each time that it is made, and read back once.
+    Data that does not fit is written to DRAM each time it is computed, and read back once.
     """
     training, needs = step.training, step.storage_bytes
     share = np.minimum(step.capacity_bytes / needs, 1.0)
@@ -150,7 +150,7 @@ def _bytes(step: TrainingStepCost) -> _Bytes:
 
 
 def _refreshes(step: TrainingStepCost, lifetimes_s: Floats, latency_s: Floats) -> Floats:
-    """Return how often activations are refreshed, summed over all that are kept, (n,)."""
+    """Return the number of refreshes of activations, summed over all stored ones, (n,)."""
     by_lifetime = sum_layers(refreshes(lifetimes_s, step.retention_s))
     by_clock = refreshes(latency_s, step.retention_s) * step.training.kept
     return np.where(step.refresh_all, by_clock, by_lifetime) * (
@@ -159,5 +159,5 @@ def _refreshes(step: TrainingStepCost, lifetimes_s: Floats, latency_s: Floats) -
 
 
 def _forward_steps(step: TrainingStepCost) -> Floats:
-    """The work of a step, in forward steps of one block."""
+    """Return the work of a training step in forward steps of one block, (n,)."""
     return step.blocks * (1.0 + BACKWARD) + RECOMPUTE * step.reversible

@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.training-memory``: where training keeps its activations."""
+"""Evaluator ``accelerators.training-memory``: a training step by memory for its activations."""
 
 from __future__ import annotations
 
@@ -65,29 +65,30 @@ _READINGS: Mapping[str, Reading] = {
 class TrainingMemory:
     """Energy and time of a training step, by memory kind and number of reversible blocks.
 
-    Reads memory (``sram``, ``edram``, ``dram``) and reversible_blocks, so many of the first ones;
-    optionally area (mm2 of the memory on the chip, from which its capacity follows), spill
-    (whether what does not fit goes to DRAM; else the design cannot exist), refresh (``lifetime``:
-    only data that is needed for longer than its cells hold it; ``all``: whatever is kept, as long
-    as the step lasts), cell_retention (of eDRAM at 105 degrees), celsius, batch, number_format,
-    multipliers, clock, dram_bandwidth and macs_per_activation (of a forward step; 73 is a depthwise
-    3 x 3 and a pointwise convolution of 64 channels). DRAM works beside the multipliers;
-    ``wait_time`` is what it needs longer, and lifetimes grow with it.
+    Reads memory (``sram``, ``edram``, ``dram``) and reversible_blocks (the number of blocks, from
+    the first on, that are reversible). Optionally reads area (mm2 of the on-chip memory, which
+    determines its capacity), spill (whether data that does not fit goes to DRAM; otherwise the
+    design is infeasible), refresh (``lifetime``: only data needed for longer than the retention
+    time; ``all``: all stored data, during the entire step), cell_retention (seconds, of eDRAM at
+    105 degrees), celsius, batch, number_format, multipliers, clock [Hz], dram_bandwidth [B/s] and
+    macs_per_activation (of a forward step; 73 is a depthwise 3 x 3 and a pointwise convolution of
+    64 channels). DRAM transfers overlap with multiplications; ``wait_time`` is the time by which
+    they take longer, and extends lifetimes.
 
-    Not modelled: weights and their gradients, whether a reversible network learns as well, banks
-    that are busy being refreshed, leakage by temperature.
+    Not modelled: weights and their gradients, the accuracy of a reversible network, banks that
+    are busy being refreshed, the dependence of leakage on temperature.
 
     Args:
-        blocks: of the network.
-        activations: numbers that go into each block, for one image.
-        dram: a row of ``technology.DRAM_J_PER_BYTE``.
+        blocks: number of blocks of the network.
+        activations: number of input activations of each block, for one image.
+        dram: a key of ``technology.DRAM_J_PER_BYTE``.
 
     Source:
         S. Q. Zhang et al.: CAMEL: Co-Designing AI Models and eDRAMs for Efficient On-Device
         Learning, HPCA 2024. Constants and their sources are in :mod:`.memory_kinds`.
 
     Raises:
-        PluginError: a count is none.
+        PluginError: ``blocks`` or ``activations`` is not an integer of at least 1.
         SpecError: there is no such DRAM.
     """
 
@@ -119,7 +120,7 @@ class TrainingMemory:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each whose data does not fit."""
         step = self._step(batch)
         return Metrics(columns=costs(step, self._dram_j), faults=short_of_memory(step))
 

@@ -1,1 +1,1 @@
-"""A workload on one systolic array or several: cycles, traffic, energy and area."""
+"""Cost model of systolic arrays: cycles, memory traffic, energy and area of a workload."""

@@ -1,4 +1,4 @@
-"""Number formats as codes: the place of each in every table over formats."""
+"""Integer codes of number formats: the index of each format in every table over formats."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ _BITS = np.array([row.bits for row in FORMATS.values()], dtype=np.float64)
 
 
 def word_bits(format_codes: Floats) -> Floats:
-    """Bits of the formats with these codes."""
+    """Return the bits per number of the formats with these codes."""
     return _BITS[format_codes.astype(np.intp)]

@@ -1,4 +1,4 @@
-"""A layer dealt out to several cores, each an array with buffers of its own."""
+"""Partition of a layer over several cores, each an array with its own buffers."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.products import ONE, LayerProducts
 
 Split = Literal["m", "n"]
-"""What is dealt out: output pixels, or filters."""
+"""Dimension that is partitioned over the cores: output pixels (m) or filters (n)."""
 
 SPLITS: tuple[Split, ...] = ("m", "n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreShare:
-    """Share of a layer that one core computes, and the number of cores that have it."""
+    """Part of a layer that one core computes, and the number of cores with a part of that size."""
 
     product: LayerProducts
     cores: Floats  # (l, n) or (1,)
 
     @property
     def products(self) -> Floats:
-        """Products of all these cores, each with the extents of ``product``."""
+        """Number of GEMMs on all these cores, each with the extents of ``product``."""
         return self.product.copies * self.cores
 
 
 def dealt(product: LayerProducts, cores: Floats, split: Floats) -> tuple[CoreShare, ...]:
-    """The larger share first; the other may be that of no core.
+    """Partition each layer over the cores; return the larger share first.
 
-    Rows of each product (``m``), or its columns, or, where a layer is several products, these
-    (``n``). Shares differ by one at most. Inputs are dealt out with the rows; those that windows
-    of two cores share are counted once.
+    The second share may belong to 0 cores. ``m`` partitions the rows of each GEMM; ``n`` its
+    columns or, where a layer consists of several GEMMs, the GEMMs themselves. Shares differ by at
+    most one. Inputs are partitioned with the rows; inputs shared by windows of two cores are
+    counted once.
     """
     if (cores == 1.0).all():
         return (CoreShare(product=product, cores=ONE),)

@@ -28,7 +28,7 @@ from dse_evaluators.accelerators.technology import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Technology:
-    """Technology of the chip and its DRAM."""
+    """Technology parameters of the chip and its DRAM."""
 
     node_nm: float
     dram_j_per_byte: float
@@ -37,7 +37,7 @@ class Technology:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """Costs of the work at the nominal voltage, whatever its duration; every field is (n,)."""
+    """Switching energies at the nominal voltage and area, independent of time; fields are (n,)."""
 
     macs_j: Floats
     srams_j: Floats
@@ -47,9 +47,9 @@ class Charges:
 
 
 def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted: bool) -> Charges:
-    """Switching energies and area of a workload on an accelerator.
+    """Compute the switching energies and the area of a workload on an accelerator.
 
-    Where not all right-hand sides are ``weighted``, the multipliers take two activations as well.
+    Unless all right-hand operands are ``weighted``, multipliers must also take two activations.
     """
     node = technology.node_nm
     area = knobs.rows * knobs.cols * _largest(mac_areas_mm2(node), knobs, weighted=weighted)
@@ -74,10 +74,10 @@ def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted
 def costs(
     charge: Charges, latency_s: Floats, voltage_v: Floats, technology: Technology
 ) -> dict[str, Floats]:
-    """Latency, energy by part, power and area; all in SI but for mm2.
+    """Compute latency, energy by part, power and area, in SI units except area in mm2.
 
-    The chip's switching energy goes with the square of its voltage, its leakage power with the
-    voltage (the current's own dependence is left out); DRAM has a supply of its own.
+    The chip's switching energy is proportional to the square of its voltage, its leakage power to
+    the voltage (the dependence of the leakage current on it is ignored); DRAM has its own supply.
 
     Source:
         A. Chandrakasan, S. Sheng, R. Brodersen: Low-Power CMOS Digital Design, JSSC 1992,
@@ -114,7 +114,7 @@ def _largest(table: Floats, knobs: Settings, *, weighted: bool) -> Floats:
 
 
 def _by_format(table: Floats, knobs: Settings) -> tuple[Floats, Floats]:
-    """Of a weight by an activation, and of two activations."""
+    """Return the table's entries for weight x activation and for activation x activation."""
     weights, activations = (
         knobs.weight_format.astype(np.intp),
         knobs.activation_format.astype(np.intp),
@@ -125,7 +125,7 @@ def _by_format(table: Floats, knobs: Settings) -> tuple[Floats, Floats]:
 def _buffers(
     totals: Totals, knobs: Settings, *, weighted: bool
 ) -> Iterator[tuple[Floats, Floats, BufferTraffic]]:
-    """Size, width of one access and traffic of each kind of buffer."""
+    """Yield the size in bytes, the bits per access and the traffic of each kind of buffer."""
     width = edges(knobs, weighted=weighted)
     buffers = totals.buffers
     yield knobs.ifmap_sram, np.clip(width.ifmap_bits, *SRAM_BUS_BITS), buffers.ifmap

@@ -1,4 +1,4 @@
-"""The words that the array exchanges with each buffer in one cycle."""
+"""Widths of the array's edges: bits exchanged with each buffer per cycle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse_evaluators.accelerators.systolic.knobs import FLOW_CODES, Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """Bits of one cycle's words at each edge of the array; (n,) or (1,)."""
+    """Bits per cycle at each edge of the array; every field is (n,) or (1,)."""
 
     ifmap_bits: Floats
     filter_bits: Floats
@@ -25,10 +25,9 @@ class Edges:
 def edges(knobs: Settings, *, weighted: bool) -> Edges:
     """Return the edge widths of these designs.
 
-    The operand that stays in the array enters down its columns.
-
-    Where weights are left out, inputs come in numbers to choose from. Where not all right-hand
-    sides are ``weighted``, activations come in on the side of the filters too.
+    The stationary operand is loaded down the columns of the array. With N:M sparsity, each row
+    receives several inputs per weight, from which it selects. Unless all right-hand operands are
+    ``weighted``, the filter edge carries activations too and has the width of the wider format.
     """
     inputs, weights = word_bits(knobs.activation_format), word_bits(knobs.weight_format)
     right = weights if weighted else np.maximum(weights, inputs)

@@ -1,4 +1,4 @@
-"""Detection of designs outside the range that the accelerator's constants were fitted on."""
+"""Detection of designs outside the range to which the SRAM constants were fitted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.knobs import Settings
 
 SRAM_BYTES = (2.0 * 1024.0, 2.0 * 1024.0**2)
-"""Sizes of the macros that the SRAM laws were fitted on: smallest, largest."""
+"""Smallest and largest size of the SRAM macros that the SRAM power laws were fitted to."""
 
 WORDS = ("no", "yes")
 
 
 def flag_extrapolation(knobs: Settings) -> Floats:
-    """Return 1 where a buffer is smaller or larger than every SRAM of the fit, else 0."""
+    """Return 1 where a buffer (of size above 0) is outside the range of the SRAM fit, else 0."""
     smallest, largest = SRAM_BYTES
     outside = np.zeros(1, dtype=bool)
     for size in (knobs.ifmap_sram, knobs.filter_sram, knobs.ofmap_sram, knobs.accumulator_sram):

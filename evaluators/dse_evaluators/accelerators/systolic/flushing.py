@@ -1,7 +1,7 @@
-"""Misses of a buffer that forgets everything when it is full, as SCALE-Sim's read buffers do.
+"""Misses of a buffer that evicts all words when it is full, as SCALE-Sim's read buffers do.
 
-Half of a read buffer is filled while the other half serves; when the served half has taken in
-``capacity`` distinct words, it is dropped whole. In the theory of paging this is flush-when-full.
+One half of a read buffer is filled while the other half serves. When the serving half has taken in
+``capacity`` distinct words, all of them are evicted: flush-when-full in the theory of paging.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dse_evaluators.workloads.layers import Layer
 
 
 def cyclic(words: Floats, passes: Floats, capacity: Floats) -> Floats:
-    """Misses when the same distinct ``words`` are read in the same order ``passes`` times."""
+    """Count the misses when the same distinct ``words`` are read in order ``passes`` times."""
     return words * np.where(words < capacity, 1.0, passes)
 
 
@@ -31,10 +31,8 @@ def count_tiled_misses(
 ) -> Floats:
     """Count the misses when each tile is read ``passes`` times before the next one.
 
-    All words are distinct.
-
-    A tile that does not fit misses on every word. Of tiles that fit, one in a few is under way
-    when the buffer is full: what it had read until then is read again.
+    All words are distinct. A tile larger than the buffer misses on every word. Among tiles that
+    fit, one per period is being read when the buffer is flushed; its words up to then miss again.
     """
     fit = np.ceil(capacity / np.minimum(tile, capacity))  # the tile that fills the buffer
     period = np.maximum(fit - 1.0, 1.0)
@@ -50,10 +48,10 @@ def count_tiled_misses(
 
 
 @lru_cache(maxsize=4096)
-def overlapping(  # the trace of a convolution is these facts
+def overlapping(  # cached: the arguments determine the trace
     flow: Flow, layer: Layer, array: tuple[int, int], *, passes: int, capacity: int
 ) -> int:
-    """Misses of a convolution's inputs, whose windows overlap, found by playing the trace."""
+    """Count the misses of a convolution's inputs, whose windows overlap, by replaying the trace."""
     words = _trace(flow, layer, array)
     since = _since_last_use(words)
     wrapped = np.concatenate([since, since])
@@ -67,7 +65,7 @@ def overlapping(  # the trace of a convolution is these facts
 
 
 def _phase(since: Ints, capacity: int) -> tuple[int, int]:
-    """Return how long until the buffer, empty now, is full, and how many words it took in."""
+    """Return the accesses until an empty buffer is full, and the words that it took in."""
     reach = 4 * capacity
     while True:
         new = since[:reach] > np.arange(min(reach, len(since)))
@@ -80,7 +78,7 @@ def _phase(since: Ints, capacity: int) -> tuple[int, int]:
 
 
 def _since_last_use(words: Ints) -> Ints:
-    """For each place of an endlessly repeated trace, how long ago its word was read before."""
+    """Return, for each position of a cyclic trace, the distance to the previous use of its word."""
     order = np.argsort(words, kind="stable")
     first = np.flatnonzero(np.diff(words[order], prepend=-1))
     last = np.append(first[1:], len(order)) - 1
@@ -93,17 +91,17 @@ def _since_last_use(words: Ints) -> Ints:
 
 
 def _trace(flow: Flow, layer: Layer, array: tuple[int, int]) -> Ints:
-    """The input words in the order in which the edge of the array asks for them, once."""
+    """Return the addresses of one pass of input words, in the order of the reads."""
     rows, columns = array
     pixel, tap, words = _windows(layer)
     match flow:
-        case "os":  # pixels down the rows, the window in time, one pixel a cycle later
+        case "os":  # pixels down the rows, window over time, each pixel one cycle later
             tile, lane = np.divmod(pixel, rows)
             when = tap + lane
-        case "ws":  # the window down the rows, pixels in time, one tap a cycle later
+        case "ws":  # window down the rows, pixels over time, each tap one cycle later
             tile, lane = np.divmod(tap, rows)
             when = pixel + lane
-        case "is":  # pixels across, the window down the rows, the bottom row first
+        case "is":  # pixels across the columns, window down the rows, bottom row first
             across, lane = np.divmod(pixel, columns)
             down, row = np.divmod(tap, rows)
             tile = across * (int(tap.max()) // rows + 1) + down
@@ -114,7 +112,7 @@ def _trace(flow: Flow, layer: Layer, array: tuple[int, int]) -> Ints:
 
 
 def _windows(layer: Layer) -> tuple[Ints, Ints, Ints]:
-    """Pixel, place in the window and address of each word that the windows hold."""
+    """Return the output pixel, window position and address of each word in a window."""
     pixel, tap = np.indices((layer.output_height * layer.output_width, layer.weights_per_filter))
     top, left = np.divmod(pixel, layer.output_width)
     row, rest = np.divmod(tap, layer.filter_width * layer.channels)

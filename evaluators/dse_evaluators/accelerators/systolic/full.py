@@ -1,25 +1,25 @@
-"""The accelerator with real words, partial-sum accumulators and a finite DRAM bandwidth.
+"""Full systolic model: real word widths, partial-sum accumulators and finite DRAM bandwidth.
 
-Every buffer has two halves: one serves the array while DRAM fills or empties the other.
+Every buffer is double-buffered: one half serves the array while DRAM fills or empties the other.
 
-* Inputs: read from DRAM once if all fit in their half; else in every pass, and again for every
-  window unless the dataflow walks the image in order (``os``, ``is``) and the half holds the rows
-  of the image that a row of windows spans.
-* Filters: once if what is passed over repeatedly fits in their half (``os``: the filters of one
-  fold, ``is``: all), else in every pass. With ``resident`` they are never read where the whole
-  network's weights fit in the filter buffer: it runs the same network again and again. So are
-  right-hand sides that are activations, but these are always read.
+* Inputs: read from DRAM once if all fit in their half. Otherwise they are read in every pass, and
+  again for every window unless the dataflow visits the image in order (``os``, ``is``) and the
+  half holds the image rows spanned by a row of windows.
+* Filters: read once if the reused part fits in their half (``os``: the filters of one fold,
+  ``is``: all), otherwise in every pass. With ``resident`` they are never read if the weights of
+  the entire network fit in the filter buffer: the same network runs repeatedly. Right-hand
+  operands that are activations follow the same rule, but are never resident.
 * Outputs: written once. Partial sums stay in the array (``os``), in the accumulators, or in the
-  output buffer's half, if those of a column of folds fit; else they go to DRAM and come back, for
-  every fold: a layer is not cut into blocks of rows that would fit.
-* Zero weights (``sparsity``) cost no energy in the multipliers but the same cycles; weights travel
-  and are kept as their nonzeros with one bit of map for each weight, or whole if that is smaller.
-  Weights that a pattern leaves out (``n_m``) cost neither.
-* A layer takes as long as its cycles or its DRAM traffic, whichever is longer, after the words
-  that the array needs to begin: the stationary operand's first fold and the other's first edge.
+  output buffer's half, if those of a column of folds fit. Otherwise they are written to DRAM and
+  read back for every fold; a layer is not tiled into blocks of rows that would fit.
+* Zero weights (``sparsity``) take no multiplier energy but the same cycles; weights are moved and
+  stored as nonzeros with one bitmap bit per weight, or dense if that is smaller. Weights pruned by
+  an N:M pattern (``n_m``) take neither energy nor cycles.
+* A layer takes as long as its cycles or its DRAM traffic, whichever is longer, plus the transfer of
+  the words needed to begin: the stationary operand's first fold and the other's first edge.
 
-The reuse regimes restate SCALE-Sim's in closed form (see :mod:`.scalesim`), except that buffers
-hold words of the format's width and keep what fits; the accumulators follow N. Jouppi et al.,
+The reuse regimes are SCALE-Sim's in closed form (see :mod:`.scalesim`), except that buffers hold
+words of the format's width and keep everything that fits; the accumulators follow N. Jouppi et al.,
 In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2.
 """
 
@@ -52,22 +52,22 @@ from dse_evaluators.accelerators.systolic.waiting import waits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Done:
-    """Work of the cores that have one share."""
+    """Work of the cores that have the same share of each layer."""
 
     layers: Layers
-    vector_cycles: Floats  # (n,), by which the vector unit prolongs the array's
+    vector_cycles: Floats  # (n,), cycles that the vector unit adds to those of the array
     buffers: Buffers
 
 
 def totals(flow: Flow, network: UniqueLayers, knobs: Settings) -> Totals:
-    """The workload on designs that all have this dataflow."""
+    """Compute the demands of the workload, stalls included, for designs that share a dataflow."""
     layers, unhindered = work(flow, network, knobs)
     stall_cycles = waits(network, layers, knobs).stall_cycles
     return replace(unhindered, cycles=unhindered.cycles + stall_cycles, stall_cycles=stall_cycles)
 
 
 def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, Totals]:
-    """Compute the work if DRAM never stalls the array: neither clock nor rate matters."""
+    """Compute the work without DRAM stalls, which depends on neither clock nor DRAM bandwidth."""
     product = _prune_weights(network, network.products(knobs.filter_keep, knobs.batch), knobs)
     shares = dealt(product, knobs.cores, knobs.split)
     word = words(knobs)
@@ -75,7 +75,9 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
     held = size
     if len(shares) > 1:
         held = network.total(_count_weight_bytes(shares[0].product, word), shares[0].product.copies)
-    resident = (knobs.resident > 0) & (held <= knobs.filter_sram)  # both halves: none is replaced
+    resident = (knobs.resident > 0) & (
+        held <= knobs.filter_sram
+    )  # both halves hold weights, as none is replaced
     done = _together(
         [_of_share(flow, network, share, knobs, word=word, resident=resident) for share in shares]
     )
@@ -96,7 +98,7 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
 
 
 def _prune_weights(network: UniqueLayers, product: LayerProducts, knobs: Settings) -> LayerProducts:
-    """Return the product without the weights that the pattern prunes; activations all stay."""
+    """Return the GEMM without the weights that the N:M pattern prunes; activations all stay."""
     if not knobs.n_m.any():
         return product
     kept = kept_elements(product.k, knobs.n_m)
@@ -108,13 +110,13 @@ def _either(product: LayerProducts, weighted: Floats, unweighted: Floats) -> Flo
 
 
 def _count_weight_bytes(product: LayerProducts, word: Words) -> Floats:
-    """Return the bytes of the weights of one product."""
+    """Return the bytes of the weights of one GEMM."""
     size = product.k * product.n * word.weight
     return size if product.weighted.all() else _either(product, size, np.zeros(1))
 
 
 def _macs(network: UniqueLayers, product: LayerProducts) -> tuple[Floats, Floats]:
-    """Those of weights, and those of activations alone."""
+    """Return the multiply-accumulates that involve weights, and those of two activations."""
     if network.weighted:
         return network.total(product.macs), np.zeros(1)
     return (
@@ -171,7 +173,7 @@ def _layers(
     knobs: Settings,
     word: Words,
 ) -> tuple[Layers, Floats]:
-    """The time that each layer takes, but for its traffic, and what the vector unit adds."""
+    """Return each layer's cycles without DRAM traffic, and the cycles that the vector unit adds."""
     product = share.product
     together = at_once(schedule, product.copies, knobs) if network.repeated else ONE
     array = layer_cycles(schedule, product.copies, together, knobs)
@@ -190,7 +192,7 @@ def _layers(
 
 
 def _together(parts: list[_Done]) -> _Done:
-    """All cores: the larger share, which is the first, takes longest."""
+    """Combine all cores: cycles are those of the first, larger share; bytes are summed."""
     first, *others = parts
     layers, buffers = first.layers, first.buffers
     for part in others:

@@ -1,4 +1,4 @@
-"""The knobs of the accelerator: their names, units and defaults, and how a batch sets them."""
+"""Parameters of the systolic accelerator: names, units, defaults, and their values in a batch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dse_evaluators.reading_table import (
 
 FLOW_CODES: Mapping[Value, float] = {flow: float(code) for code, flow in enumerate(FLOWS)}
 SPLIT_CODES: Mapping[Value, float] = {split: float(code) for code, split in enumerate(SPLITS)}
-_ANY = NumberInput(-inf, inf)  # what cannot be is infeasible: see :mod:`.limits`
+_ANY = NumberInput(-inf, inf)  # out-of-range values make a design infeasible: see :mod:`.limits`
 
-# Defaults: the dataflow, clock, words and width of sums of N. Jouppi et al., In-Datacenter
+# Defaults: dataflow, clock, number formats and accumulator width of N. Jouppi et al., In-Datacenter
 # Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2; one channel of DDR3-1600
 # (JESD79-3: 64 bits at 1600 MT/s); buffers of SCALE-Sim's reference runs.
 KNOBS: Mapping[str, Reading] = {
@@ -62,12 +62,15 @@ KNOBS: Mapping[str, Reading] = {
 SCALESIM_KNOBS = frozenset(
     {"rows", "cols", "dataflow", "ifmap_sram", "filter_sram", "ofmap_sram", "clock", "filter_keep"}
 )
-"""What moves something where words are bytes and memory never stalls."""
+"""Parameters that have an effect in SCALE-Sim mode: words are bytes and memory never stalls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The knobs of n designs, numbers in SI and words as codes; (1,) where all agree."""
+    """Parameters of n designs, numbers in SI, categorical values as codes.
+
+    Every field is (n,), or (1,) if all designs agree.
+    """
 
     rows: Floats
     cols: Floats
@@ -96,7 +99,7 @@ class Settings:
     vector_hidden: Floats
 
     def take(self, rows: Array) -> Settings:
-        """The settings of these rows."""
+        """Return the settings of these rows."""
         return Settings(
             **{
                 name: column if len(column) == 1 else column[rows]
@@ -105,24 +108,24 @@ class Settings:
         )
 
     def columns(self) -> dict[str, Floats]:
-        """The columns by knob."""
+        """Return the columns by parameter name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
-    """Return the values of the knobs in a batch, where an option has not fixed them.
+    """Return all parameters of a batch; those in ``fixed`` have that value in every design.
 
     Raises:
-        EvaluationError: a word is none that the knob takes.
+        EvaluationError: a categorical value is not among those that its parameter takes.
     """
     return Settings(**{name: setting(name, batch, fixed) for name in KNOBS})
 
 
 def setting(name: str, batch: Batch, fixed: Mapping[str, Value]) -> Floats:
-    """Return the values of one knob in a batch, (n,), or (1,) where all agree.
+    """Return one parameter of a batch, (n,), or (1,) if it is fixed or left at its default.
 
     Raises:
-        EvaluationError: a word is none that the knob takes.
+        EvaluationError: a categorical value is not among those that the parameter takes.
     """
     usual = fixed.get(name, None if name in batch else KNOBS[name].default)
     if usual is not None:

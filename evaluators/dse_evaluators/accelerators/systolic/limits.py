@@ -1,4 +1,4 @@
-"""Rules for accelerators that cannot exist, and by how much they break them."""
+"""Constraints on systolic accelerators, with the amount by which an infeasible design misses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARES = ("filter_keep", "sparsity")
 class _Limit(NamedTuple):
     broken: Mask  # (n,) or (1,)
     reason: str
-    """Filled in with the row's ``has`` and ``needs``."""
+    """Template, formatted with the row's ``has``, ``needs`` and their difference ``short``."""
     has: Floats
     needs: Floats
 
@@ -36,10 +36,10 @@ class _Limit(NamedTuple):
 def infeasible(
     knobs: Settings, size: int, *, smallest_buffer_bytes: float, weighted: bool
 ) -> dict[int, Fault]:
-    """The first broken limit of each row that breaks one.
+    """Return a fault for each of ``size`` rows that violates a constraint: the first violated one.
 
-    Below ``smallest_buffer_bytes`` no buffer works, however narrow the array. ``weighted``: the
-    right-hand sides of all layers are parameters.
+    ``smallest_buffer_bytes`` is the least size of any buffer, however narrow the array.
+    ``weighted``: the right-hand operands of all layers are weights, not activations.
     """
     faults: dict[int, Fault] = {}
     need = edges(knobs, weighted=weighted)
@@ -63,7 +63,7 @@ def _ranges(knobs: Settings) -> Iterator[_Limit]:
     for name in SHARES:
         value = columns[name]
         outside = ~((value >= 0) & (value <= 1))
-        yield _Limit(outside, f"{name} is {{has:g}}, no share between 0 and 1", value, nothing)
+        yield _Limit(outside, f"{name} is {{has:g}}, not between 0 and 1", value, nothing)
     for name, least in AT_LEAST.items():
         value, needs = columns[name], np.array([least])
         reason = f"{name} is {{has:g}}, less than {{needs:g}}"

@@ -1,4 +1,4 @@
-"""Bytes from DRAM for a layer's two operands, under the reuse regimes of :mod:`.full`."""
+"""DRAM reads of a layer's two operands, under the reuse regimes of :mod:`.full`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Bytes of one word of each kind; (n,) or (1,)."""
+    """Bytes of an input, a weight and a partial sum; every field is (n,) or (1,)."""
 
     input: Floats
-    weight: Floats  # or (l, n), where some right-hand sides are activations
-    """On average, as it travels: compressed where that is smaller."""
+    weight: Floats  # or (l, n), where some right-hand operands are activations
+    """Mean bytes per weight as stored and moved: compressed where that is smaller."""
     partial: Floats
 
 
 def words(knobs: Settings) -> Words:
-    """Return the bytes of one word of each kind in these designs."""
+    """Return the bytes of an input, a weight and a partial sum in these designs."""
     weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
     return Words(
         input=word_bits(knobs.activation_format) / 8.0,
@@ -38,7 +38,7 @@ def words(knobs: Settings) -> Words:
 def input_bytes(
     flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
 ) -> Floats:
-    """Inputs of one product, as often as they are read."""
+    """Return the bytes of one GEMM's inputs read from DRAM, over all passes."""
     half = knobs.ifmap_sram / 2.0
     once = product.inputs * word.input
     per_pass = product.m * product.window * word.input
@@ -50,7 +50,7 @@ def input_bytes(
 def right_bytes(
     flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
 ) -> Floats:
-    """The right-hand side of one product, as often as it is read where it is not resident."""
+    """Return the bytes of one GEMM's right-hand operand read from DRAM if it is not resident."""
     repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
     fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
     return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
@@ -59,7 +59,8 @@ def right_bytes(
 def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
     """Return the bytes that must arrive before the array can begin.
 
-    These are a stationary fold and an edge, or edges.
+    These are the first fold of the stationary operand and one edge of the other, or one edge of
+    each if outputs are stationary.
     """
     down = np.minimum(knobs.rows, schedule.down)
     across = np.minimum(knobs.cols, schedule.across)

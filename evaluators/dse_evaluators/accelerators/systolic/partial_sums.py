@@ -1,4 +1,4 @@
-"""Places of partial sums between folds: accumulators, the output buffer, or DRAM."""
+"""Memory that holds partial sums between folds: accumulators, the output buffer or DRAM."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from dse_evaluators.accelerators.systolic.schedule import Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialSums:
-    """Bytes of the sums of one product, each written and read as often; (l, n)."""
+    """Bytes of sums of one GEMM by where they are kept, (l, n).
+
+    ``spilled``, ``buffered`` and ``accumulated`` are bytes written; as many are read back.
+    """
 
     final: Floats
+    """Final outputs, written once."""
     spilled: Floats
-    """To DRAM and back."""
+    """Partial sums written to DRAM."""
     buffered: Floats
-    """In the output buffer, final ones too."""
+    """Partial and final sums that pass the output buffer."""
     accumulated: Floats
-    """In accumulators of their own."""
+    """Partial sums kept in dedicated accumulators."""
 
 
 def partial_sums(
     product: LayerProducts, schedule: Schedule, knobs: Settings, word: Words
 ) -> PartialSums:
-    """The nearest place that holds those of a column of folds has them all."""
+    """Compute where partial sums go: to the nearest memory that holds those of a fold column."""
     outputs = product.m * product.n
     final = outputs * word.input
     partial = outputs * (schedule.partials - 1.0) * word.partial

@@ -1,4 +1,4 @@
-"""A workload as matrix products: one column of sizes per distinct layer."""
+"""Workload as matrix products (GEMMs), with one row of sizes per distinct layer."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ ONE = np.ones(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerProducts:
-    """Layers as products of m x k (inputs) by k x n (filters); every field is (l, n) or (l, 1).
+    """Layers as GEMMs of m x k (inputs) by k x n (filters); every field is (l, n) or (l, 1).
 
-    A convolution's ``m`` are its output pixels and its ``k`` the elements of its window, so the
-    m x k matrix repeats inputs where windows overlap; ``inputs`` counts each input once. All
-    extents are of one product; a layer is ``copies`` of it: one for each group, head and, where
-    the right-hand side is an activation, input of the batch.
+    For a convolution, ``m`` counts output pixels and ``k`` the elements of a window, so the m x k
+    matrix repeats inputs where windows overlap; ``inputs`` counts each input once. All extents are
+    of one GEMM. A layer consists of ``copies`` of it: one per group, per head and, where the
+    right-hand operand is an activation, per input of the batch.
     """
 
     m: Floats
     k: Floats
     n: Floats
     window: Floats
-    """Inputs that an output is made of: ``k``, and more where weights are left out."""
+    """Inputs in the window of one output: ``k``, or more where N:M sparsity reduces ``k``."""
     inputs: Floats
     window_rows: Floats
-    """Inputs in the rows of the image that one row of windows spans."""
+    """Inputs in the image rows spanned by one row of windows."""
     channels: Floats
     copies: Floats
-    weighted: Mask  # (l, 1): is the right-hand side a parameter?
-    overlapping: Mask  # (l, 1): do two windows share an input?
+    weighted: Mask  # (l, 1): whether the right-hand operand consists of weights
+    overlapping: Mask  # (l, 1): whether windows share inputs
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates of each layer, all copies of its product."""
+        """Multiply-accumulates of each layer, over all copies of its GEMM."""
         return self.m * self.k * self.n * self.copies
 
 
@@ -47,11 +47,11 @@ class LayerProducts:
 class _Distinct:
     layer: Layer
     pixels_per_channel: int
-    """Inputs of a fully connected layer that come from one channel of the layer before."""
+    """Inputs of a fully connected layer that come from one channel of the previous layer."""
 
 
 class UniqueLayers:
-    """A workload with equal layers counted, not repeated."""
+    """Distinct layers of a workload, each with the number of times it occurs."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         befores = [None, *layers[:-1]]
@@ -82,18 +82,18 @@ class UniqueLayers:
         self._pruned_out = _mask([layer.pruned_outputs for layer in self.layers]) & ~depthwise
         self._overlapping = _mask([_overlapping(layer) for layer in self.layers])
         self.weighted = bool(self._weighted.all())
-        """No right-hand side is an activation."""
+        """Whether the right-hand operands of all layers are weights."""
         self.repeated = not self.weighted or bool((self._groups * self._copies > 1).any())
-        """Some layer is more than one product."""
+        """Whether some layer consists of more than one GEMM, or has an activation on the right."""
 
     def products(self, filter_keep: Floats, batch: Floats) -> LayerProducts:
-        """The products after structured pruning, for ``batch`` inputs at a time.
+        """Return the GEMMs of each layer after structured pruning.
 
         Args:
-            filter_keep: (n,) share of the filters that stay: at least one filter of each layer,
-                ``round(keep * filters)`` else; the next layer loses the channels in step, a
-                depthwise one whole groups, another grouped one channels of each group.
-            batch: (n,) inputs.
+            filter_keep: (n,) share of filters kept: ``round(keep * filters)`` in each layer, but
+                at least one. The next layer loses the corresponding channels: a depthwise layer
+                loses groups, any other grouped layer loses channels within each group.
+            batch: (n,) batch size.
         """
         spread = self._pixels_per_channel
         channels = np.where(
@@ -102,7 +102,7 @@ class UniqueLayers:
             self._channels,
         )
         copies = self._groups * self._copies
-        pixels = batch  # times those of one input
+        pixels = batch  # multiplied by the pixels of one input below
         if self.repeated:
             groups = np.where(
                 self._pruned_groups, _apply_keep(self._groups, filter_keep), self._groups
@@ -124,9 +124,10 @@ class UniqueLayers:
         )
 
     def total(self, values: Floats, times: Floats = ONE) -> Floats:
-        """The sum over all layers of (l, n) values, each ``times`` (l, n).
+        """Sum (l, n) values over all layers, each multiplied by ``times`` (l, n) and its count.
 
-        Layer by layer, so that a row's rounding does not depend on how many rows there are.
+        Layers are added one at a time, so that a design's rounding does not depend on the number
+        of designs.
         """
         each = self._counts * times
         total = np.zeros(np.broadcast_shapes(each.shape[1:], values.shape[1:]))
@@ -159,7 +160,7 @@ def _pixels_per_channel(layer: Layer, before: Layer | None) -> int:
 
 
 def _touched_pixels(layer: Layer) -> int:
-    """Pixels that lie in some window; the last window may hang over the edge."""
+    """Return the number of pixels covered by a window; the last window may exceed the edge."""
     return _count_side_pixels(
         layer.height, layer.filter_height, layer.stride, layer.output_height
     ) * _count_side_pixels(layer.width, layer.filter_width, layer.stride, layer.output_width)

@@ -1,8 +1,8 @@
-"""SCALE-Sim 3.0.0's own account of a layer, word for word: for conformance, not for design.
+"""Reproduction of SCALE-Sim 3.0.0's counts for a layer, for conformance rather than for design.
 
-It stalls never, its words are bytes, partial sums that the array cannot hold go to DRAM. All but
-one quantity is a closed form: where a convolution's inputs overflow their buffer, its DRAM reads
-are found by playing one pass of the trace, which takes up to a second for a layer.
+Memory never stalls the array, words are bytes, and partial sums that the array cannot hold go to
+DRAM. All quantities but one are closed forms: where a convolution's inputs overflow their buffer,
+DRAM reads are found by replaying one pass of the trace, which takes up to a second per layer.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dse_evaluators.accelerators.systolic.schedule import (
 from dse_evaluators.accelerators.systolic.totals import Buffers, BufferTraffic, Layers, Totals
 
 SMALLEST_BUFFER_BYTES = 100.0
-"""A read buffer is divided into 100 sets."""
+"""Smallest read buffer: SCALE-Sim divides one into 100 sets of at least one byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSimArray:
-    """The hardware that SCALE-Sim knows; every field is (n,) or (1,)."""
+    """Hardware parameters that SCALE-Sim models; every field is (n,) or (1,)."""
 
     rows: Floats
     columns: Floats
@@ -41,7 +41,7 @@ class ScaleSimArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One line of SCALE-Sim's reports for each layer; every field is (l, n) or (l, 1)."""
+    """Rows of SCALE-Sim's reports, one per layer; every field is (l, n) or (l, 1)."""
 
     cycles: Floats
     overall_utilization: Floats
@@ -58,9 +58,9 @@ class Report:
 def report_counts(
     flow: Flow, network: UniqueLayers, product: LayerProducts, array: ScaleSimArray
 ) -> Report:
-    """Return the counts of one product of each layer, in words, and shares from 0 to 1.
+    """Return the counts of one GEMM of each layer, in words, and utilizations from 0 to 1.
 
-    SCALE-Sim knows no groups: a group, or a head of attention, is a layer of its own.
+    SCALE-Sim has no groups: a group, or an attention head, is a layer of its own.
 
     Source:
         The reports of SCALE-Sim 3.0.0 (MIT), whose behaviour these closed forms restate. Under
@@ -86,7 +86,7 @@ def report_counts(
 
 
 def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, Totals]:
-    """The workload on designs that all have this dataflow; a word is a byte, nothing waits."""
+    """Compute the work of designs that share a dataflow; words are bytes, nothing stalls."""
     product = network.products(knobs.filter_keep, np.ones(1))
     array = ScaleSimArray(
         rows=knobs.rows,
@@ -121,7 +121,7 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
 
 
 def served_words(sram_bytes: Floats) -> Floats:
-    """Words of a read buffer that serve while the rest is filled: 50 of its 100 sets."""
+    """Return the words of a read buffer that serve while the rest is filled: 50 of 100 sets."""
     return 50.0 * np.floor(sram_bytes / 100.0)
 
 
@@ -176,10 +176,10 @@ def _filter_reads(
 
 
 def _ofmap_writes(outputs: Floats, array: ScaleSimArray) -> Floats:
-    """Words drained in lines as wide as the array, half a buffer at a time.
+    """Return the words written to DRAM in lines as wide as the array, half a buffer at a time.
 
-    The first drain starts one word into a line where lines fill the half exactly; that line is
-    padded, and its padding is written too.
+    Where lines fill the half exactly, the first drain starts one word into a line; that line is
+    padded, and the padding is written too.
     """
     half = np.floor(array.ofmap_sram_bytes / 2.0)
     lines = half / array.columns

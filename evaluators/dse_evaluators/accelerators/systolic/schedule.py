@@ -1,4 +1,4 @@
-"""Folds of a matrix product on a systolic array: passes and cycles, without any memory."""
+"""Folds of a matrix product on a systolic array: passes and cycles with ideal memory."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.products import LayerProducts
 
 Flow = Literal["os", "ws", "is"]
-"""What stays in the array: outputs, weights or inputs."""
+"""Dataflow, named by the operand that is stationary in the array: output, weight or input."""
 
 FLOWS: tuple[Flow, ...] = ("os", "ws", "is")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A product on an array; every field is (l, n) or (l, 1)."""
+    """Mapping of a GEMM to an array; every field is (l, n) or (l, 1)."""
 
     down: Floats
-    """The extent that is spread over the array's rows."""
+    """Extent of the dimension mapped to the array's rows."""
     across: Floats
-    """The extent that is spread over the array's columns."""
+    """Extent of the dimension mapped to the array's columns."""
     stream: Floats
-    """The extent that passes through in time."""
+    """Extent of the dimension streamed through the array over time."""
     folds: Floats
     fold_cycles: Floats
     input_passes: Floats
-    """How often all inputs enter the array."""
+    """Number of times that all inputs enter the array."""
     filter_passes: Floats
+    """Number of times that all filters enter the array."""
     partials: Floats
-    """How many partial sums leave the array for each output."""
+    """Number of partial sums that leave the array per output."""
 
     @property
     def cycles(self) -> Floats:
-        """Cycles from the first word in to the last word out, never waiting."""
+        """Cycles from the first input word to the last output word, without stalls."""
         return self.folds * self.fold_cycles - 1.0
 
 
 def schedule_product(flow: Flow, product: LayerProducts, rows: Floats, columns: Floats) -> Schedule:
-    """Schedule the product on an array of ``rows`` x ``columns`` (n,) under a dataflow.
+    """Map the GEMM to an array of ``rows`` x ``columns`` (n,) under a dataflow.
 
     Source:
         Samajdar et al.: A Systematic Methodology for Characterizing Scalability of DNN
@@ -73,5 +74,5 @@ def schedule_product(flow: Flow, product: LayerProducts, rows: Floats, columns: 
 
 
 def mapping_efficiency(schedule: Schedule, rows: Floats, columns: Floats) -> Floats:
-    """The share of the array that holds work, averaged over the folds."""
+    """Return the fraction of the array's elements that are used, averaged over the folds."""
     return schedule.down * schedule.across / (schedule.folds * rows * columns)

@@ -1,4 +1,4 @@
-"""Sequence of the folds of a layer, and sharing of the array by several products."""
+"""Sequence of the folds of a layer, and packing of several GEMMs into the array."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dse_evaluators.accelerators.systolic.schedule import Schedule
 
 
 def at_once(schedule: Schedule, copies: Floats, knobs: Settings) -> Floats:
-    """Products that lie on the array together, each on rows and columns of its own."""
+    """Return how many GEMMs share the array at a time, each on its own rows and columns."""
     room = np.minimum(np.floor(knobs.rows / schedule.down), np.floor(knobs.cols / schedule.across))
     return np.where(knobs.packed > 0, np.clip(room, 1.0, copies), 1.0)
 
 
 def layer_cycles(schedule: Schedule, copies: Floats, together: Floats, knobs: Settings) -> Floats:
-    """Cycles of ``copies`` products, so many of them ``together``, never waiting.
+    """Compute the cycles of ``copies`` GEMMs, ``together`` at a time, without stalls.
 
-    With ``overlap`` the array has registers for the operand that comes next: a fold begins when
-    the one before has taken in its stream, or as soon as the array is loaded or, where outputs
-    stay, drained, which takes a cycle for each row.
+    With ``overlap``, registers hold the next stationary operand. A fold then begins once the
+    previous one has taken in its stream and the array has been loaded (or drained, if outputs are
+    stationary), which takes one cycle per row.
     """
     folds = schedule.folds * np.ceil(copies / together)
     if not (knobs.overlap > 0).any():

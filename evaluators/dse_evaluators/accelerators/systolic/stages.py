@@ -1,8 +1,8 @@
-"""The account in stages: each is worked out once for each combination of what it depends on.
+"""Systolic cost model in stages, each computed once per distinct combination of its inputs.
 
-What the array does depends on neither clock, DRAM rate nor voltage; how long that takes does not
-depend on the voltage. Designs that are listed together differ in few knobs at a time, so that a
-stage sees a few of many.
+The array's work depends on neither clock, DRAM bandwidth nor voltage; the time that it takes does
+not depend on the voltage. Designs of a batch often differ in few inputs, so that a stage has far
+fewer distinct combinations than there are designs.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ TIMED = KNOBS.keys() - {"voltage"}
 LAID_OUT = TIMED - {"clock", "dram_bandwidth"}
 
 _CHUNK = 1 << 15
-"""Layers times designs at once: what stays in a core's cache."""
+"""Largest number of layers times designs computed at once, so that arrays fit in a core's cache."""
 
 Work = Callable[[Flow, UniqueLayers, Settings], tuple[Layers, Totals]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
-    """Work of the array over all layers, and its costs; every field is (n,)."""
+    """Work of the array over all layers, and its energies and area; every field is (n,)."""
 
     cycles: Floats
-    """Never waiting for DRAM."""
+    """Cycles without stalls on DRAM."""
     vector_cycles: Floats
     macs: Floats
     dram_bytes: Floats
@@ -51,20 +51,20 @@ class Laid:
     extrapolated: Floats
 
     def spread(self, among: Distinct) -> Laid:
-        """The same for all rows that are like these."""
+        """Expand from the distinct rows to all rows of the batch."""
         return Laid(**{one.name: among.spread(getattr(self, one.name)) for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """Results that the voltage does not change; every field is (n,), or (1,) where all agree."""
+    """Results that do not depend on the voltage; every field is (n,), or (1,) if all are equal."""
 
     latency_s: Floats
     charges: Charges
     counts: dict[str, Floats]
 
     def spread(self, among: Distinct) -> Timed:
-        """The same for all rows that are like these."""
+        """Expand from the distinct rows to all rows of the batch."""
         charge = self.charges
         return Timed(
             latency_s=among.spread(self.latency_s),
@@ -77,7 +77,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystolicCostModel:
-    """One workload in one technology, with the knobs that are fixed."""
+    """Cost model of one workload in one technology, with some inputs fixed for all designs."""
 
     work: Work
     network: UniqueLayers
@@ -85,7 +85,7 @@ class SystolicCostModel:
     fixed: Mapping[str, Value]
 
     def timed(self, batch: Batch) -> Timed:
-        """Compute latency and voltage-independent costs of n designs that can exist."""
+        """Compute the latency and the voltage-independent costs of n feasible designs."""
         among = batch.distinct(LAID_OUT)
         layers, laid = self._laid(batch.take(among.rows))
         knobs = settings(batch, self.fixed)
@@ -177,7 +177,7 @@ def _spread(among: Distinct, values: Floats) -> Floats:
 
 
 def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -> None:
-    """The columns of some of ``size`` designs, put in their places among those of all."""
+    """Write the columns of some rows of ``size`` designs into the columns of all of them."""
     for one in fields(part):
         values = getattr(part, one.name)
         whole = found[one.name] = _room(found.get(one.name), (*values.shape[:-1], size))
@@ -185,7 +185,10 @@ def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -
 
 
 def _room(whole: Floats | None, shape: tuple[int, ...]) -> Floats:
-    """An array of at least this shape, with what is known; some parts have one layer for all."""
+    """Return an array of at least this shape that keeps the values written so far.
+
+    Some parts have one row for all layers; it is broadcast when another part has one per layer.
+    """
     if whole is None:
         return np.empty(shape)
     deep = np.broadcast_shapes(whole.shape, shape)

@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.systolic``: a workload on systolic arrays with their buffers."""
+"""Evaluator ``accelerators.systolic``: a workload on systolic arrays with buffers and DRAM."""
 
 from __future__ import annotations
 
@@ -58,24 +58,29 @@ _METRICS = (
 class Systolic:
     """Time, traffic, energy and area of a workload on systolic arrays of rows x cols.
 
-    Metrics are of one batch. ``mode: full`` is :mod:`.full`; ``mode: scalesim`` counts what
-    SCALE-Sim 3.0.0 counts, and so reads neither formats, bandwidth, sparsity, cores nor batch. A
-    knob that an option sets is not read from the design, and ``packed`` only where some layer is
-    several products.
+    Metrics are of one batch. ``mode: full`` is :mod:`.full`; ``mode: scalesim`` reproduces the
+    counts of SCALE-Sim 3.0.0, and so reads neither formats, bandwidth, sparsity, cores nor batch.
+    A parameter set by an option is not read from the design. ``packed`` is read only if some layer
+    consists of several GEMMs.
 
-    Not modelled: registers, control, wiring and clock tree of the array; what vector operations
-    there are, but for how many; whether the circuits reach the clock at the voltage (a rule for
-    the space to state).
+    Not modelled: registers, control, wiring and clock tree of the array; the kinds of vector
+    operations (only their number); whether the circuits reach the clock at the voltage, which the
+    space can state as a rule.
 
     Args:
-        workload: a text of ``workloads.catalogue``.
-        node_nm: 22 to 90, the nodes of the SRAM fit.
-        dram: a kind of ``technology.DRAM_J_PER_BYTE``: the energy of its traffic.
-        leakage_w_per_mm2: of the whole chip; else that of CACTI's default SRAM cells, which is
-            high: it is most of the energy where the DRAM or the array makes a chip wait.
+        workload: a workload of ``workloads.catalogue``.
+        node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
+        dram: a key of ``technology.DRAM_J_PER_BYTE``, which sets the energy of DRAM traffic.
+        leakage_w_per_mm2: leakage of the chip in W/mm2. The default is that of CACTI's default SRAM
+            cells, which is high: where the chip stalls for long, leakage dominates the energy.
+        ifmap_sram: buffer size in bytes or as text with a unit, like the other ``*_sram`` options.
+        clock: in Hz or as text with a unit.
+        dram_bandwidth: in B/s or as text with a unit.
+        voltage: in V or as text with a unit.
+        accumulator_bits: width of partial sums in bits.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
     """
 
     workload: str = "digits-cnn"
@@ -145,7 +150,7 @@ class Systolic:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each infeasible one."""
         among = batch.distinct(TIMED)
         some = batch.take(among.rows)
         knobs = settings(some, self._fixed)
@@ -163,7 +168,7 @@ class Systolic:
             return Metrics(
                 columns=dict.fromkeys(self.provides, nothing), faults=among.spread_rows(faults)
             )
-        # What cannot exist is reckoned as if it were the first that can.
+        # Infeasible rows are computed as copies of the first feasible one; their faults hide them.
         stand_in = np.where(possible, np.arange(len(some)), np.argmax(possible))
         timed = self._account.timed(some.take(stand_in) if faults else some).spread(among)
         voltage = setting("voltage", batch, self._fixed)
@@ -174,7 +179,7 @@ class Systolic:
         )
 
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
-        """Return the knobs fixed by options, and defaults of those that the mode lacks."""
+        """Return the parameters fixed by options, and defaults of those that the mode lacks."""
         chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
         for name in chosen:
             if name not in known:

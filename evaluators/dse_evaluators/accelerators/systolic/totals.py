@@ -1,4 +1,4 @@
-"""Demands of a workload on the array and its memories, summed over all layers."""
+"""Cycles, operations and memory traffic of a workload, by layer and summed over all layers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferTraffic:
-    """Bytes that the array or DRAM take from a buffer, and put into it."""
+    """Bytes read from a buffer and written to it, by the array and by DRAM transfers."""
 
     read_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
     written_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
 
     def plus(self, other: BufferTraffic) -> BufferTraffic:
-        """That of both."""
+        """Return the sum of both traffics."""
         return BufferTraffic(
             read_bytes=self.read_bytes + other.read_bytes,
             written_bytes=self.written_bytes + other.written_bytes,
@@ -34,7 +34,7 @@ class Buffers:
     accumulator: BufferTraffic = field(default_factory=BufferTraffic)
 
     def plus(self, other: Buffers) -> Buffers:
-        """That of both, buffer by buffer."""
+        """Return the sum of both traffics for each buffer."""
         return Buffers(
             ifmap=self.ifmap.plus(other.ifmap),
             filter=self.filter.plus(other.filter),
@@ -43,21 +43,22 @@ class Buffers:
         )
 
     def each(self) -> tuple[BufferTraffic, ...]:
-        """Inputs, filters, outputs, accumulators."""
+        """Return the traffic of the input, filter, output and accumulator buffers, in order."""
         return self.ifmap, self.filter, self.ofmap, self.accumulator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """A workload on an accelerator; every field is (n,)."""
+    """Demands of a workload on an accelerator, over all layers and cores; every field is (n,)."""
 
     cycles: Floats
     stall_cycles: Floats
     vector_cycles: Floats
-    """By which the vector unit prolongs the array's."""
+    """Cycles that the vector unit adds to those of the array."""
     weighted_macs: Floats
+    """Multiply-accumulates of a weight and an activation."""
     unweighted_macs: Floats
-    """Of two activations."""
+    """Multiply-accumulates of two activations."""
     outputs: Floats
     dram_bytes: Floats
     weight_bytes: Floats
@@ -65,18 +66,18 @@ class Totals:
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates."""
+        """Multiply-accumulates of both kinds."""
         return self.weighted_macs + self.unweighted_macs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """Inputs to each layer's wait for DRAM; every field is (l, n) or (l, 1)."""
+    """Cycles and DRAM bytes of each layer, which determine stalls; fields are (l, n) or (l, 1)."""
 
     cycles: Floats
-    """Never waiting for DRAM."""
+    """Cycles without stalls on DRAM."""
     vector_bound_cycles: Floats
-    """The same where the vector unit takes longer than the array, else none; or (1, 1) zero."""
+    """``cycles`` where the vector unit takes longer than the array, else 0; or (1, 1) zero."""
     dram_bytes: Floats
     first_bytes: Floats
-    """What must be there before the array can begin."""
+    """Bytes that must arrive from DRAM before the array can begin."""

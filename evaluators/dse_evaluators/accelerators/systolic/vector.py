@@ -1,7 +1,7 @@
-"""The vector unit: so many operations on every output, by lanes beside the array.
+"""Vector unit: a fixed number of operations on every output, in lanes next to the array.
 
-Each lane does one operation a cycle and is an fp32 multiplier with its adder, whatever the
-operation is. Without lanes nothing is counted: outputs are as the array gives them.
+Each lane performs one operation per cycle; its energy and area are those of an fp32 multiplier
+with an adder, whatever the operation. Without lanes, no vector operations are counted.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from dse_evaluators.accelerators.technology import (
 
 
 def absent(knobs: Settings) -> bool:
-    """No design has lanes, however the designs are cut into parts."""
+    """Return whether lanes are fixed at 0 for all designs, in every chunk of the batch."""
     return len(knobs.vector_lanes) == 1 and not knobs.vector_lanes.any()
 
 
 def vector_cycles(outputs: Floats, knobs: Settings) -> Floats:
-    """Cycles for all operations on this many outputs; none without lanes."""
+    """Return the cycles of all vector operations on this number of outputs; 0 without lanes."""
     lanes = np.where(knobs.vector_lanes > 0, knobs.vector_lanes, np.inf)
     return np.ceil(outputs * knobs.vector_ops / lanes)
 
 
 def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
-    """Both together: the longer one where the vector unit works on what comes out, else both."""
+    """Return the cycles of both units: their maximum where the vector unit overlaps, else the sum.
+
+    It overlaps with the array where ``vector_hidden`` is set.
+    """
     return np.where(knobs.vector_hidden > 0, np.maximum(array, vector), array + vector)
 
 
@@ -41,12 +44,12 @@ def holds_up(array: Floats, vector: Floats) -> Mask:
 
 
 def lane_energy_j(node_nm: float) -> float:
-    """Energy of one operation."""
+    """Return the energy of one vector operation at a node, in joules."""
     at_reference = FP32_MULTIPLY.energy_j + FP32_ADD.energy_j
     return at_reference * logic_energy_factor(node_nm)
 
 
 def lane_area_mm2(node_nm: float) -> float:
-    """Area of one lane; logic shrinks as the SRAM does."""
+    """Return the area of one lane at a node in mm2; logic area scales as SRAM area does."""
     at_reference = FP32_MULTIPLY.area_mm2 + FP32_ADD.area_mm2
     return at_reference * float((node_nm / REFERENCE_NM) ** SRAM_AREA_MM2.node)

@@ -1,4 +1,4 @@
-"""Time that layers wait for DRAM, and the part of the chip that sets their pace."""
+"""Stalls of layers on DRAM, and the bottleneck of the chip."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ BOTTLENECKS = ("compute", "vector", "dram")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Cycles over all layers; every field is (n,)."""
+    """Cycles summed over all layers, by cause; every field is (n,)."""
 
     stall_cycles: Floats
-    """In which the array waits for DRAM."""
+    """Cycles in which the array waits for DRAM."""
     dram_bound_cycles: Floats
-    """Of all layers that take as long as their traffic, and of every layer's first words."""
+    """Cycles of layers bound by DRAM traffic, and of loading the first words of every layer."""
     vector_bound_cycles: Floats
-    """Of the other layers that take as long as the vector unit."""
+    """Cycles of the other layers if they are bound by the vector unit."""
 
 
 def waits(network: UniqueLayers, layers: Layers, knobs: Settings) -> Waits:
-    """Compute the waits of these layers at the clock and DRAM's rate, shared by all cores."""
+    """Compute the stalls of layers from the clock and the DRAM bandwidth shared by all cores."""
     cycles_per_byte = knobs.clock / knobs.dram_bandwidth
     traffic = layers.dram_bytes * cycles_per_byte
     late = np.maximum(0.0, traffic - layers.cycles)
@@ -43,7 +43,7 @@ def waits(network: UniqueLayers, layers: Layers, knobs: Settings) -> Waits:
 
 
 def bottleneck(cycles: Floats, waiting: Waits) -> Floats:
-    """Return the index of the bottleneck that most of the latency waits for, (n,)."""
+    """Return the index in :data:`BOTTLENECKS` of the unit that bounds most of the latency, (n,)."""
     dram, vector = waiting.dram_bound_cycles, waiting.vector_bound_cycles
     compute = cycles - dram - vector
     of_chip = np.where(vector > compute, 1.0, 0.0)

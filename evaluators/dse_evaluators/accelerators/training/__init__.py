@@ -1,1 +1,1 @@
-"""Arrays that train convolutional networks: reshaped arrays, mini-batches in parts."""
+"""Cost models of training convolutional networks: split systolic arrays and sub-batches."""

@@ -1,4 +1,4 @@
-"""Designs that have some knobs alike, found so that what these decide is worked out once."""
+"""Grouping of designs that agree in some inputs, whose common results are then computed once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dse.core.values import Floats, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """Rows by the combination of values that they have."""
+    """Rows grouped by their combination of values."""
 
     rows: Ints
-    """(c,): one row of each combination."""
+    """(c,): index of one row of each combination."""
     place: Ints
-    """(n,): the combination of each row."""
+    """(n,): index of each row's combination."""
 
     def chunks(self, most: int) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
-        """So many combinations at a time, and at most so many of the rows that have them.
+        """Yield chunks of at most ``most`` combinations, with their rows in equally small pieces.
 
-        Yields one row of each combination, with pieces: rows, and which of these combinations each
-        of them has.
+        Each chunk is one row per combination, and a list of pieces: at most ``most`` rows, with
+        the index of each one's combination within the chunk.
         """
         order = np.argsort(self.place, kind="stable")
         firsts = np.arange(0, len(self.rows) + most, most)
@@ -35,7 +35,7 @@ class Alike:
 
 
 def alike(columns: Sequence[Floats]) -> Alike:
-    """The rows that agree in all of these columns, each (n,)."""
+    """Group the rows that agree in all of these columns, each (n,)."""
     place = np.zeros(len(columns[0]), dtype=np.intp)
     for column in columns:
         values, code = np.unique(column, return_inverse=True)

@@ -1,14 +1,14 @@
-"""Bytes that each block of a network moves in a training step, by kind, and keeps.
+"""Bytes that each block of a network moves and stores in a training step, by kind.
 
-Numbers move as words of 16 bits. X and Y stand for a convolution's input and output, W for its
-weights. Everywhere: the forward pass moves X + Y + W, the input's gradient Y + W + X (not for what
-the network itself reads), the weights' gradient X + Y + W, and a residual sum 3 Y forward and 3 Y
-backward. A normalisation moves 3 Y forward (statistics, result) and 5 Y backward.
+Words have 16 bits. X and Y denote a convolution's input and output, W its weights. The forward
+pass moves X + Y + W, the gradient of the input Y + W + X (not computed for the network's own
+input), the gradient of the weights X + Y + W, and a residual sum 3 Y forward and 3 Y backward. A
+normalization moves 3 Y forward (statistics, result) and 5 Y backward.
 
 Source:
     S. Lym et al.: Mini-batch Serialization: CNN Training with Inter-layer Data Reuse, 2019, for
-    the schedule; passes of a normalisation as in the cost script of S. Lym et al.: PruneTrain,
-    2019. The rest of the counts is first principles: the paper's own were not at hand.
+    the schedule; passes of a normalization as in the cost script of S. Lym et al.: PruneTrain,
+    2019. The other counts are first principles: the paper's own were not available.
 """
 
 from __future__ import annotations
@@ -23,37 +23,40 @@ from dse_evaluators.accelerators.training.chains import Conv, ConvolutionBlock
 from dse_evaluators.accelerators.training.split_arrays import WORD_BYTES
 
 NORM_PASSES = 8.0
-"""3 Y and 5 Y, each a pass over DRAM of its own."""
+"""Passes of Y through DRAM in a normalization: 3 forward and 5 backward."""
 
 FUSED_NORM_PASSES = 2.0
-"""The most that fusing could save: forward, the statistics are taken as a convolution writes, and
-applied as the next one reads; backward, both products that use the gradient read Y beside it."""
+"""Passes left with the best possible fusion of normalizations.
+
+Forward, statistics are computed while a convolution writes, and applied while the next one reads.
+Backward, both GEMMs that use the gradient also read Y.
+"""
 
 _SUM_PASSES = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprints:
-    """A chain's blocks in bytes; every field is (b, 1), all but the weights for one sample."""
+    """Bytes of each block of a chain; every field is (b, 1), per sample except for weights."""
 
     input: Floats
-    """What comes in from the block before."""
+    """Input activations, from the previous block."""
     plain: Floats
-    """What a step moves that goes block by block through DRAM, but for weights and norms."""
+    """DRAM traffic of a step with the conventional schedule, without weights and normalizations."""
     outputs: Floats
-    """All outputs of its convolutions: one pass of its normalisations."""
+    """Outputs of all its convolutions: one pass of its normalizations."""
     stored: Floats
-    """What a block that stays on the chip writes and reads again, for the backward pass."""
+    """DRAM writes and reads for the backward pass by a block whose activations stay on chip."""
     need: Floats
-    """The most that it holds at a time."""
+    """Largest number of bytes that it holds at a time."""
     weights: Floats
-    """Words of its weights, of 16 bits."""
+    """Weights, at 16 bits each."""
     returned: Floats
-    """Of these, those that the gradient of the input reads."""
+    """Weights that the gradient of the input reads."""
 
 
 def footprints(chain: Sequence[ConvolutionBlock]) -> Footprints:
-    """The bytes of each block of a chain."""
+    """Compute the footprints of each block of a chain."""
 
     def column(count: Callable[[ConvolutionBlock], int]) -> Floats:
         return WORD_BYTES * np.array([[count(block)] for block in chain], dtype=np.float64)
@@ -62,7 +65,8 @@ def footprints(chain: Sequence[ConvolutionBlock]) -> Footprints:
         input=column(lambda block: block.convs[0].inputs),
         plain=column(_plain),
         outputs=column(lambda block: sum(conv.outputs for conv in block.all_convs)),
-        # Y for the norm's gradient, X for the weights'; the shortcut's X is that of the block.
+        # Y for the gradient of the norm, X for that of the weights; the shortcut shares the block's
+        # input.
         stored=column(
             lambda block: (
                 2 * sum(conv.outputs for conv in block.all_convs)
@@ -83,10 +87,10 @@ def _plain(block: ConvolutionBlock) -> int:
 
 
 def _need(block: ConvolutionBlock) -> int:
-    """Input and output of the layer that holds most, with what waits to be added.
+    """Return the largest input plus output of a layer, with the residual operand held meanwhile.
 
-    What waits is the block's input; of the last layer, and where a convolution has taken its
-    place, what the shortcut gives.
+    The operand held is the block's input; while the shortcut convolution runs, it is the output of
+    the last convolution.
     """
     held = 0 if not block.adds else block.convs[0].inputs
     needs = [

@@ -1,4 +1,4 @@
-"""Demands of a training step's products on the array and the buffer, block by block."""
+"""Array cycles and buffer traffic of a training step's GEMMs, by block of the network."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dse_evaluators.accelerators.training.training_products import (
 )
 
 _BLOCK_ROWS = 256.0
-"""Rows whose sums stay beside the array."""
+"""Rows of a block whose partial sums are kept at the array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayWork:
-    """On one large array; (b, n) by block, else (n,)."""
+    """Work on one large array; ``cycles`` is (b, n) by block, the other fields (n,) totals."""
 
     cycles: Floats
     macs: Floats
@@ -30,7 +30,7 @@ class ArrayWork:
     written_bytes: Floats
 
     def take(self, rows: Array) -> ArrayWork:
-        """The work of these designs."""
+        """Return the work of these designs."""
         return ArrayWork(
             cycles=self.cycles[:, rows],
             macs=self.macs[rows],
@@ -40,7 +40,7 @@ class ArrayWork:
 
 
 class BlockWork:
-    """The work of a chain, found once for designs that agree in samples and array."""
+    """Array work of a chain, computed once for designs that agree in samples and array side."""
 
     def __init__(self, chain: Sequence[ConvolutionBlock]) -> None:
         convs = [conv for block in chain for conv in block.all_convs]
@@ -52,7 +52,7 @@ class BlockWork:
         self._block = np.repeat(np.arange(len(chain)), [len(block.all_convs) for block in chain])
 
     def of(self, samples: Floats, side: Floats) -> ArrayWork:
-        """The work for (n,) samples on arrays of (n,) sides."""
+        """Return the work for (n,) samples on arrays of (n,) sides."""
         kinds, place = np.unique(np.stack([samples, side]), axis=1, return_inverse=True)
         return self._compute_work(kinds[0], kinds[1]).take(place.reshape(-1))
 

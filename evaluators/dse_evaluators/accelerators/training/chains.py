@@ -1,8 +1,8 @@
-"""Networks that learn, as chains of blocks of convolutions.
+"""Networks to be trained, as chains of blocks of convolutions.
 
-What flows from block to block is what a schedule may keep on the chip. Each convolution is
-followed by a normalisation. Images are padded, so that only a stride or a pooling makes them
-smaller; the classifier on top and the pooling itself are left out.
+A schedule may keep the activations between blocks on the chip. Each convolution is followed by a
+normalization. Images are padded, so that only a stride or a pooling makes them smaller; the
+classifier and the pooling itself are left out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv:
-    """A square convolution on square images of ``side``, padded to keep it but for the stride.
+    """Square convolution on square images of ``side``, padded so that only the stride shrinks them.
 
-    ``reads`` and ``writes`` number what it takes and gives: convolutions with the same number
-    share these channels, as all that are added up in a residual stage do.
+    ``reads`` and ``writes`` are ids of its sets of input and output channels. Convolutions with the
+    same id share these channels, as those added up in a residual stage do; id 0 is the network's
+    input.
     """
 
     side: int
@@ -31,17 +32,17 @@ class Conv:
 
     @property
     def after(self) -> int:
-        """The side of what comes out."""
+        """Side of the output images."""
         return self.side // self.stride
 
     @property
     def inputs(self) -> int:
-        """Numbers that come in for one sample."""
+        """Number of input activations of one sample."""
         return self.side**2 * self.channels
 
     @property
     def outputs(self) -> int:
-        """Numbers that come out for one sample."""
+        """Number of output activations of one sample."""
         return self.after**2 * self.filters
 
     @property
@@ -56,9 +57,10 @@ class Conv:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionBlock:
-    """Convolutions one after the other, and what is added to the last one's output.
+    """Sequence of convolutions, with an optional residual connection.
 
-    ``adds``: the block's input is added, after the convolution ``shortcut`` where there is one.
+    ``adds``: the block's input is added to the output of the last convolution, after passing the
+    convolution ``shortcut`` if there is one.
     """
 
     convs: tuple[Conv, ...]
@@ -67,12 +69,12 @@ class ConvolutionBlock:
 
     @property
     def all_convs(self) -> tuple[Conv, ...]:
-        """With the shortcut, last."""
+        """Convolutions of the block, with the shortcut last if there is one."""
         return self.convs if self.shortcut is None else (*self.convs, self.shortcut)
 
 
 def chain_of(network: str) -> tuple[ConvolutionBlock, ...]:
-    """The blocks of a network by its name.
+    """Return the blocks of a network by its name.
 
     Raises:
         SpecError: there is no such network.
@@ -81,7 +83,7 @@ def chain_of(network: str) -> tuple[ConvolutionBlock, ...]:
 
 
 def _resnet50() -> tuple[ConvolutionBlock, ...]:
-    """The stem and 16 bottlenecks; a stage's stride is in its first 3 x 3 (version 1.5)."""
+    """Build ResNet-50 v1.5: the stem and 16 bottlenecks, with strides in 3 x 3 convolutions."""
     blocks = [
         ConvolutionBlock(
             convs=(Conv(side=224, window=7, channels=3, filters=64, stride=2, reads=0, writes=1),)
@@ -91,7 +93,7 @@ def _resnet50() -> tuple[ConvolutionBlock, ...]:
     for stage, (inner, count) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
         for place in range(count):
             stride = 2 if place == 0 and stage > 0 else 1
-            given = 100 * (stage + 1)  # what the stage's blocks add up
+            given = 100 * (stage + 1)  # id of the channels that the stage's blocks add up
             own = given + 1 + 2 * place
             sizes = (
                 (side, 1, channels, inner, 1, stream, own),
@@ -124,7 +126,7 @@ def _conv(*size: int) -> Conv:
 
 
 def _vgg16() -> tuple[ConvolutionBlock, ...]:
-    """The five stages between the poolings: 13 convolutions of 3 x 3."""
+    """Build VGG-16: five stages separated by poolings, with 13 convolutions of 3 x 3."""
     blocks, side, channels, stream = list[ConvolutionBlock](), 224, 3, 0
     for filters, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         convs = list[Conv]()

@@ -1,8 +1,8 @@
-"""Share of its channels that each convolution keeps after pruning: drawn, not measured.
+"""Random, not measured, shares of the channels that each convolution keeps after pruning.
 
-What a trained network keeps differs from layer to layer; no table of it has been published with
-its numbers, so one is drawn. Channels that residual blocks add up survive in all of them if they
-do in one: the largest share of those that are drawn for a stage is the whole stage's.
+The shares of a trained network differ between layers; no published table has the numbers, so they
+are drawn at random. A channel that residual blocks add up is kept in all of them if it is kept in
+one: all blocks of a residual stage have the largest share drawn for the stage.
 
 Source:
     S. Lym et al.: PruneTrain: Fast Neural Network Training by Dynamic Sparse Model
@@ -20,13 +20,13 @@ from dse_evaluators.accelerators.training.chains import Conv
 from dse_evaluators.accelerators.training.training_products import Channels
 
 SPREAD = 0.25
-"""Shares lie evenly within so much of their mean, and between a twentieth and one."""
+"""Half-width of the uniform distribution of shares around their mean; shares are 0.05 to 1."""
 
 _LEAST = 0.05
 
 
 class ChannelTables:
-    """Draws for the convolutions of a network: the same for the same number of the draw."""
+    """Random tables of kept channels for a network's convolutions; ``draw`` is the random seed."""
 
     def __init__(self, convs: Sequence[Conv]) -> None:
         names = sorted({conv.reads for conv in convs} | {conv.writes for conv in convs})
@@ -42,7 +42,7 @@ class ChannelTables:
 
         Args:
             keep: (n,) mean share; 1 prunes nothing.
-            draw: (n,) whole numbers: which draw.
+            draw: (n,) integer seeds of the random draws.
         """
         numbers, place = np.unique(draw, return_inverse=True)
         drawn = np.stack([self._offsets(int(number)) for number in numbers], axis=1)  # (v, u)
@@ -55,7 +55,7 @@ class ChannelTables:
 
     def _offsets(self, number: int) -> Floats:
         """Return the offset of each set of channels from the mean, -1 to 1, (v,)."""
-        drawn = np.random.default_rng(number).uniform(-1.0, 1.0, len(self._writes))  # one a conv
+        drawn = np.random.default_rng(number).uniform(-1.0, 1.0, len(self._writes))  # one per conv
         offsets: Floats = np.full(len(self._free), -1.0)
         np.maximum.at(offsets, self._writes, drawn)
         return offsets

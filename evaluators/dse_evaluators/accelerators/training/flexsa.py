@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.flexsa``: training a pruned network on arrays that can be split."""
+"""Evaluator ``accelerators.flexsa``: training a pruned network on arrays that can be split."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ KNOBS: Mapping[str, Reading] = {
 }
 
 _RATES = ("clock", "dram_bandwidth")
-"""The knobs that decide how long all takes; the others decide what there is to do."""
+"""Inputs that affect only the time; the others determine the work."""
 
 _CHUNK = 256
-"""So many designs at a time, that their tables stay in the processor's caches."""
+"""Largest number of designs computed at once, so that their arrays fit in the CPU's caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Laid:
-    """Demands of the products of c combinations; (p, c), the sums (c,)."""
+    """Demands of p GEMMs for c combinations of inputs; fields are (p, c), sums (c,)."""
 
     cycles: Floats
     dram_bytes: Floats
@@ -81,26 +81,28 @@ class _Laid:
 
 @dataclass(kw_only=True, eq=False)
 class FlexSa:
-    """A training step of a pruned network: forward, gradients of inputs and of weights.
+    """Training step of a pruned network: forward pass, gradients of inputs and of weights.
 
-    Reads ``array`` (``large``, ``split``, ``flexible``), ``groups`` that share ``side`` x ``side``
-    elements and each product, ``block_rows``, ``sums`` (``drained`` or ``kept``), ``keep`` and
-    ``draw`` (see :mod:`.channel_tables`: the tables are drawn), ``batch``, ``buffer`` [B],
-    ``clock`` [Hz] and ``dram_bandwidth`` [B/s]. ``parted_share`` is that of the cycles in which
-    FlexSA's parts do not work as one; ``macs_kept`` that of the multiplications left by pruning.
+    Reads ``array`` (``large``, ``split``, ``flexible``), ``groups`` among which the ``side`` x
+    ``side`` elements and each GEMM are divided, ``block_rows``, ``sums`` (``drained`` or
+    ``kept``), ``keep`` and ``draw`` (mean share of channels kept and random seed, see
+    :mod:`.channel_tables`), ``batch``, ``buffer`` [B], ``clock`` [Hz] and ``dram_bandwidth``
+    [B/s]. ``parted_share`` is the fraction of cycles in which FlexSA's parts do not work as one
+    array, ``macs_kept`` the fraction of multiplications left after pruning.
 
-    Of each product the smallest operand stays in half of the buffer while the others pass DRAM
-    once; if it is too large, it stays in turns, and the next larger one passes in every turn.
-    Normalisation, activation, optimizer and the switches between FlexSA's parts cost nothing.
+    In each GEMM, the smallest operand stays in half of the buffer while the others pass DRAM once.
+    If it is too large, it is held one part at a time, and the middle operand passes DRAM for every
+    part. Normalization, activation, optimizer and reconfiguration of FlexSA are free.
 
     Args:
         network: ``resnet50`` or ``vgg16``, without its classifier.
-        knobs: values for those that the space does not have, in place of the defaults.
-        node_nm: 22 to 90, the nodes of the SRAM fit.
-        dram: a kind of ``technology.DRAM_J_PER_BYTE``.
+        knobs: values that replace defaults of inputs that the space does not have, in the units
+            above.
+        node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
+        dram: a key of ``technology.DRAM_J_PER_BYTE``.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
 
     Source:
         As :mod:`.split_arrays`.
@@ -131,7 +133,7 @@ class FlexSa:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each infeasible one."""
         knobs, faults = sound(self._knobs, self._knobs.columns(batch))
         faults = {**_small_buffers(knobs), **faults}
         columns = {name: np.empty(len(batch)) for name in self.provides}
@@ -145,7 +147,7 @@ class FlexSa:
         return Metrics(columns=columns, faults=faults)
 
     def _laid(self, knobs: Mapping[str, Floats]) -> _Laid:
-        """Return the demands of the products, independent of the time they take."""
+        """Return the demands of the GEMMs, independent of clock and bandwidth."""
         products = self._training.products(
             self._tables.channels(knobs["keep"], knobs["draw"]), knobs["batch"]
         )
@@ -168,7 +170,7 @@ class FlexSa:
         self, laid: _Laid, place: Ints, knobs: Mapping[str, Floats]
     ) -> Mapping[str, Floats]:
         sums = {name: values[place] for name, values in laid.sums.items()}
-        # A product takes as long as its array or its traffic, whichever is longer.
+        # A GEMM takes as long as its array cycles or its traffic, whichever is longer.
         cycles_per_byte = knobs["clock"] / knobs["dram_bandwidth"]
         longer = np.maximum(laid.cycles[:, place], laid.dram_bytes[:, place] * cycles_per_byte)
         latency_s, array_s = sum_rows(longer) / knobs["clock"], sums["cycles"] / knobs["clock"]
@@ -198,7 +200,11 @@ class FlexSa:
         }
 
     def _silicon(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
-        """Multipliers, the buffer, and what keeps a block's sums beside each array or part."""
+        """Return the area, and whether a memory is outside the SRAM fit.
+
+        The area is that of multipliers, the buffer, and the memory of each array or part that
+        holds the partial sums of a block of rows.
+        """
         parts = np.where(knobs["array"] == ARRAYS["large"], 1.0, 4.0) * knobs["groups"]
         beside = knobs["block_rows"] * knobs["side"] / np.sqrt(parts) * 2.0 * WORD_BYTES
         area = knobs["side"] ** 2 * self._prices.mac_mm2 + self._prices.sram_mm2(knobs["buffer"])
@@ -219,7 +225,7 @@ def _arrays(knobs: Mapping[str, Floats]) -> Arrays:
 
 
 def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
-    """Return the bytes that each product moves through DRAM, (p, n)."""
+    """Return the bytes that each GEMM moves to and from DRAM, (p, n)."""
     inputs, outputs, weights = products.inputs, products.outputs, products.weights
     least = np.minimum(np.minimum(inputs, outputs), weights)
     most = np.maximum(np.maximum(inputs, outputs), weights)
@@ -229,7 +235,10 @@ def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
 
 
 def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
-    """Rows whose buffer cannot hold a block of rows and a tile for each group, twice."""
+    """Return a fault for each design whose buffer cannot hold a row block and a tile per group.
+
+    Both are double-buffered.
+    """
     side = knobs["side"] / np.sqrt(knobs["groups"])
     needs = 2.0 * knobs["groups"] * (knobs["block_rows"] + side) * side * WORD_BYTES
     has = knobs["buffer"]

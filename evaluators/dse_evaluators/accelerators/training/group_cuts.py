@@ -1,4 +1,4 @@
-"""The best way to cut a chain into groups, where each group has a price of its own."""
+"""Optimal partition of a chain into groups, where the cost of each group is independent."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
-    """Places where new groups begin, 1 to b - 1, rising, and the cost of all groups together."""
+    """Blocks at which new groups begin, 1 to b - 1, ascending, and the total cost of all groups."""
 
     places: tuple[int, ...]
     cost: float
 
 
 def best_cuts(
-    prices: Floats,  # (b, b): of the group from the first block to the last, both included
+    prices: Floats,  # (b, b): cost of the group from the first block to the last, inclusive
 ) -> Cuts:
-    """The cheapest cuts; of those that cost the same, the ones with the longest first groups.
+    """Find the cuts of least total cost; ties go to the ones with the longest first groups.
 
-    A dynamic program over the blocks from the end: exact, since a group's price does not depend
-    on the others.
+    Uses dynamic programming over the blocks from the last one: exact, since a group's cost does
+    not depend on the other groups.
     """
     count = len(prices)
     least = np.zeros(count + 1)
@@ -40,5 +40,5 @@ def best_cuts(
 
 
 def every_group(count: int) -> tuple[tuple[int, int], ...]:
-    """The first and last block of each group that a chain of so many blocks has."""
+    """Return the first and last block of each possible group in a chain of ``count`` blocks."""
     return tuple((first, last) for first in range(count) for last in range(first, count))

@@ -1,4 +1,4 @@
-"""The evaluator ``accelerators.mini-batch-serialization``: a training step in sub-batches."""
+"""Evaluator ``accelerators.mini-batch-serialization``: a training step run in sub-batches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _METRICS = (
 
 # The clock: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit,
 # ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The other
-# defaults are choices: what the paper's accelerator has of all this was not at hand.
+# defaults are choices: the paper's own values were not available.
 KNOBS: Mapping[str, Reading] = {
     "schedule": ChoiceInput(SCHEDULES, "serialised"),
     "buffer": NumberInput(1, 2**40, "B", default=10.0 * 1024**2),
@@ -67,28 +67,29 @@ _CUTS = "cuts"
 
 @dataclass(kw_only=True, eq=False)
 class MiniBatchSerialization:
-    """A training step of a chain of blocks, cut into groups that sub-batches pass one by one.
+    """Training step of a chain of blocks in groups that each process one sub-batch at a time.
 
-    Reads ``cuts`` (a partition of the chain, or one number: the only cut; without it one group),
-    ``schedule`` (``conventional``, ``fused-norm`` or ``serialised``, which alone heeds cuts and
-    buffer), ``buffer`` [B], ``batch``, ``gradient_bytes`` (of a number of the weights' gradient),
-    ``side`` of the systolic array, ``clock`` [Hz] and ``dram_bandwidth`` [B/s].
+    Reads ``cuts`` (a partition of the chain, or one number: the only cut; without it there is one
+    group), ``schedule`` (``conventional``, ``fused-norm`` or ``serialised``; only the last uses
+    cuts and buffer), ``buffer`` [B], ``batch``, ``gradient_bytes`` (per element of the weight
+    gradient), ``side`` of the systolic array, ``clock`` [Hz] and ``dram_bandwidth`` [B/s].
 
-    ``falls`` counts groups whose sub-batch is smaller than that of the group before, ``spilled``
-    the blocks of which one sample does not fit; these run conventionally. A block that does fit
-    is always serialised, so that where a larger buffer makes the first of its samples fit, more
-    may be moved; once all blocks fit, a larger buffer never moves more. A block takes as long as
-    its products on the array, or as its traffic. Pooling, the classifier and the vector units
-    cost nothing; sub-batches change no cycle of the array.
+    ``falls`` counts groups whose sub-batch is smaller than that of the previous group, ``spilled``
+    the blocks of which not even one sample fits; these run conventionally. A block that fits is
+    always serialised. Traffic may therefore grow when a larger buffer makes a block fit; once all
+    blocks fit, a larger buffer never increases it. The time of a block is the maximum of its GEMMs
+    on the array and its DRAM traffic. Pooling, the classifier and the vector units are free;
+    sub-batches do not change the cycles of the array.
 
     Args:
         network: ``resnet50`` (17 blocks) or ``vgg16`` (5).
-        knobs: values for those that the space does not have, in place of the defaults.
-        node_nm: 22 to 90, the nodes of the SRAM fit.
-        dram: a kind of ``technology.DRAM_J_PER_BYTE``.
+        knobs: values that replace defaults of inputs that the space does not have, in the units
+            above.
+        node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
+        dram: a key of ``technology.DRAM_J_PER_BYTE``.
 
     Raises:
-        SpecError: an option has a value that it does not take.
+        SpecError: an option has an invalid value.
 
     Source:
         As :mod:`.block_footprints`.
@@ -124,17 +125,17 @@ class MiniBatchSerialization:
         self._knobs.check({name: some for name, some in values.items() if name in KNOBS})
         for name, places in values.items():
             if name not in KNOBS and not all(0 < float(place) < self.blocks for place in places):
-                hint = f"cuts lie before blocks 1 to {self.blocks - 1} of {self.network}"
+                hint = f"a cut is the block after it, 1 to {self.blocks - 1} in {self.network}"
                 raise SpecError(f"{name} cannot be {max(map(float, places)):g}", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Compute the metrics of n designs, with a fault for each value out of range."""
         knobs, faults = sound(self._knobs, self._knobs.columns(batch))
         moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
         return Metrics(columns=self._columns(knobs, moved), faults=faults)
 
     def best(self, batch: Batch) -> list[Cuts]:
-        """The cuts of the least traffic for each design's knobs, whatever its own cuts."""
+        """Find the cuts of least traffic for each design, ignoring the cuts that it has."""
         groups = every_group(self.blocks)
         rows = np.arange(len(groups))
         first, last = (np.array(ends) for ends in zip(*groups, strict=True))
@@ -165,7 +166,7 @@ class MiniBatchSerialization:
         energies = self._prices.energies(
             buffer_bytes=knobs["buffer"],
             macs=work.macs,
-            read_bytes=work.read_bytes + dram_bytes / 2.0,  # what passes DRAM passes the buffer
+            read_bytes=work.read_bytes + dram_bytes / 2.0,  # DRAM traffic also passes the buffer
             written_bytes=work.written_bytes + dram_bytes / 2.0,
             dram_bytes=dram_bytes,
         )
@@ -193,7 +194,7 @@ def _plan(knobs: Mapping[str, Floats], starts: Mask) -> SerializationPlan:
 
 
 def _starts(batch: Batch, blocks: int) -> Mask:
-    """Return where groups begin, (b, n), by all cuts of a design."""
+    """Return whether a group begins at each block, (b, n), from all cuts of a design."""
     starts = np.zeros((blocks, len(batch)), dtype=bool)
     rows = np.arange(len(batch))
     for name in batch.names:
@@ -204,7 +205,7 @@ def _starts(batch: Batch, blocks: int) -> Mask:
 
 
 def _portions(moved: BlockTraffic) -> dict[str, Floats]:
-    """Of the groups: how many there are, and their sub-batches."""
+    """Return the metrics of the groups: their number, sub-batch sizes and spilled blocks."""
     size = moved.sub_batch
     return {
         "groups": 1.0 + sum_rows(moved.starts[1:].astype(float)),

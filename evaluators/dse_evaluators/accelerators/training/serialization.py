@@ -1,9 +1,9 @@
 """DRAM traffic of a training step in which sub-batches pass through groups of blocks.
 
-A group takes as many samples at a time as its hungriest block can hold in the buffer, and its
+A group processes as many samples at a time as its largest block can hold in the buffer, and its
 activations stay there until the group is done. They are still written once for the backward pass,
-and the weights are read for every sub-batch. A block of which not one sample fits is run as it
-would be without the scheme, and parts the groups before and after it.
+and the weights are read for every sub-batch. A block of which not even one sample fits runs
+conventionally, and separates the groups before and after it.
 
 Source:
     As :mod:`.block_footprints`.
@@ -25,39 +25,40 @@ from dse_evaluators.accelerators.training.block_footprints import (
 from dse_evaluators.accelerators.training.split_arrays import WORD_BYTES
 
 SCHEDULES: Mapping[Value, float] = {"conventional": 0.0, "fused-norm": 1.0, "serialised": 2.0}
-"""Layer by layer; so with the fewest passes of normalisations; or sub-batches through groups."""
+"""Layer by layer; layer by layer with fused normalizations; or sub-batches through groups."""
 
 _NORM_PASSES = np.array([NORM_PASSES, FUSED_NORM_PASSES, NORM_PASSES])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerializationPlan:
-    """Cuts of a chain of b blocks by n designs; ``starts`` is (b, n), the rest (n,)."""
+    """Schedule of a chain of b blocks in n designs; ``starts`` is (b, n), the rest (n,)."""
 
     starts: Mask
     """True where a group begins."""
     schedule: Floats
-    """The code in :data:`SCHEDULES`."""
+    """Code in :data:`SCHEDULES`."""
     buffer_bytes: Floats
     samples: Floats
+    """Batch size."""
     gradient_bytes: Floats
-    """Of one number of the weights' gradient, which sub-batches add up in DRAM."""
+    """Bytes per element of the weight gradient, which sub-batches accumulate in DRAM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockTraffic:
-    """Traffic of each block, (b, n), by kind, and the portions in which it moves."""
+    """DRAM traffic of each block, (b, n), by kind, and the resulting sub-batches and groups."""
 
     activation_bytes: Floats
     weight_bytes: Floats
     crossing_bytes: Floats
-    """Between groups, beyond what the blocks themselves write and read."""
+    """Bytes between groups, beyond those that the blocks themselves write and read."""
     sub_batch: Floats
-    """Samples at a time; all of them in a block that is not serialised."""
+    """Samples at a time; the entire batch in a block that is not serialised."""
     starts: Mask
-    """Where a group begins, as it came out."""
+    """True where a group begins, including groups separated by spilled blocks."""
     spilled: Mask
-    """Blocks that were to be serialised, and of which not one sample fits."""
+    """True where a block was to be serialised, but not even one sample fits."""
 
     @property
     def bytes(self) -> Floats:
@@ -65,7 +66,7 @@ class BlockTraffic:
 
 
 def traffic(prints: Footprints, plan: SerializationPlan) -> BlockTraffic:
-    """Compute the traffic of each block of n designs through DRAM."""
+    """Compute the DRAM traffic of each block in n designs."""
     wanted = plan.schedule == SCHEDULES["serialised"]
     serial = wanted & (prints.need <= plan.buffer_bytes)  # (b, n)
     before = np.concatenate([np.zeros_like(serial[:1]), serial[:-1]])
@@ -86,11 +87,12 @@ def traffic(prints: Footprints, plan: SerializationPlan) -> BlockTraffic:
 
 
 def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
-    """Return how often a block's input passes DRAM beyond its own schedule's count, (b, n).
+    """Return the DRAM passes of a block's input beyond those that its schedule counts, (b, n).
 
-    From group to group it is read, its gradient written and read. After a conventional block it
-    needs no more writing, and its gradient is read there already; before one, it is written and
-    its gradient read here. Of what the network reads there is no gradient, and nothing to write.
+    Between groups there are three: the input is read, its gradient written and read. From a
+    conventional block to a group there is one, as the conventional block's traffic includes the
+    others. From a group to a conventional block there are two: the input is written and its
+    gradient read. The network's input has none: it has no gradient and is not written.
     """
     new_group = np.where(before, 3.0, 1.0)
     passes = np.where(serial, np.where(starts, new_group, 0.0), np.where(before, 2.0, 0.0))
@@ -99,7 +101,7 @@ def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
 
 
 def _sub_batches(prints: Footprints, plan: SerializationPlan, starts: Mask) -> Floats:
-    """Samples of which the hungriest block of each group holds all that it needs, (b, n)."""
+    """Return the sub-batch of each group: the samples that its largest block can hold, (b, n)."""
     most = np.broadcast_to(prints.need, starts.shape).copy()
     for row in range(1, len(most)):
         most[row] = np.where(starts[row], most[row], np.maximum(most[row], most[row - 1]))

@@ -1,4 +1,4 @@
-"""Faults of rows with values out of range: metrics of other evaluators, unchecked so far."""
+"""Faults of designs with inputs out of range, such as metrics of other evaluators."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from dse_evaluators.reading_table import NumberInput, Readings, number_of
 def sound(
     readings: Readings, columns: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], dict[int, Fault]]:
-    """The columns with defaults in rows that have a fault, so that they can be reckoned, and why.
+    """Replace all inputs of out-of-range rows by defaults; return the columns and the rows' faults.
+
+    The replaced rows can be evaluated together with the others.
 
     Args:
-        readings: each has a default.
-        columns: all of them, (n,) each.
+        readings: the inputs; each must have a default.
+        columns: the column of every input, (n,).
     """
     faults: dict[int, Fault] = {}
     for name, one in readings.table.items():

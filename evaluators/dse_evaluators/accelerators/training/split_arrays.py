@@ -1,16 +1,16 @@
-"""Cycles and buffer traffic of products on one large array, on four small ones, and on FlexSA.
+"""Cycles and buffer traffic of GEMMs on one large array, on four small ones, and on FlexSA.
 
-The k x n matrix is cut into tiles that fill an array; each tile stays while the m rows stream
-through, one a cycle. A tile that leaves half of a large array empty wastes it. Four arrays of half
-the side waste less and read every row, and pass on every partial sum, about twice as often.
-FlexSA's four parts work as one for a full tile; where a tile is no wider or no higher than a part
-(or both), as two (or four) that share the rows between them. Filling and draining hide behind the
-next tile, and parts share rows evenly.
+The k x n matrix is cut into tiles that fill an array; each tile is stationary while the m rows
+stream through, one per cycle. A small tile leaves much of a large array idle. Four arrays of half
+the side idle less, but read every row and pass on every partial sum about twice as often. FlexSA's
+four parts work as one array for a full tile. If a tile is no wider or no higher than a part, they
+work as two arrays that divide the rows; if both, as four. Filling and draining overlap with the
+next tile, and parts divide rows evenly.
 
 Source:
     S. Lym, M. Erez: FlexSA: Flexible Systolic Array Architecture for Efficient Pruned DNN Model
-    Training, 2020, for the idea. The equations are first principles: the paper's own were not at
-    hand.
+    Training, 2020, for the idea. The equations are derived from first principles: the paper's own
+    were not available.
 """
 
 from __future__ import annotations
@@ -24,46 +24,48 @@ from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.training.training_products import TrainingProducts
 
 ARRAYS: Mapping[Value, float] = {"large": 0.0, "split": 1.0, "flexible": 2.0}
-"""One large array (1G1C), four of half its side (1G4C), or four that can be one (FlexSA)."""
+"""Codes of arrays: one large (1G1C), four of half its side (1G4C), or four combinable (FlexSA)."""
 
 SUMS: Mapping[Value, float] = {"drained": 0.0, "kept": 1.0}
-"""Partial sums go to the buffer after every tile, or stay beside the array until they are done."""
+"""Handling of partial sums: to the buffer after every tile, or kept at the array until final."""
 
 WORD_BYTES = 2.0
-"""Operands are 16 bits wide, partial sums twice that."""
+"""Bytes of an operand; partial sums have twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrays:
-    """Processing elements as ``groups`` of arrays; every field is (n,) or (1,)."""
+    """Organization of the processing elements in ``groups``; every field is (n,) or (1,)."""
 
     kind: Floats
-    """The code in :data:`ARRAYS`."""
+    """Code in :data:`ARRAYS`."""
     side: Floats
-    """Of a group's whole array; its parts have half of it."""
+    """Side of a group's entire array; the side of a part is half of it."""
     groups: Floats
     block_rows: Floats
-    """Rows that stream through before the next tile: each tile is read again for the next ones."""
+    """Rows streamed before the next tile is loaded; each tile is read again for every row block."""
     sums: Floats
-    """The code in :data:`SUMS`."""
+    """Code in :data:`SUMS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitArrayCost:
-    """Cycles and traffic of products; every field is (p, n)."""
+    """Cycles and buffer traffic of GEMMs; every field is (p, n)."""
 
     cycles: Floats
     parted_cycles: Floats
-    """Of these, those in which FlexSA's parts do not work as one array."""
+    """Cycles in which FlexSA's parts do not work as one array; included in ``cycles``."""
     read_bytes: Floats
-    """What the arrays take from the buffer."""
+    """Bytes that the arrays read from the buffer."""
     written_bytes: Floats
+    """Bytes that the arrays write to the buffer."""
 
 
 def run(products: TrainingProducts, arrays: Arrays) -> SplitArrayCost:
-    """The products, each shared among the groups: its rows, or the samples that it sums over.
+    """Compute the cost of GEMMs, each divided among the groups.
 
-    Each group has its own copy of a tile, or its own sums, which are read and added at the end.
+    Groups divide the rows m, each with its own copy of a tile; or, in weight gradients, the samples
+    summed over in k, each with its own partial sums, which are read and added at the end.
     """
     groups, sums = arrays.groups, products.sums_samples
     m = np.where(sums, products.m, np.ceil(products.m / groups))
@@ -88,9 +90,9 @@ def run(products: TrainingProducts, arrays: Arrays) -> SplitArrayCost:
 
 
 class _Cut:
-    """A dimension in tiles of ``side``; the last of a ``flexible`` array may be narrow.
+    """Dimension cut into tiles of ``side``; the last tile of a ``flexible`` array may be narrow.
 
-    Narrow is what leaves half of the array empty, and so lets its parts share the rows.
+    A narrow tile leaves at least half of the array empty, so that the parts can divide the rows.
     """
 
     def __init__(self, size: Floats, side: Floats, flexible: Floats) -> None:
@@ -99,14 +101,14 @@ class _Cut:
         self.narrow = (left <= side / 2.0) * flexible
         self.wide = self.tiles - self.narrow
         self.left = left * self.narrow
-        """What lies in the narrow tile."""
+        """Extent of the narrow tile; 0 if there is none."""
         self.rest = size - self.left
 
 
 def _tile_words(m: Floats, n: _Cut, k: _Cut, block_rows: Floats) -> Floats:
-    """Words of all tiles, each as often as there are blocks of rows.
+    """Return the words read of all tiles, each once per block of rows.
 
-    Two or four parts that share a tile take two or four blocks at once.
+    Two or four parts that share a tile process two or four blocks of rows per read.
     """
     blocks = m / block_rows
     wide, halves = n.rest * k.rest, n.left * k.rest + n.rest * k.left

@@ -1,4 +1,4 @@
-"""Energy and area of a training step from its multiplications and bytes."""
+"""Energy and area of a training step from its numbers of multiply-accumulates and bytes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from dse_evaluators.accelerators.technology import (
 from dse_evaluators.readings import look_up_row
 
 LARGEST_BANK_BYTES = 2.0 * 1024**2
-"""The largest macro of the SRAM fit: a buffer beyond it is several, whose wires cost nothing."""
+"""Largest macro of the SRAM fit; a larger buffer consists of several, whose wires are free."""
 
 SMALLEST_BANK_BYTES = 2.0 * 1024
-"""The smallest: below it the law is only continued."""
+"""Smallest macro of the SRAM fit; below it, the power law is extrapolated."""
 
 _WORD = int(FORMAT_CODES["fp16"])
 
 
 class OperationCosts:
-    """Costs of operations at a node: multiply-accumulates of fp16 words, SRAM banks, DRAM.
+    """Costs of operations at a node: fp16 multiply-accumulates, SRAM banks and DRAM.
 
-    Nothing leaks, and registers, wires and local buffers take no energy.
+    Leakage and the energy of registers, wires and local buffers are not modelled.
 
     Args:
-        node_nm: 22 to 90, the nodes of the SRAM fit.
-        dram: a kind of ``technology.DRAM_J_PER_BYTE``.
+        node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
+        dram: a key of ``technology.DRAM_J_PER_BYTE``.
 
     Raises:
-        SpecError: the node is beyond the fit, or there is no such DRAM.
+        SpecError: the node is outside the fit, or there is no such DRAM.
     """
 
     def __init__(self, node_nm: float, dram: str) -> None:
@@ -58,7 +58,7 @@ class OperationCosts:
         written_bytes: Floats,
         dram_bytes: Floats,
     ) -> dict[str, Floats]:
-        """Joules by part, (n,); what is read and written is that of a buffer of some size."""
+        """Return the energy by part in joules, (n,); reads and writes are those of the buffer."""
         read_j = self._access_j(SRAM_READ_J, buffer_bytes) * read_bytes
         write_j = self._access_j(SRAM_WRITE_J, buffer_bytes) * written_bytes
         return {
@@ -68,12 +68,12 @@ class OperationCosts:
         }
 
     def sram_mm2(self, size_bytes: Floats) -> Floats:
-        """The area of a buffer."""
+        """Return the area of a buffer."""
         bank, bus = _bank(size_bytes)
         return sram(SRAM_AREA_MM2, bank, bus, self.node_nm) * size_bytes / bank
 
     def beyond_fit(self, *sizes_bytes: Floats) -> Floats:
-        """1 where one of the memories is smaller than any of the SRAM fit, else 0; (n,)."""
+        """Return 1 where a memory is smaller than all macros of the SRAM fit, else 0; (n,)."""
         least = np.min(np.broadcast_arrays(*sizes_bytes), axis=0)
         return (least < SMALLEST_BANK_BYTES).astype(float)
 
@@ -83,6 +83,6 @@ class OperationCosts:
 
 
 def _bank(size_bytes: Floats) -> tuple[Floats, Floats]:
-    """The bytes of a bank and the bits of its bus, the widest of the fit."""
+    """Return the bytes of a bank and the bits of its bus, the widest of the fit."""
     bank = np.minimum(size_bytes, LARGEST_BANK_BYTES)
     return bank, np.full(np.shape(bank), SRAM_BUS_BITS[1])

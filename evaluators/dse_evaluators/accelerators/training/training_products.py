@@ -1,4 +1,4 @@
-"""The matrix products of a training step: three for each convolution."""
+"""GEMMs of a training step: forward, input gradient and weight gradient of each convolution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.accelerators.training.chains import Conv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channels:
-    """The channels that each convolution reads and the filters that it has; (l, n) or (l, 1)."""
+    """Input channels and filters of each convolution; (l, n) or (l, 1)."""
 
     inputs: Floats
     outputs: Floats
@@ -21,37 +21,37 @@ class Channels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProducts:
-    """Products of m x k (streamed) by k x n (kept in the array); sizes are (p, n).
+    """GEMMs of m x k (streamed) by k x n (stationary in the array); sizes are (p, n).
 
-    The three operands' volumes count each number once, where the m x k matrix of a convolution
-    repeats what windows share.
+    ``inputs``, ``outputs`` and ``weights`` are operand sizes that count each number once, although
+    the m x k matrix of a convolution repeats inputs that windows share.
     """
 
     m: Floats
     n: Floats
     k: Floats
     inputs: Floats
-    """Numbers of the layer's input, or of the gradient of it."""
+    """Elements of the layer's input, or of its gradient."""
     outputs: Floats
     weights: Floats
     sums_samples: Mask
-    """(p, 1): does the product sum over the samples, as the gradient of the weights does?"""
+    """(p, 1): whether k runs over the samples, as it does in the gradient of the weights."""
     place: Ints
-    """(p,): the convolution that it belongs to."""
+    """(p,): index of the convolution that the GEMM belongs to."""
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates of each product."""
+        """Multiply-accumulates of each GEMM."""
         return self.m * self.n * self.k
 
 
 class ConvolutionTraining:
-    """Convolutions, ready to be written as products at any number of channels and samples.
+    """Convolutions as GEMMs, for any number of channels and samples.
 
-    Forward: the windows by the filters. Gradient of the input: the same the other way round, one
-    product for each offset that a stride leaves (so that no zeros between outputs are multiplied),
-    and none for what the network itself reads. Gradient of the weights: the windows, turned, by
-    the gradient of the output.
+    Forward: windows by filters. Gradient of the input: a transposed convolution, with one GEMM for
+    each offset within the stride (so that no zeros between outputs are multiplied), and none for
+    the network's own input. Gradient of the weights: transposed windows by the gradient of the
+    output.
     """
 
     def __init__(self, convs: Sequence[Conv]) -> None:
@@ -68,13 +68,13 @@ class ConvolutionTraining:
         self._sums[-len(every) :] = True
 
     def products(self, channels: Channels, samples: Floats) -> TrainingProducts:
-        """The products for these channels and (n,) samples."""
+        """Return the GEMMs for these channels and (n,) samples."""
         channels_in, filters = channels.inputs, channels.outputs  # (l, n)
         pixels, back = self._pixels * samples, self._back
         windows = self._taps * channels_in
         inputs = self._read_pixels * samples * channels_in
         outputs, weights = pixels * filters, windows * filters
-        # The products of one input's gradient share it between them.
+        # The GEMMs of one input gradient divide its operands among them.
         share = self._back_share
         return TrainingProducts(
             m=_stack_parts(pixels, pixels[back], windows),
@@ -89,7 +89,7 @@ class ConvolutionTraining:
 
 
 def sum_rows(rows: Floats) -> Floats:
-    """Return the sum over the first axis, row by row: rounding is the same for any count."""
+    """Sum over the first axis in a fixed order, so that rounding does not depend on the batch."""
     total: Floats = np.zeros(rows.shape[1:])
     for row in rows:
         total += row
@@ -97,7 +97,7 @@ def sum_rows(rows: Floats) -> Floats:
 
 
 def _phases(conv: Conv) -> list[int]:
-    """Taps of the window that meet each offset of an input pixel between two outputs."""
+    """Return the number of window taps for each offset of an input pixel within the stride."""
     if conv.reads == 0:
         return []
     along = [len(range(offset, conv.window, conv.stride)) for offset in range(conv.stride)]
@@ -105,7 +105,7 @@ def _phases(conv: Conv) -> list[int]:
 
 
 def _stack_parts(*parts: Floats) -> Floats:
-    """Stack the parts below one another, (p, n), as wide as the widest."""
+    """Stack the parts along the first axis, (p, n), broadcast to the widest."""
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.broadcast_to(part, (len(part), width)) for part in parts])
 

@@ -1,1 +1,1 @@
-"""Parallel execution plans of a served model, played through a trace of requests."""
+"""Simulation of parallel LLM serving plans on a request trace (APEX)."""

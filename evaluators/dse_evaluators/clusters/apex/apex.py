@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.apex``: parallel plans of a served model, played through a trace."""
+"""The evaluator ``clusters.apex``: parallel LLM serving plans simulated on a request trace."""
 
 from __future__ import annotations
 
@@ -42,45 +42,48 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 _BETWEEN = CollectiveConstants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0)
-"""Between nodes, for each device: assumed, an adapter of 400 Gb/s."""
+"""Link of each device to other nodes: assumed, a 400 Gb/s adapter."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Apex:
-    """Makespan, waiting times and energy of a plan that serves a trace of requests.
+    """Makespan, latencies and energy of a parallel plan that serves a request trace.
 
-    ``makespan`` is until the last request is answered; its parts are those of the copy that ends
-    last. ``tpot`` is the mean over all tokens after a request's first, ``tpot_counted`` as vLLM's
-    counters have it, over all tokens, ``tpot_p95`` over requests' own means; ``ttft`` runs from a
-    request's arrival in the server. ``attainment`` is the share of requests that keep both limits.
-    ``parameters`` are of one device, ``capacity`` the tokens that a micro-batch of one replica of
-    the attention may cache.
+    ``makespan`` is the time until the last request is answered; its parts are those of the
+    data-parallel copy that ends last. ``tpot`` is the mean over all tokens after a request's first,
+    ``tpot_counted`` over all tokens, as vLLM's counters define it, ``tpot_p95`` the 95th percentile
+    of the requests' own means; ``ttft`` runs from a request's arrival at the server. ``attainment``
+    is the share of requests within both limits. ``parameters`` are the weights of one device,
+    ``capacity`` the tokens that a micro-batch of one attention replica may cache.
 
     Reads devices (every plan uses all), dp, pp; optional: attn_replicas, ffn_replicas, ffn_mode
-    (of a model with experts: ``ep`` are whole experts on each device), weight_format, kv_format,
-    max_batch (texts of a micro-batch), clock [Hz] (0: the highest), rate [1/s] of requests,
-    link_bandwidth [B/s] (0: the measured links; else all within a node, with link_latency [s]). An
-    option may settle each number.
+    (``ep``: the devices of a mixture-of-experts model hold whole experts), weight_format,
+    kv_format, max_batch (sequences of a micro-batch), clock [Hz] (0: the highest), rate [1/s] of
+    requests, link_bandwidth [B/s] (0: the measured links; else that of all links within a node,
+    with link_latency [s]). An option of the same name fixes any number but dp and pp for all
+    designs.
 
-    Not modelled: embedding and head, unbalanced experts, the way of a request to its first step
-    and of stopped texts to the host and back, pieces of prompts, bubbles of a pipeline whose
-    micro-batches differ within a step.
+    Not modelled: embedding and LM head, expert imbalance, the delay of a request before its first
+    step, swapping of preempted sequences to the host and back, chunked prefill, pipeline bubbles of
+    micro-batches that differ within a step.
 
     Args:
         model: a name of ``workloads.transformer_configs``.
-        workload: a name of the traces.
-        requests: so many of its first ones; 0: all.
+        workload: name of a trace.
+        requests: number of the trace's first requests to serve; 0: all.
         device: a name of ``devices.csv`` whose clock and fabric are known.
-        memory: of a device; without it what the sheet tells.
-        host: the host's time for a step and for every text in it is as fitted; else there is none.
-        ttft_limit: for ``attainment``; ``tpot_limit`` likewise.
+        node_devices: devices of a node.
+        memory: bytes of one device; by default those of its data sheet.
+        host: whether the fitted host time per step and per sequence is added.
+        ttft_limit: longest TTFT [s] for ``attainment``.
+        tpot_limit: longest TPOT [s] for ``attainment``.
 
     Raises:
         SpecError: a name is unknown, or a number is out of range.
 
     Source:
-        Lin et al.: APEX, 2024; the modules behind it tell which equation is whose.
-        ``apex.fits.json`` tells what was fitted.
+        Lin et al.: APEX, 2024; the modules of this package cite the equations, ``apex.fits.json``
+        holds the fitted constants.
     """
 
     model: str = "llama3-70b"
@@ -134,11 +137,11 @@ class Apex:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n plans, each played alone."""
+        """Return the metrics of n plans, each simulated separately."""
         return row_by_row(self._readings.rows(batch), self.provides, self._row)
 
     def _row(self, told: Mapping[str, float]) -> dict[str, float] | str:
-        """The metrics of one plan, or why it cannot be."""
+        """Return the metrics of one plan, or the reason why it is infeasible."""
         plan = ApexPlan(
             model=self._model,
             cluster=Cluster(int(told["devices"]), self.node_devices, self._memory_bytes),
@@ -178,7 +181,7 @@ class Apex:
         )
 
     def _judged(self, plan: ApexPlan, told: Mapping[str, float], clock_hz: float) -> bool:
-        """Return whether the plan is like those that were compared with measured services."""
+        """Return whether the plan resembles those validated against measured services."""
         shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
         formats = plan.weight_bytes == plan.cache_bytes == 2.0
         alike = self.model == "llama3-70b" and self.device == "h100-sxm"

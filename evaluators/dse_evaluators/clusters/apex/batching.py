@@ -1,4 +1,4 @@
-"""A copy of a served model at work: step after step, until all requests are answered."""
+"""Stepwise simulation of one data-parallel copy until all of its requests are answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.clusters.apex.stage import Fixed, PipelineStage
 
 
 class Line(NamedTuple):
-    """The seconds of a lane's stage in the j-th of equal steps: ``start_s + j * slope_s``."""
+    """Time of a lane's stage with fixed sequences: step j takes ``start_s + j * slope_s``."""
 
     start_s: float
     slope_s: float
@@ -21,12 +21,12 @@ class Line(NamedTuple):
     host_s: float
 
     def sum_s(self, before: int, steps: int) -> float:
-        """Of so many steps that follow ``before`` others."""
+        """Return the seconds of ``steps`` steps that follow ``before`` others."""
         return steps * (self.start_s + self.slope_s * (before + 0.5 * (steps + 1)))
 
 
 class Costs:
-    """The seconds of a stage, worked out once for all copies."""
+    """Time coefficients of a stage, computed once for all copies of the model."""
 
     __slots__ = ("cached_s", "fixed", "sequence_s", "squared_s", "stages")
 
@@ -38,7 +38,7 @@ class Costs:
         self.fixed = cache(stage.fixed)
 
     def line(self, lane: Lane, told: Begun, fixed: Fixed) -> Line:
-        """Return the time of a lane's next steps, with the part that its micro-batch shares."""
+        """Return the time of a lane's next steps; ``fixed`` is shared by its micro-batch."""
         host_s = self.sequence_s * lane.texts
         slope_s = self.cached_s * told.writing
         read_s = self.cached_s * (lane.cached - told.prompts) - slope_s
@@ -47,7 +47,7 @@ class Costs:
 
 
 class Piece(NamedTuple):
-    """Steps in which one line is the longest."""
+    """Run of consecutive steps in which ``line`` is the slowest of all lanes."""
 
     line: Line
     before: int
@@ -56,7 +56,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class TimeBreakdown:
-    """Seconds of a copy, in parts that sum to its clock."""
+    """Time of one copy of the model, in parts that sum to its clock."""
 
     products_s: float = 0.0
     attention_s: float = 0.0
@@ -69,7 +69,7 @@ class TimeBreakdown:
         return self.products_s + self.attention_s + self.collectives_s + self.host_s
 
     def add(self, piece: Piece, rounds: int) -> float:
-        """The steps of a piece; what they take."""
+        """Add the steps of a piece, ``rounds`` times each, and return their seconds."""
         line, steps = piece.line, piece.steps * rounds
         whole_s = rounds * line.sum_s(piece.before, piece.steps)
         fixed = line.fixed
@@ -81,11 +81,11 @@ class TimeBreakdown:
 
 
 def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBreakdown]:
-    """The time until all requests of a copy are answered, and its parts.
+    """Return the time until all requests of a copy are answered, and its parts.
 
-    Its micro-batches follow one another through the stages, so that every step takes as often the
-    longest of them as there are stages. Between two events (a request comes, a text ends or is
-    stopped) nobody joins, and the steps are summed in closed form.
+    The micro-batches follow one another through the stages, so a step takes the time of the slowest
+    one, once per stage. Between two events (a request arrives, a sequence ends or is preempted) the
+    running sequences stay the same, and the steps are summed in closed form.
 
     Source:
         Lin et al.: APEX, 2024, section 3 (iteration-level batching; the slowest of the
@@ -116,7 +116,7 @@ def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBr
 def _begin(
     costs: Costs, batches: Sequence[Sequence[Lane]], clock_s: float
 ) -> tuple[list[Line], bool]:
-    """The line of every lane at work, and whether prompts join in any."""
+    """Return the line of each busy lane, and whether prompts join in any of them."""
     lines = list[Line]()
     joined = False
     for batch in batches:
@@ -136,7 +136,7 @@ def _begin(
 
 
 def _pieces(lines: Sequence[Line], steps: int) -> list[Piece]:
-    """The longest line of every step."""
+    """Return the slowest line of each step, as runs of steps."""
     if len(lines) == 1:
         return [Piece(lines[0], 0, steps)]
     pieces, done = list[Piece](), 0
@@ -151,13 +151,13 @@ def _pieces(lines: Sequence[Line], steps: int) -> list[Piece]:
 
 
 def _crossing(longest: Line, steeper: Line) -> int:
-    """The last step in which a steeper line is not yet the longer one."""
+    """Return the last step in which the steeper line is not yet the slower one."""
     ahead_s = longest.start_s - steeper.start_s
     return math.floor(ahead_s / (steeper.slope_s - longest.slope_s))
 
 
 def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
-    """As many steps as begin before the wait is over, and one at least."""
+    """Return the first pieces, cut to the steps that begin within ``wait_s``; at least one step."""
     kept = list[Piece]()
     for line, before, steps in pieces:
         if kept and wait_s <= 0.0:

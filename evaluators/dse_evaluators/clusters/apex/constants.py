@@ -1,4 +1,4 @@
-"""Constants fitted to measured services, and those assumed of a device."""
+"""Efficiency constants of serving: fitted to measured services, or assumed of a device."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dse_evaluators.fits import fits_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """Shares of a device's rates that are reached, and what the host adds to a step."""
+    """Achieved shares of a device's peak rates, and the host's overhead per step."""
 
     memory: float
-    """Of its memory's rate."""
+    """Share of the memory bandwidth."""
     products: float = 0.7
-    """Of its rate of products: assumed, of prompts alone."""
+    """Share of the peak GEMM rate: assumed, from prefill alone."""
     attention: float = 0.42
-    """Of that rate, in the attention of prompts: assumed, 0.6 of 0.7."""
+    """Share of the peak GEMM rate in the attention of prompts: assumed, 0.6 of 0.7."""
     step_s: float
     sequence_s: float
-    """For every text in a step."""
+    """Host overhead per sequence of a step."""
 
 
 JUDGED_TEXTS = 25
-"""The most in one step of a run that was held against a measured service."""
+"""Most sequences in one step of the runs that were validated against a measured service."""
 
 
 def load_efficiency() -> Efficiency:

@@ -1,4 +1,4 @@
-"""Communication time of the devices of a plan."""
+"""Communication time between the devices of a serving plan."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from dse_evaluators.clusters.collectives import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexFabric:
-    """Links within a node, measured or of a given latency and rate, and links beyond it.
+    """Links within a node (measured, or of a given latency and rate) and between nodes.
 
-    ``within`` names a fabric of ``collectives.csv``; ``told`` stands in its place where it is not
-    None.
+    ``within`` names a fabric of ``collectives.csv``; ``told`` replaces it unless it is None.
     """
 
     within: str
@@ -28,7 +27,7 @@ class ApexFabric:
     node_devices: int
 
     def of(self, collective: Collective, ranks: int, span: int) -> CollectiveConstants:
-        """The constants among ranks that are spread over ``span`` neighbouring devices."""
+        """Return the constants among ranks that are spread over ``span`` adjacent devices."""
         if span > self.node_devices:
             return self.between
         if self.told is not None:
@@ -36,9 +35,9 @@ class ApexFabric:
         return constants_of(self.within, collective, ranks)
 
     def seconds(self, collective: Collective, size_bytes: float, ranks: int, span: int) -> float:
-        """The time of one collective; none among one rank.
+        """Return the time of one collective; 0 with one rank.
 
-        The law of :func:`dse_evaluators.clusters.collectives.seconds`, for one number.
+        This is the scalar form of :func:`dse_evaluators.clusters.collectives.seconds`.
         """
         if ranks <= 1:
             return 0.0
@@ -51,7 +50,7 @@ class ApexFabric:
 def _law(
     fabric: ApexFabric, collective: Collective, ranks: int, span: int
 ) -> tuple[float, float, float]:
-    """Seconds at once, seconds for a byte of the array, and how much is pipelined."""
+    """Return the latency [s], the seconds per byte of the array, and the pipelining coefficient."""
     found = fabric.of(collective, ranks, span)
     byte_s = float(compute_link_share(collective, ranks)) / found.bytes_per_s
     return found.latency_s, byte_s, found.pipelining

@@ -1,4 +1,4 @@
-"""Sequences of one micro-batch on one attention replica: running, stopped and waiting."""
+"""Scheduling of the sequences of one lane: one micro-batch on one attention replica."""
 
 from __future__ import annotations
 
@@ -10,35 +10,37 @@ from typing import NamedTuple
 from dse_evaluators.clusters.apex.traces import TraceRequest
 
 MOST_NEW_TOKENS = 65_536
-"""In one step: APEX's figure."""
+"""Most new tokens in one step: APEX's value."""
 
 
 class LaneLimits(NamedTuple):
     """Capacity limits of a lane."""
 
     capacity: int
-    """Tokens that are cached."""
+    """Most cached tokens."""
     texts: int
     new_tokens: int
 
 
 class Begun(NamedTuple):
-    """Contents of a step: sequences that continue, and prompts that join them."""
+    """Contents of a step: sequences that decode, and prompts that join them."""
 
     writing: int
     prompts: int
-    """Tokens."""
+    """Total tokens of the prompts."""
     squares: int
-    """Of the lengths of these prompts, summed."""
+    """Sum of the squared lengths of the prompts."""
 
 
 class Lane:
-    """The texts of one lane. Each that runs grows by a token a step, and all end as they should.
+    """Running, preempted and waiting sequences of one lane.
+
+    A running sequence grows by one token per step and ends at the length of its request.
 
     Source:
-        Yu et al.: Orca, 2022, section 4 (a batch is made anew for every step); Kwon et al.:
-        PagedAttention, 2023, section 4.5 (the newest text gives way); microsoft/apex_plus@8769096,
-        simulator.py (the order: those that run, those that were stopped, those that wait).
+        Yu et al.: Orca, 2022, section 4 (iteration-level batching); Kwon et al.: PagedAttention,
+        2023, section 4.5 (the newest sequence is preempted); microsoft/apex_plus@8769096,
+        simulator.py (priority: running, then preempted, then waiting sequences).
     """
 
     __slots__ = (
@@ -63,18 +65,18 @@ class Lane:
         self.first_s = [0.0] * len(requests)
         self.last_s = [0.0] * len(requests)
         self.cached = 0
-        """Tokens, those that the step at hand adds among them."""
+        """Cached tokens, including those that the current step adds."""
         self.evictions = self.most_texts = 0
         self.next_s = requests[0].arrival_s if requests else math.inf
-        """When the next request comes."""
+        """Arrival time of the next request."""
         self.fresh: list[int] = []
-        """Texts whose prompt is in the step at hand."""
+        """Sequences whose prompt is in the current step."""
         self._requests, self._limits = requests, limits
         self._next = self._step = 0
-        self._ends: dict[int, int] = {}  # by text that runs, the oldest first: its last step
-        self._heap: list[tuple[int, int]] = []  # the same, by step; some no longer hold
+        self._ends: dict[int, int] = {}  # last step of each running sequence, oldest first
+        self._heap: list[tuple[int, int]] = []  # the same as a heap by step; entries may be stale
         self._stopped: list[int] = []
-        self._left: dict[int, int] = {}  # tokens that a stopped text still lacks
+        self._left: dict[int, int] = {}  # remaining tokens of each preempted sequence
 
     @property
     def texts(self) -> int:
@@ -82,7 +84,7 @@ class Lane:
         return len(self._ends)
 
     def begin(self, clock_s: float) -> Begun:
-        """Begin the next step; return the sequences and prompts in it."""
+        """Begin the next step and return its contents."""
         self.fresh = []
         limits, running = self._limits, len(self._ends)
         calm = not self._stopped and self.next_s > clock_s
@@ -109,14 +111,14 @@ class Lane:
         return Begun(writing, prompts, squares)
 
     def steps(self) -> int:
-        """Return how many steps can run, this one included, before a sequence ends or stops."""
+        """Return the number of steps, with this one, until a sequence ends or is preempted."""
         while self._ends.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         room = 1 + (self._limits.capacity - self.cached) // len(self._ends)
         return min(self._heap[0][0] - self._step, room)
 
     def advance(self, steps: int, clock_s: float) -> None:
-        """So many steps are done, the last of them at ``clock_s``."""
+        """Complete ``steps`` steps, the last of which ends at ``clock_s``."""
         self.cached += (steps - 1) * len(self._ends)
         self._step += steps
         for text in self.fresh:
@@ -149,7 +151,7 @@ class Lane:
         self.evictions += 1
 
     def _try_resume(self, text: int) -> bool:
-        """Resume a stopped sequence if it fits, and return whether it runs again.
+        """Resume a preempted sequence if it fits, and return whether it runs again.
 
         Its cached tokens are restored at no cost.
         """
@@ -162,6 +164,6 @@ class Lane:
         return True
 
     def _length(self, text: int) -> int:
-        """Tokens that are cached of a text before its next step."""
+        """Return the cached tokens of a preempted sequence before its next step."""
         one = self._requests[text]
         return one.prompt + one.answer - self._left[text] - 1

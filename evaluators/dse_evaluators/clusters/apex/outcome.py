@@ -1,4 +1,4 @@
-"""The metrics of a run."""
+"""Metrics of a simulated serving run: latency, throughput, energy and memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ METRICS = (
 
 
 class Promise(NamedTuple):
-    """Longest waits that a client accepts, for the first token and between two."""
+    """Service-level limits on TTFT and TPOT."""
 
     ttft_s: float
     tpot_s: float
@@ -44,7 +44,7 @@ class Promise(NamedTuple):
 def outcome(
     plan: ApexPlan, ran: ApexResult, machine: DvfsDevice, clock_hz: float, promise: Promise
 ) -> dict[str, float]:
-    """All metrics of a plan but ``extrapolated``."""
+    """Return all metrics of a plan except ``extrapolated``."""
     devices = plan.cluster.devices
     parts = {f"{part}_time": float(getattr(ran.slowest, f"{part}_s")) for part in TIMES}
     base_j = devices * machine.idle_w * ran.makespan_s

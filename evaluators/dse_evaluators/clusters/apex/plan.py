@@ -1,4 +1,4 @@
-"""One parallel plan: copies, stages, and replicas of attention and of the other half of a layer."""
+"""Parallel serving plan: data-parallel copies, pipeline stages, attention and FFN replicas."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 GIB = 2.0**30
 
 WEIGHT_BYTES = {"fp16": 2.0, "fp8": 1.0, "int4": 0.53125}
-"""A weight; four bits with 16 for the scale of each 64. Products are of 16 bits all the same."""
+"""Bytes of a weight; int4 has a 16-bit scale per 64 weights. GEMMs always compute in 16 bits."""
 
 CACHE_BYTES = {"fp16": 2.0, "fp8": 1.0}
 
 _RESERVED = GIB
-"""Of a device's memory, what neither weights nor cache may take: APEX's figure."""
+"""Memory of a device that neither weights nor KV cache may use: APEX's value."""
 
 
 class Cluster(NamedTuple):
-    """Equal devices in equal nodes."""
+    """Cluster of equal devices in equal nodes."""
 
     devices: int
     node_devices: int
     memory_bytes: float
-    """Of one device."""
+    """Memory of one device."""
 
     @property
     def nodes(self) -> int:
-        """A part of one counts as one."""
+        """Number of nodes; a cluster smaller than a node counts as one."""
         return max(1, self.devices // self.node_devices)
 
     def divisible(self, shares: int) -> bool:
-        """True if so many equal shares are whole nodes, or cut all nodes alike."""
+        """Return whether ``shares`` equal shares are whole nodes, or divide all nodes evenly."""
         if shares <= self.nodes:
             return self.nodes % shares == 0
         within = self.devices // self.nodes
@@ -42,7 +42,7 @@ class Cluster(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """A rule that a plan breaks; ``reason`` is filled in with both numbers and their difference."""
+    """Violated rule of a plan; ``reason`` formats both numbers and their difference ``over``."""
 
     reason: str
     first: float
@@ -58,9 +58,9 @@ class Unmet(NamedTuple):
 class ApexPlan:
     """Layout of a model on a cluster, and its number formats.
 
-    ``dp`` copies have ``pp`` stages each; in a stage there are ``attn_replicas`` of the attention,
-    which share its devices evenly, and ``ffn_replicas`` of the feed-forward part. ``by_experts``:
-    its devices share whole experts, and not the columns of each.
+    ``dp`` data-parallel copies have ``pp`` pipeline stages each. A stage has ``attn_replicas`` of
+    the attention, which share its devices evenly, and ``ffn_replicas`` of the feed-forward part.
+    With ``by_experts`` a device holds whole experts instead of some columns of each.
 
     Source:
         Lin et al.: APEX: An Extensible and Dynamism-Aware Simulator for Automated Parallel
@@ -93,17 +93,17 @@ class ApexPlan:
 
     @property
     def layers(self) -> int:
-        """Of one stage."""
+        """Layers of one pipeline stage."""
         return self.model.layers // self.pp
 
     @property
     def kv_heads(self) -> int:
-        """Of the device that has most; with more devices than such heads some hold the same."""
+        """KV heads of the device with the most; heads are duplicated if devices outnumber them."""
         return math.ceil(self.model.kv_heads / self.attn_devices)
 
     @property
     def heads(self) -> int:
-        """Of the device that has most: with a head of keys and values all that look at it."""
+        """Query heads of the device with the most: those that share its KV heads."""
         model = self.model
         if model.kv_heads >= self.attn_devices:
             return self.kv_heads * (model.heads // model.kv_heads)
@@ -111,12 +111,12 @@ class ApexPlan:
 
     @property
     def attn_weights(self) -> float:
-        """Of one layer, on one device."""
+        """Attention weights of one layer on one device."""
         return 2.0 * self.model.hidden * (self.heads + self.kv_heads) * self.model.head
 
     @property
     def ffn_weights(self) -> float:
-        """Of one layer, on one device: of all its experts, or of its columns of each."""
+        """FFN weights of one layer on one device: its whole experts, or its columns of each."""
         model = self.model
         whole = self.whole_experts * model.ffn
         shared = model.experts * math.ceil(model.ffn / self.ffn_devices)
@@ -125,28 +125,28 @@ class ApexPlan:
 
     @property
     def whole_experts(self) -> int:
-        """Of the device that has most, where they are not split."""
+        """Experts of the device with the most, if experts are not split."""
         return math.ceil(self.model.experts / self.ffn_devices)
 
     @property
     def parameter_bytes(self) -> float:
-        """Weights of one device; embedding and head are left out, as APEX does."""
+        """Weight bytes of one device, without embedding and LM head, as in APEX."""
         return self.layers * (self.attn_weights + self.ffn_weights) * self.weight_bytes
 
     @property
     def token_bytes(self) -> float:
-        """Keys and values of a token in one layer, on one device."""
+        """KV cache bytes of a token in one layer on one device."""
         return 2.0 * self.kv_heads * self.model.head * self.cache_bytes
 
     @property
     def capacity(self) -> int:
-        """Tokens that a micro-batch of one replica of the attention may cache."""
+        """Most tokens that a micro-batch of one attention replica may cache."""
         left = self.cluster.memory_bytes - _RESERVED - self.parameter_bytes
         return math.floor(max(left, 0.0) / (self.layers * self.token_bytes)) // self.pp
 
 
 def unmet(plan: ApexPlan, longest: int) -> Unmet | None:
-    """The first rule that a plan breaks: layout, heads and experts, then memory."""
+    """Return the first rule that a plan breaks: layout, heads and experts, then memory."""
     for rules in (_layout, _sharing, _memory):
         for rule in rules(plan):
             return rule
@@ -162,20 +162,20 @@ def _layout(plan: ApexPlan) -> Iterator[Unmet]:
     two = (plan.attn_replicas, plan.ffn_replicas)
     most = copies * max(two)
     if cluster.devices % min(cluster.devices, cluster.node_devices):
-        reason = "{first:.0f} devices are no whole nodes of {second:.0f}"
+        reason = "{first:.0f} devices do not fill whole nodes of {second:.0f}"
         yield Unmet(reason, cluster.devices, cluster.node_devices)
     if min(two) > 1:
-        reason = "{first:.0f} replicas of the attention and {second:.0f} of the rest: one must be 1"
+        reason = "{first:.0f} attention and {second:.0f} FFN replicas: one number must be 1"
         yield Unmet(reason, *two)
     if cluster.devices % most:
-        reason = "{first:.0f} devices in {second:.0f} shares leave a rest"
+        reason = "{first:.0f} devices are not divisible into {second:.0f} equal shares"
         yield Unmet(reason, cluster.devices, most)
     if plan.model.layers % plan.pp:
-        reason = "{first:.0f} layers in {second:.0f} stages leave a rest"
+        reason = "{first:.0f} layers are not divisible into {second:.0f} equal stages"
         yield Unmet(reason, plan.model.layers, plan.pp)
     for shares in (plan.dp, copies, most):
         if not cluster.divisible(shares):
-            reason = "{first:.0f} nodes are not alike in {second:.0f} shares"
+            reason = "{first:.0f} nodes are not divisible into {second:.0f} equal shares"
             yield Unmet(reason, cluster.nodes, shares)
 
 

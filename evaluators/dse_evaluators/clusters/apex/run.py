@@ -1,4 +1,4 @@
-"""A plan at work on a trace of requests: what it takes, and how long everyone waits."""
+"""Simulation of a plan on a request trace: makespan, and latencies of each request."""
 
 from __future__ import annotations
 
@@ -16,37 +16,40 @@ from dse_evaluators.clusters.apex.traces import TraceRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexResult:
-    """Results of r requests; times of the copy that ends last are in parts."""
+    """Results of r requests; the time of the copy that ends last is given in parts."""
 
     makespan_s: float
     slowest: TimeBreakdown
-    """Of that copy: its parts sum to the makespan."""
+    """Time of the copy that ends last; its parts sum to the makespan."""
     busy_s: float
-    """Of all copies."""
+    """Sum over all copies."""
     first_s: Floats
-    """(r,), from a request's arrival to its first token."""
+    """(r,), seconds from a request's arrival to its first token."""
     writing_s: Floats
-    """(r,), from its first token to its last."""
+    """(r,), seconds from a request's first token to its last."""
     answers: Floats
-    """(r,), tokens."""
+    """(r,), output tokens."""
     evictions: int
     most_texts: int
-    """In one step of one lane."""
+    """Most sequences in one step of one lane."""
 
     @property
     def tpot_s(self) -> float:
-        """The mean time of a token after the first."""
+        """Mean time per output token after the first, over all tokens."""
         later = float(np.sum(self.answers - 1.0))
         return float(np.sum(self.writing_s)) / later if later else 0.0
 
     @property
     def gaps_s(self) -> Floats:
-        """The mean time of a token after the first, (r,); 0 where there is but one."""
+        """Mean time per output token after the first of each request, (r,); 0 with one token."""
         return self.writing_s / np.maximum(self.answers - 1.0, 1.0)
 
 
 def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int) -> ApexResult:
-    """Requests go in turn to the copies, there to the micro-batches, there to the replicas.
+    """Simulate a plan on the requests and return its results.
+
+    Requests go round-robin to the data-parallel copies, there to the micro-batches, and there to
+    the attention replicas. ``most_texts`` limits the sequences of a lane.
 
     Source:
         microsoft/apex_plus@8769096, simulator.py (round robin at each level).

@@ -1,4 +1,4 @@
-"""Time of one stage of a plan for a micro-batch."""
+"""Time of one pipeline stage for a micro-batch."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dse_evaluators.clusters.apex.plan import ApexPlan
 from dse_evaluators.clusters.collectives import Collective
 
 _WORD = 2.0
-"""Bytes of a number of the stream."""
+"""Bytes of an element of the residual stream."""
 
 
 class DeviceRates(NamedTuple):
-    """Rates that a device reaches at its clock."""
+    """Peak rates of a device at a clock."""
 
     flops_per_s: float
     bytes_per_s: float
 
 
 class Fixed(NamedTuple):
-    """The seconds of a stage that do not depend on what is cached."""
+    """Time of a stage that does not depend on the KV cache."""
 
     products_s: float
     collectives_s: float
@@ -35,7 +35,7 @@ class Fixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStage:
-    """One stage of a plan on its devices: a roofline, measured links, and the host's share.
+    """Pipeline stage of a plan on its devices: roofline, measured links, host overhead.
 
     Source:
         Williams, Waterman, Patterson: Roofline, 2009; Shoeybi et al.: Megatron-LM, 2019, section 3
@@ -50,18 +50,18 @@ class PipelineStage:
 
     @property
     def cached_s(self) -> float:
-        """The time to read what is cached of one token."""
+        """Time to read the KV cache of one token."""
         return self.plan.layers * self.plan.token_bytes / self._bytes_per_s
 
     @property
     def squared_s(self) -> float:
-        """The attention of a prompt, over the square of its length: each looks at half of it."""
+        """Attention time of a prompt over its squared length; causal, so half of the pairs."""
         model = self.plan.model
         flops = 2.0 * self.plan.heads * model.head * self.plan.layers
         return flops / (self.efficiency.attention * self.rates.flops_per_s)
 
     def fixed(self, most: int, total: int) -> Fixed:
-        """Return the cost of new tokens: of the fullest attention replica, and of all of them."""
+        """Return the time of ``total`` new tokens, ``most`` of them in the fullest replica."""
         plan = self.plan
         per_ffn = -(-total // plan.ffn_replicas)
         layer_s = self._product_s(plan.attn_weights, plan.attn_weights, most)
@@ -82,14 +82,15 @@ class PipelineStage:
         return self.efficiency.memory * self.rates.bytes_per_s
 
     def _product_s(self, read: float, used: float, tokens: int) -> float:
-        """``read`` weights are moved, and every token meets ``used`` of them."""
+        """Return the time of a GEMM that reads ``read`` weights and uses ``used`` per token."""
         computed_s = 2.0 * used * tokens / (self.efficiency.products * self.rates.flops_per_s)
         return max(computed_s, read * self.plan.weight_bytes / self._bytes_per_s)
 
     def _ffn_s(self, tokens: int) -> float:
-        """The feed-forward part; tokens choose experts at random, and only those are read.
+        """Return the FFN time; tokens choose experts at random, and only chosen ones are read.
 
-        With whole experts all wait for a device that has most of them, and one chosen at least.
+        With whole experts on devices, the slowest device sets the time: one that holds the most
+        experts, at least one of which is chosen.
         """
         plan, model = self.plan, self.plan.model
         chosen = model.active_experts / model.experts
@@ -99,7 +100,7 @@ class PipelineStage:
         return self._product_s(plan.ffn_weights * touched, plan.ffn_weights * chosen, tokens)
 
     def _layer_exchange_s(self, lane: int, per_ffn: int) -> float:
-        """Return the communication time of a layer, after each of its halves."""
+        """Return the communication time of a layer, after attention and after the FFN."""
         plan = self.plan
         if plan.by_experts:
             return self._by_experts_s(lane, per_ffn)
@@ -111,7 +112,7 @@ class PipelineStage:
         return there + back + self._spread_s("all_gather", lane, plan.attn_devices)
 
     def _by_experts_s(self, lane: int, per_ffn: int) -> float:
-        """Tokens go to their experts' devices, at most one copy to each, and come back."""
+        """Return the time to send tokens to their experts' devices, once to each, and back."""
         plan = self.plan
         ranks = plan.ffn_devices
         copies = per_ffn / ranks * min(plan.model.active_experts, ranks)

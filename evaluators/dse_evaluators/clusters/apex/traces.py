@@ -1,4 +1,4 @@
-"""The requests that a served model gets: when, how long, and how much it answers."""
+"""Request traces: arrival times, prompt lengths and output lengths."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dse.errors import SpecError, nearest
 _FOLDER = Path(__file__).with_name("requests")
 
 RECORDED_PER_S = 0.5
-"""Requests a second of the recorded arrivals."""
+"""Arrival rate of the recorded traces, in requests per second."""
 
 
 class TraceRequest(NamedTuple):
-    """One request; lengths are in tokens."""
+    """Request of a trace; lengths are in tokens."""
 
     arrival_s: float
     prompt: int
@@ -24,23 +24,23 @@ class TraceRequest(NamedTuple):
 
 
 def workloads() -> tuple[str, ...]:
-    """The names of the traces."""
+    """Return the names of the traces."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.csv")))
 
 
 def trace(workload: str, requests: int = 0) -> tuple[TraceRequest, ...]:
-    """The first so many requests of a trace; 0 is all of them.
+    """Return the first ``requests`` requests of a trace; 0 returns them all.
 
-    Lengths are those that vLLM served of Llama-3.1-70B, arrivals a recorded Poisson process. They
-    were joined by request: ``creation`` is what one server of all devices got, ``creation-short``
-    what replicas got, who were asked for shorter answers.
+    Lengths are those of Llama-3.1-70B served by vLLM, arrivals a recorded Poisson process; both
+    were joined by request. ``creation`` was served by one server on all devices,
+    ``creation-short`` by replicas that were asked for shorter answers.
 
     Raises:
-        SpecError: there is no such trace, or it has fewer requests.
+        SpecError: the trace is unknown, or has fewer requests.
 
     Source:
         microsoft/apex_plus@8769096 (MIT), traces/llama and vllm/results; the prompts are of
-        LMSYS-Chat-1M and of a news corpus, of which only lengths are here.
+        LMSYS-Chat-1M and a news corpus, of which only the lengths are stored.
     """
     if workload not in workloads():
         raise SpecError(f"workload cannot be {workload!r}", hint=nearest(workload, workloads()))
@@ -60,6 +60,6 @@ def _whole(workload: str) -> tuple[TraceRequest, ...]:
 
 
 def at_rate(requests: tuple[TraceRequest, ...], per_s: float) -> tuple[TraceRequest, ...]:
-    """The same requests, so many a second: their arrivals are stretched."""
+    """Return the requests at an arrival rate of ``per_s``, with scaled arrival times."""
     scale = RECORDED_PER_S / per_s
     return tuple(one._replace(arrival_s=one.arrival_s * scale) for one in requests)

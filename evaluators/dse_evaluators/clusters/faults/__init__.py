@@ -1,1 +1,1 @@
-"""Disturbances at scale: time that varies, devices that fail or lag."""
+"""Disturbances of large training jobs: varying step times, failures and stragglers."""

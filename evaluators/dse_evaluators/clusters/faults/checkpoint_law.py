@@ -1,4 +1,4 @@
-"""Time of work saved at intervals, and lost back to the last save when a device fails."""
+"""Moments of a job's time with periodic checkpoints and random failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.core.values import Floats
 _HIGHEST_EXPONENT = 300.0
 
 _MOST_SKEWED = 2.0
-"""Beyond that of an exponential three moments no longer tell of quantiles."""
+"""Largest skewness (an exponential's) at which three moments still approximate quantiles."""
 
 _BRANCH = (
     1.0,
@@ -23,22 +23,22 @@ _BRANCH = (
     -1.0 / 17010.0,
     -139.0 / 5443200.0,
 )
-"""Of 1 + W(-exp(-1 - x)) in powers of sqrt(2 x)."""
+"""Coefficients of the series of 1 + W(-exp(-1 - x)) in powers of sqrt(2 x)."""
 
 _NEAR = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Work between two checkpoints, under failures at random; every field is (n,), in seconds."""
+    """Work between two checkpoints under Poisson failures; every field is (n,), in seconds."""
 
     work_s: Floats
     write_s: Floats
-    """In which no work is done after each ``work_s``."""
+    """Time without progress after each ``work_s``, to write a checkpoint."""
     redone_s: Floats
-    """What a failure costs before the segment's own work begins again."""
+    """Cost of a failure before the segment's own work restarts."""
     mtbf_s: Floats
-    """The mean time between failures of the whole job."""
+    """Mean time between failures of the job, over all its devices."""
 
     @property
     def length_s(self) -> Floats:
@@ -46,12 +46,12 @@ class Segment:
 
     @property
     def hopeless(self) -> Floats:
-        """The exponent of the expected time, where it is too large for a number; else 0."""
+        """Exponent of the expected time where that time would overflow; 0 elsewhere."""
         exponent = 2.0 * (self.length_s + self.redone_s) / self.mtbf_s
         return np.where(exponent > _HIGHEST_EXPONENT, exponent, 0.0)
 
     def mean_s(self) -> Floats:
-        """The exact expected time, failures while something is redone included.
+        """Return the exact expected time, including failures during recovery.
 
         Source:
             Daly: A higher order estimate of the optimum checkpoint interval for restart dumps,
@@ -61,10 +61,10 @@ class Segment:
         return np.asarray(self.mtbf_s * np.exp(redone) * np.expm1(once), dtype=np.float64)
 
     def variance_s2(self) -> Floats:
-        """The exact variance of the time.
+        """Return the exact variance of the time.
 
-        The first try ends at its length or at a failure; after one, the time until redone and own
-        work pass without a failure has the variance of a run of that length.
+        The first attempt ends at its length or at a failure. After a failure, the remaining time is
+        the waiting time for a failure-free period of recovery plus the segment's length.
 
         Source:
             Feller: An Introduction to Probability Theory, volume 2, XIV.2 (waiting for a gap of b
@@ -74,7 +74,7 @@ class Segment:
         both = once + redone
         fails = -np.expm1(-once)
         # All in units of the mean time between failures.
-        try_mean = 1.0 - np.exp(-once) * (1.0 + once)  # of a try that fails, times its chance
+        try_mean = 1.0 - np.exp(-once) * (1.0 + once)  # of a failed attempt, times its probability
         try_square = 2.0 - np.exp(-once) * (2.0 + 2.0 * once + once**2)
         again = np.expm1(both)
         again_square = np.exp(2.0 * both) - 2.0 * both * np.exp(both) - 1.0 + again**2
@@ -84,20 +84,20 @@ class Segment:
         return np.asarray(self.mtbf_s**2 * np.maximum(square - mean**2, 0.0), dtype=np.float64)
 
     def third_s3(self, failures: Floats) -> Floats:
-        """The third central moment of so many failures' cost, if they come evenly in a segment."""
+        """Return the third central moment of the cost of ``failures`` uniform over a segment."""
         until = self.length_s + self.redone_s
         cube = (until**4 - self.redone_s**4) / (4.0 * self.length_s)
         return np.asarray(failures * cube, dtype=np.float64)
 
     def _exponents(self) -> tuple[Floats, Floats]:
-        """The lengths in units of the mean time between failures; where hopeless, anything."""
+        """Return both lengths in units of ``mtbf_s``; placeholders where ``hopeless``."""
         fine = self.hopeless == 0.0
         once = np.where(fine, self.length_s / self.mtbf_s, 1.0)
         return once, np.where(fine, self.redone_s / self.mtbf_s, 0.0)
 
 
 def quantile(mean: Floats, variance: Floats, third: Floats, score: float) -> Floats:
-    """The quantile at a normal score, by the first three moments.
+    """Return the quantile at a normal score from the first three moments.
 
     Source:
         Cornish, Fisher: Moments and Cumulants in the Specification of Distributions, 1938.
@@ -109,26 +109,27 @@ def quantile(mean: Floats, variance: Floats, third: Floats, score: float) -> Flo
 
 
 def best_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """The work between checkpoints for the least expected time: exact, for any C and M.
+    """Return the work between checkpoints with the least expected time, (n,).
 
-    The derivative of Daly's expected time is nought where (1 - x) exp(x) = exp(-C / M) and
-    x = tau / M, which Lambert's function solves.
+    It is exact for any checkpoint cost C and mean time between failures M: the derivative of Daly's
+    expected time is zero at (1 - x) exp(x) = exp(-C / M), x = tau / M, which Lambert's function
+    solves.
     """
     ratio = write_s / mtbf_s
     exact = 1.0 + lambertw(-np.exp(-1.0 - ratio)).real
-    # Next to its branch point Lambert's function loses digits, and its series there does not.
+    # Near its branch point Lambert's function loses digits, but its series there does not.
     root = np.sqrt(2.0 * ratio)
     series = root * sum(factor * root**power for power, factor in enumerate(_BRANCH))
     return np.asarray(mtbf_s * np.where(root < _NEAR, series, exact), dtype=np.float64)
 
 
 def young_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Young's interval: Young, A first order approximation to the optimum interval, 1974."""
+    """Return Young's interval: Young, A first order approximation to the optimum interval, 1974."""
     return np.asarray(np.sqrt(2.0 * write_s * mtbf_s), dtype=np.float64)
 
 
 def daly_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Daly's interval: Daly 2006, equation 37; the mean time to failure where C >= 2 M."""
+    """Return Daly's interval: Daly 2006, equation 37; the mean time to failure where C >= 2 M."""
     ratio = write_s / (2.0 * mtbf_s)
     series = np.sqrt(2.0 * write_s * mtbf_s) * (1.0 + np.sqrt(ratio) / 3.0 + ratio / 9.0) - write_s
     return np.where(ratio < 1.0, series, mtbf_s)

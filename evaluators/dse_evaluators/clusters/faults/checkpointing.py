@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.checkpointing``: what failures cost a job, and what saving it costs."""
+"""The evaluator ``clusters.checkpointing``: job time under failures and checkpoint policies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dse_evaluators.clusters.faults.step_time_spread import QUANTILES
 from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 RECOVERIES = ("synchronous", "asynchronous", "neighbours")
-"""Work stops while it is saved; it goes on; nothing is saved and neighbours stand in."""
+"""Checkpoints that stop the work; checkpoints during the work; recovery from neighbours only."""
 
 _PARTS = ("work", "saving", "failing")
 _METRICS = (
@@ -59,25 +59,26 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class Checkpointing:
-    """The exact mean of a job's time under failures at random, and its quantiles.
+    """Job time under random failures: exact mean and approximate quantiles.
 
-    Quantiles are by the first three moments (the third one approximate), for jobs that see some
+    Quantiles use the first three moments (the third one approximate), and suit jobs that see some
     failures.
 
-    ``synchronous`` stops to write; ``asynchronous`` stops for what the copy to the host takes
-    longer than an iteration, and writes while work goes on, so that a failure may find the newest
-    snapshot unwritten; ``neighbours`` writes nothing, and each failure costs ``penalty``
-    iterations of progress. Without ``checkpoint_interval``, or where it is 0, the best one is
-    taken. ``break_even`` is the penalty at which neighbours and a synchronous checkpoint at this
-    interval take equally long, ``break_even_tuned`` at the best one: the fair question.
+    ``synchronous`` stops the work to write. ``asynchronous`` stops it only for the part of the copy
+    to the host that exceeds an iteration and writes during the work, so a failure may occur before
+    the newest snapshot is written. ``neighbours`` writes nothing, and each failure costs
+    ``penalty`` iterations of progress. Without ``checkpoint_interval``, or where it is 0, the
+    optimal interval is used. ``break_even`` is the penalty at which ``neighbours`` takes as long as
+    synchronous checkpoints at this interval, ``break_even_tuned`` as those at the optimal interval,
+    which is the fair comparison.
 
     Reads recovery, productive_time [s], state [B], storage_bandwidth [B/s] (of all devices),
     device_mtbf [s], devices; optional: checkpoint_interval [s] (of work), restart_time [s],
-    copy_bandwidth [B/s] (of one device to its host), iteration_time [s], penalty. An option may
-    settle each number.
+    copy_bandwidth [B/s] (of one device to its host), iteration_time [s], penalty (iterations). An
+    option of the same name fixes a number for all designs.
 
-    Not modelled: failures that come in swarms, a failing store, two neighbours that fail at once,
-    and what averaged weights do to the final loss.
+    Not modelled: correlated failures, failures of the storage, two neighbours that fail at once,
+    and the effect of averaged weights on the final loss.
 
     Source:
         Young 1974; Daly 2006; Maurya et al.: DataStates-LLM: Lazy Asynchronous Checkpointing for
@@ -112,7 +113,7 @@ class Checkpointing:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The times of n jobs."""
+        """Return the times of n jobs."""
         told = self._readings.columns(batch)
         recovery = told["recovery"]
         mtbf_s = told["device_mtbf"] / told["devices"]
@@ -168,7 +169,7 @@ class Checkpointing:
 
 
 def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late: Mask) -> Segment:
-    """The work between checkpoints; ``late`` is where they are written while it goes on."""
+    """Return the work between checkpoints; ``late`` marks those written during the work."""
     copied_s = told["state"] / told["devices"] / told["copy_bandwidth"]
     visible_s = np.where(late, np.maximum(copied_s - told["iteration_time"], 0.0), written_s)
     least_s = np.where(late, written_s, 0.0)
@@ -177,7 +178,7 @@ def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late
     return Segment(
         work_s=np.where(chosen_s > 0.0, chosen_s, best_s),
         write_s=visible_s,
-        # What was computed while the last snapshot was being written is lost with it.
+        # Work done while the newest snapshot is being written is lost with that snapshot.
         redone_s=told["restart_time"] + least_s,
         mtbf_s=mtbf_s,
     )
@@ -185,7 +186,7 @@ def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late
 
 def _hopeless(saved: Segment, among: Mask) -> dict[int, Fault]:
     exponent = saved.hopeless / 2.0
-    reason = "what must pass between two failures is {:.3g} times the mean time between them"
+    reason = "work, checkpoint and recovery take {:.3g} times the mean time between failures"
     return infeasible((exponent > 0.0) & among, lambda row: reason.format(exponent[row]))
 
 
@@ -199,7 +200,7 @@ def _unwritten(saved: Segment, written_s: Floats, late: Mask) -> dict[int, Fault
 
 
 def _lost(near: Neighbours, among: Mask) -> dict[int, Fault]:
-    reason = "a failure costs {:.6g} s and comes every {:.6g} s: {:.6g} s short of any progress"
+    reason = "a failure costs {:.6g} s and occurs every {:.6g} s: {:.6g} s short of any progress"
     cost_s, mtbf_s = near.cost_s, near.mtbf_s
     return infeasible(
         among & (near.busy >= 1.0),

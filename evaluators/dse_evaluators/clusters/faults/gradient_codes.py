@@ -1,4 +1,4 @@
-"""Codes that let a sum of gradients do without its slowest workers, and what they cost."""
+"""Gradient codes: sums of gradients without the slowest workers, and the load that they need."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from fractions import Fraction
 from typing import NamedTuple
 
 SCHEMES = ("uncoded", "ignoring", "cyclic", "replicated", "sr-sgc", "m-sgc")
-"""All are waited for; the slowest are left out; coded with overlaps; copied within groups; and two
-codes over rounds, which repeat a round's work or spread it over several ones."""
+"""Coding schemes, without code, for one round, and over several rounds.
+
+Without code, a round waits for all workers, or ignores the slowest; within a round, data are coded
+cyclically or replicated within groups; the two sequential codes repeat a round's work or spread it
+over several rounds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Parameters of a scheme: workers, and how many stragglers in how long a burst and window."""
+    """Parameters of a scheme: workers, stragglers, and rounds of a burst and of a window."""
 
     workers: int
     stragglers: int
@@ -23,18 +27,18 @@ class Code:
 
 
 class Duty(NamedTuple):
-    """Demands of a scheme on its workers."""
+    """Load per worker of a scheme, with the stragglers and the delay that it allows."""
 
     load: Fraction
-    """The share of all data that one worker goes through in a round."""
+    """Share of all data that one worker processes in a round."""
     tolerated: int
-    """How many of a round need not be waited for."""
+    """Workers of a round that need not be awaited."""
     delay: int
-    """After how many further rounds a gradient is known."""
+    """Further rounds until a gradient is known."""
 
 
 def duty(scheme: str, code: Code) -> Duty | str:
-    """Return the demands of a scheme, or the rule that it breaks.
+    """Return the load, stragglers and delay of a scheme, or the reason why it is infeasible.
 
     Source:
         Tandon et al.: Gradient Coding: Avoiding Stragglers in Distributed Learning, 2017, theorems
@@ -70,7 +74,7 @@ def _compute_replicated_duty(code: Code) -> Duty | str:
 def _repeating(code: Code) -> Duty | str:
     over = (code.window - 1) % code.burst
     if over or code.window < 2:
-        return f"a window of {code.window} is no multiple of a burst of {code.burst}, and one more"
+        return f"window {code.window} is not 1 plus a positive multiple of burst {code.burst}"
     each = -(-code.burst * code.stragglers // (code.window - 1 + code.burst))
     return Duty(Fraction(each + 1, code.workers), each, code.burst)
 

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.gradient-coding``: what it costs not to wait for stragglers."""
+"""The evaluator ``clusters.gradient-coding``: round times of gradient codes with stragglers."""
 
 from __future__ import annotations
 
@@ -44,25 +44,27 @@ _READINGS: Mapping[str, Reading] = {
 }
 _OVER_ROUNDS = tuple(map(SCHEMES.index, ("sr-sgc", "m-sgc")))
 _NOTHING = Duty(Fraction(1), 0, 0)
-"""For what has a fault, so that its numbers are some."""
+"""Placeholder for infeasible rows, so that their numbers are defined."""
 
 
 @dataclass(kw_only=True, eq=False)
 class GradientCoding:
-    """The load of a code and the exact law of a round's time, workers being shifted exponentials.
+    """Load of a gradient code and exact round times, with shifted exponential worker times.
 
-    A worker takes ``load`` x ``work_time``, and an exponential on top whose mean is
-    ``straggling_time`` and ``straggling`` times that work. ``cyclic`` codes wait for all but
-    ``tolerated``, ``replicated`` ones for the first of each group, ``ignoring`` ones for as many
-    and lose the others' gradients: ``gradient_time`` is the time for one whole gradient. ``sr-sgc``
-    and ``m-sgc`` spread work over rounds; theirs is a ``lower_bound``, as if stragglers came as the
-    code wants them, and gradients are known after ``delay`` further rounds.
+    A worker takes ``load`` x ``work_time`` plus an exponential delay, whose mean is
+    ``straggling_time`` plus ``straggling`` times that work. ``cyclic`` waits for all workers but
+    ``tolerated``, ``replicated`` for the first of each group. ``ignoring`` also waits for all but
+    ``tolerated`` and loses the others' gradients; ``gradient_time`` is the time per complete
+    gradient. ``sr-sgc`` and ``m-sgc`` spread work over rounds; their times are a ``lower_bound``
+    that assumes the straggler pattern of the code, and gradients are known after ``delay`` further
+    rounds.
 
-    Reads scheme, workers and work_time [s], what one worker would take for all data; optional:
-    stragglers, burst and window (of the codes over rounds, in rounds), straggling_time [s],
-    straggling, exchange_time [s] (of each round). An option may settle each but the code.
+    Reads scheme, workers and work_time [s] (of one worker for all data); optional: stragglers,
+    burst and window (of the sequential codes, in rounds), straggling_time [s], straggling (over the
+    work), exchange_time [s] (of each round). An option of the same name fixes any of them but
+    scheme, stragglers, burst and window for all designs.
 
-    Not modelled: workers that are slow for long, decoding, a code's rounding errors.
+    Not modelled: persistently slow workers, decoding time, a code's rounding errors.
 
     Source:
         Tandon et al.: Gradient Coding, 2017; Krishnan et al.: Sequential Gradient Coding for
@@ -92,7 +94,7 @@ class GradientCoding:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The loads and times of n codes."""
+        """Return the loads and round times of n codes."""
         told = self._readings.columns(batch)
         scheme = told["scheme"]
         load, tolerated, delay, faults = _duties(told)
@@ -132,7 +134,7 @@ class GradientCoding:
 
 
 def _duties(told: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
-    """Load, tolerated stragglers and delay of each row; each code is worked out once."""
+    """Return the rows' load, tolerated stragglers, delay and faults, each code computed once."""
     columns = np.stack([told[name] for name in _CODE], axis=1)
     codes, place = np.unique(columns, axis=0, return_inverse=True)
     found = [_duty(*map(int, code)) for code in codes.tolist()]

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.job-time``: how long training takes when devices are not alike."""
+"""The evaluator ``clusters.job-time``: quantiles of training time when device speeds vary."""
 
 from __future__ import annotations
 
@@ -53,30 +53,30 @@ _READINGS: Mapping[str, Reading] = {
     "deadline": NumberInput(0, 1e12, "s", default=0.0),
 }
 _WARNED = 1.1
-"""Without a deadline a job is late that takes a tenth longer than nominal (Golden et al., 2025)."""
+"""Default deadline as a multiple of the nominal job time (Golden et al., 2025)."""
 
 
 @dataclass(kw_only=True, eq=False)
 class JobTime:
-    """Quantiles of a training job, where each device has a speed of its own.
+    """Quantiles of the time of a training job whose devices vary in speed.
 
-    A device's time in compute and in collectives is normal about the nominal one, with a relative
-    ``compute_spread`` and ``exchange_spread``, for a whole step; ``persistence`` is how far it is
-    the same in the next one. The tensor-parallel devices of a stage wait for one another, stages as
-    in a pipeline with all forward passes first, replicas at the end of a step; then their gradients
-    are summed, in ``data_time``.
-    ``waiting_time`` is what the spread adds to the mean of a step. ``late`` is the chance that the
-    job takes longer than ``deadline``, or without one a tenth longer than nominal; ``job_cvar95``
-    the mean of its worst twentieth.
+    A device's compute and collective times of a step are normal around the nominal ones, with the
+    relative standard deviations ``compute_spread`` and ``exchange_spread``; ``persistence`` is
+    their correlation between steps. The tensor-parallel devices of a stage wait for one another,
+    stages as in a pipeline with all forward passes first, replicas at the end of a step; then their
+    gradients are summed, in ``data_time``.
+    ``waiting_time`` is the increase of the mean step time by the variation. ``late`` is the
+    probability that the job exceeds ``deadline``, by default 1.1 times the nominal time;
+    ``job_cvar95`` is the mean of its worst 5 %.
 
-    Reads tp, pp, dp, microbatches (of a replica and step) and compute_time [s], what a device
-    computes in a step; optional, and options too from
-    compute_spread on: exchange_time [s], its collectives within the pipeline, data_time
-    [s], interleave, compute_spread, exchange_spread, persistence, steps, deadline [s].
+    Reads tp, pp, dp, microbatches (of a replica and step) and compute_time [s] (of a device in a
+    step); optional: exchange_time [s] (of a device's collectives within the pipeline), data_time
+    [s], interleave, compute_spread, exchange_spread, persistence, steps, deadline [s]. An option of
+    the same name fixes any of the last five for all designs.
 
-    Not modelled: what differs between microbatches of one step (it averages out over a step's
-    thousands of calls), what 1F1B hides of early stages' lateness (0.6 to 1.8 % of a step), devices
-    that stop, spreads that neighbours share.
+    Not modelled: variation between microbatches of one step (it averages out over a step's
+    thousands of calls), the lateness of early stages that 1F1B hides (0.6 to 1.8 % of a step),
+    failed devices, correlation between neighbouring devices.
 
     Source:
         Golden et al.: PRISM: Probabilistic Runtime Insights and Scalable Performance Modeling for
@@ -105,7 +105,7 @@ class JobTime:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The quantiles of n jobs."""
+        """Return the quantiles of n jobs."""
         told = self._readings.columns(batch)
         ranks = Ranks(
             tensor=told["tp"],
@@ -115,7 +115,7 @@ class JobTime:
             interleave=told["interleave"],
         )
         late = _lateness(ranks)
-        # One microbatch's standard deviation, and that of the sum over replicas.
+        # Standard deviations of one microbatch and of the gradient sum over replicas.
         busy_s = (
             np.hypot(
                 told["compute_time"] * told["compute_spread"],
@@ -153,7 +153,7 @@ class JobTime:
 
 
 def _lateness(ranks: Ranks) -> Lateness:
-    """The lateness of n steps; layouts that several have are worked out once."""
+    """Return the lateness of n steps; each distinct layout is computed once."""
     columns = (ranks.tensor, ranks.pipeline, ranks.data, ranks.microbatches, ranks.interleave)
     layouts, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     tensor, pipeline, data, microbatches, interleave = layouts.T
@@ -170,7 +170,7 @@ def _lateness(ranks: Ranks) -> Lateness:
 
 
 def _parts(told: Mapping[str, Floats], ranks: Ranks, waiting_s: Floats) -> dict[str, Floats]:
-    """Seconds of a step that sum to its mean."""
+    """Return the additive parts of the mean step time, in seconds."""
     busy_s = told["compute_time"] + told["exchange_time"]
     return {
         "computing_time": told["compute_time"],

@@ -1,4 +1,4 @@
-"""Time distribution of a job of many steps, where part of every device's lateness lasts."""
+"""Time distribution of a job of many steps whose device lateness is correlated over steps."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _PARTS = 65
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSteps:
-    """Steps of n jobs; every field is (n,)."""
+    """Number of steps of n jobs, and the correlation between steps; every field is (n,)."""
 
     count: Floats
     persistence: Floats
-    """The correlation of a device's lateness in two steps: 0 anew in each, 1 for the whole job."""
+    """Correlation of a device's lateness between two steps: 0 independent, 1 constant."""
 
 
 def lasting_share(ranks: Ranks, persistence: Floats) -> Floats:
-    """The correlation of the lateness of two steps, (n,).
+    """Return the correlation of the lateness of two steps, (n,).
 
-    The covariance of a maximum over N normals in two draws of correlation r rises, by Plackett's
-    identity, as fast as the chance that both have the same latest rank, which goes as
-    N ** (-(1 - r) / (1 + r)). One rank: the persistence itself.
+    By Plackett's identity, the covariance of the maxima of N normals in two draws of correlation r
+    grows with r at a rate equal to the probability that both have the same latest rank, which
+    scales as N ** (-(1 - r) / (1 + r)). With one rank the result is the persistence.
 
     Source:
         Plackett: A Reduction Formula for Normal Multivariate Integrals, 1954; Berman: Limit
@@ -40,17 +40,17 @@ def lasting_share(ranks: Ranks, persistence: Floats) -> Floats:
 def compute_job_quantiles(
     late: Lateness, busy_s: Floats, steps: JobSteps, share: Floats, normal_s: Floats
 ) -> Floats:
-    """Return quantiles of how late a job is, (n, scores), in seconds.
+    """Return the quantiles of a job's lateness, (n, scores), in seconds.
 
-    Means and variances are summed exactly; of the shape only how far it is from a normal, by the
-    third moment: steps that have all in common keep a step's shape, others lose it as a mean does.
+    Means and variances are exact. The shape is mixed from a step's and a normal one by the third
+    moment: fully correlated steps keep a step's shape, independent steps approach a normal.
 
     Args:
-        late: of a step, in standard deviations of a microbatch.
-        busy_s: what one such deviation is.
-        steps: how many, and what lasts.
-        share: the correlation of the lateness of two steps.
-        normal_s: the standard deviation of what else a step takes, which is normal.
+        late: lateness of a step, in standard deviations of a microbatch.
+        busy_s: seconds of one such standard deviation, (n,).
+        steps: number of steps, and the correlation between them.
+        share: correlation of the lateness of two steps, (n,).
+        normal_s: standard deviation [s] of a step's other, normal time, (n,).
     """
     count = steps.count
     pairs = count * (count - 1.0)
@@ -69,7 +69,7 @@ def compute_job_quantiles(
 
 
 def _same(count: Floats, correlation: Floats) -> Floats:
-    """The mean over correlations of the chance that two draws have the same latest rank, (n,)."""
+    """Return the probability that two draws share the latest rank, mean over correlations, (n,)."""
     chance = count[:, None] ** (-(1.0 - correlation) / (1.0 + correlation))
     ends = (chance[:, 0] + chance[:, -1]) / 2.0
     return np.asarray((chance.sum(axis=1) - ends) / (_PARTS - 1), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Time of work that is never saved: lost state is rebuilt from its neighbours."""
+"""Job time without checkpoints, where lost state is rebuilt from its neighbours."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dse_evaluators.clusters.faults.checkpoint_law import Segment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Failures at random that each cost the same; every field is (n,), in seconds.
+    """Random failures of equal cost, without checkpoints; every field is (n,), in seconds.
 
-    Work and recovery are one busy period: further failures come while one is mended.
+    Work and recovery form one busy period of a queue: failures also occur during recovery.
 
     Source:
         Blagoev et al.: All is Not Lost: LLM Recovery without Checkpoints (CheckFree), 2025; the
@@ -26,19 +26,19 @@ class Neighbours:
 
     @property
     def busy(self) -> Floats:
-        """The share of the time that goes into recovery; with 1 or more nothing is ever done."""
+        """Share of the time spent on recovery; at 1 or more there is no progress."""
         return self.cost_s / self.mtbf_s
 
     def mean_s(self, work_s: Floats) -> Floats:
-        """The exact expected time; where nothing is ever done, anything."""
+        """Return the exact expected time; a placeholder where there is no progress."""
         return np.asarray(work_s / self._idle(), dtype=np.float64)
 
     def variance_s2(self, work_s: Floats) -> Floats:
-        """The exact variance of the time."""
+        """Return the exact variance of the time."""
         return np.asarray(work_s * self.busy * self.cost_s / self._idle() ** 3, dtype=np.float64)
 
     def third_s3(self, work_s: Floats) -> Floats:
-        """The exact third central moment of the time."""
+        """Return the exact third central moment of the time."""
         cube = self.busy * self.cost_s**2 * (1.0 + 2.0 * self.busy)
         return np.asarray(work_s * cube / self._idle() ** 5, dtype=np.float64)
 
@@ -47,9 +47,9 @@ class Neighbours:
 
 
 def break_even(saved: Segment, restart_s: Floats, iteration_s: Floats) -> Floats:
-    """The iterations that a failure may cost neighbours to be as fast as checkpoints, (n,).
+    """Return the iterations per failure at which neighbours are as fast as checkpoints, (n,).
 
-    Less than 0: they could not be, even if a failure cost them a restart alone.
+    A negative value means that checkpoints are faster even if a failure costs only a restart.
     """
     exponent = np.minimum((saved.length_s + saved.redone_s) / saved.mtbf_s, 600.0)
     whole = np.exp(exponent) * -np.expm1(-saved.length_s / saved.mtbf_s)

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.slow-devices``: where a few slow devices do the least harm."""
+"""The evaluator ``clusters.slow-devices``: step time by the placement of slow devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 PLACEMENTS = ("random", "one_stage", "one_replica", "spread")
-"""Anywhere; all in the same stage of their replicas; in as few replicas, or as many, as can be."""
+"""Placements of slow devices: random, all in one stage, in the fewest or the most replicas."""
 
 _PARTS = ("nominal", "uneven", "slow")
 _METRICS = (
@@ -39,7 +39,7 @@ _READINGS: Mapping[str, Reading] = {
 
 
 class Setting(NamedTuple):
-    """One design: a pipeline in replicas, and some slow devices among them."""
+    """Design of replicated pipelines with some slow devices."""
 
     placement: int
     stages: int
@@ -53,23 +53,25 @@ class Setting(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class SlowDevices:
-    """The exact expected step of pipelines, where some stages' devices are slower by a factor.
+    """Exact expected step time of replicated pipelines, some stages of which are slow.
 
-    ``one_stage`` gathers them in the same stage of as many replicas as they fill, and that stage
-    may have ``slow_layers`` of its own, fewer than the others; other placements have as many in
-    each stage. ``uneven_time`` is what the split adds if no device were slow.
+    Each stage of a replica is one device; a slow one takes ``slow_factor`` times as long.
+    ``one_stage`` puts the slow devices in the same stage of their replicas, and that stage may have
+    its own number of layers, ``slow_layers``; other placements have equal stages. ``uneven_time``
+    is the cost of an uneven split without slow devices.
 
     Reads placement, stages, replicas, microbatches, layers, layer_time [s] (of one microbatch,
     forward and backward), slow_devices (of stages x replicas), slow_factor; optional: slow_layers
-    (0: as even as can be).
+    (0: as even as possible). An option of the same name fixes any of them but placement and
+    slow_layers for all designs.
 
-    Not modelled: devices that differ within a stage; what 1F1B hides of a slow early stage, for the
-    step is that of all forward passes before all backward ones, which is as long where stages are
-    alike or the last is the slowest.
+    Not modelled: devices that differ within a stage, and the part of a slow early stage that 1F1B
+    hides. All forward passes precede all backward ones, which takes as long as 1F1B where stages
+    are equal or the last is the slowest.
 
     Source:
-        Golden et al.: PRISM, 2025, whose largest claim is of placement; a flow shop of equal jobs
-        takes their sum over stages, and the slowest stage for every further microbatch.
+        Golden et al.: PRISM, 2025, whose largest claim is about placement; a flow shop of equal
+        jobs takes their sum over stages, plus the slowest stage for every further microbatch.
     """
 
     stages: int | None = None
@@ -96,7 +98,7 @@ class SlowDevices:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The steps of n placements."""
+        """Return the step times of n placements."""
         told = self._readings.columns(batch)
         columns = np.stack([told[name] for name in Setting._fields], axis=1)
         settings, place = np.unique(columns, axis=0, return_inverse=True)
@@ -120,7 +122,7 @@ class SlowDevices:
 
 
 def step_layers(setting: Setting) -> float:
-    """The expected step in times of a layer: the latest replica's."""
+    """Return the expected step time of the latest replica, in layer times."""
     within = setting.slow_devices
     if setting.placement == PLACEMENTS.index("one_stage"):
         return _replica(setting, min(within, 1))
@@ -135,10 +137,10 @@ def step_layers(setting: Setting) -> float:
 
 @cache
 def most_in_one(stages: int, replicas: int, slow: int) -> dict[int, float]:
-    """The law of how many slow devices the worst-hit replica has, of all equally likely placements.
+    """Return the distribution of the largest number of slow devices in one replica.
 
-    Placements with at most c in each are counted by a power of the polynomial whose coefficients
-    are the ways to have k of a replica's stages slow.
+    All placements are equally likely. Those with at most c slow devices in each replica are counted
+    by a power of the polynomial whose coefficients are the ways to choose k slow stages.
     """
     every = comb(stages * replicas, slow)
     fewer, law = 0, dict[int, float]()
@@ -151,7 +153,7 @@ def most_in_one(stages: int, replicas: int, slow: int) -> dict[int, float]:
 
 
 def _power(factor: Sequence[int], times: int, degree: int) -> int:
-    """The coefficient of x ** degree in a polynomial to a power."""
+    """Return the coefficient of x ** degree in the polynomial ``factor`` to the power ``times``."""
     total = [1] + [0] * degree
     for _ in range(times):
         total = [
@@ -162,7 +164,7 @@ def _power(factor: Sequence[int], times: int, degree: int) -> int:
 
 
 def _replica(setting: Setting, count: int) -> float:
-    """A replica's step, where so many of its stages are slow."""
+    """Return the step time of a replica with ``count`` slow stages, in layer times."""
     plain, own = _split(setting)
     slow = own * (setting.slow_factor if count else 1.0)
     late = (slow - own) * count
@@ -171,24 +173,24 @@ def _replica(setting: Setting, count: int) -> float:
 
 
 def _split(setting: Setting) -> tuple[float, float]:
-    """Layers of the fullest other stage, and of one that may be slow."""
+    """Return the layers of the fullest other stage, and of a stage that may be slow."""
     own = setting.slow_layers or -(-setting.layers // setting.stages)
     others = max(setting.stages - 1, 1)
     return -(-(setting.layers - own) // others), own
 
 
 def _times(setting: Setting) -> tuple[float, float, float]:
-    """Nominal with a split that comes out even, without slow devices, and with them."""
+    """Return step times in layer times: with an even split, without slow devices, and with them."""
     nominal = setting.layers / setting.stages * (setting.microbatches + setting.stages - 1)
     return nominal, step_layers(setting._replace(slow_factor=1.0)), step_layers(setting)
 
 
 def _impossible(setting: Setting) -> str:
-    """Return why such a design cannot exist; empty if it can."""
+    """Return why a design is infeasible; empty if it is feasible."""
     slots = setting.stages * setting.replicas
     gathers = setting.placement == PLACEMENTS.index("one_stage")
     if setting.slow_layers and not gathers:
-        return f"{setting.slow_layers} layers for slow devices that stand in no stage of their own"
+        return f"slow_layers is {setting.slow_layers}, but only placement one_stage allows it"
     rest = 0 if setting.slow_layers else setting.layers % setting.stages
     if rest:
         return f"{setting.layers} layers in {setting.stages} stages leave {rest} over"

@@ -1,4 +1,4 @@
-"""Distribution of the step time when devices are a little slower or faster than given."""
+"""Distribution of the step time when device speeds vary around the nominal one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scipy.special import log_ndtr, ndtr, ndtri_exp
 from dse.core.values import Floats
 
 SCORES: Floats = np.linspace(-5.0, 5.0, 201)
-"""A law is told by its quantiles at these normal scores: 0 is the median, 1.645 the p95."""
+"""Normal scores of the quantiles that represent a distribution: 0 is the median, 1.645 the p95."""
 
 QUANTILES: Mapping[str, float] = {
     "p50": 0.0,
     "p95": 1.6448536269514722,
     "p99": 2.3263478740408408,
 }
-"""The normal scores of the quantiles that are told."""
+"""Normal scores of the reported quantiles."""
 
 _DENSITY: Floats = np.exp(-0.5 * SCORES**2)
 _WEIGHTS: Floats = _DENSITY / _DENSITY.sum()
@@ -29,15 +29,18 @@ _HIGHEST = 10.0
 _LOWEST_LOG = -28.0
 _SMALL = 1e-9
 _RAMP: Floats = np.clip(np.linspace(-1.0, 1.0, _POINTS), 0.0, 1.0)
-"""Where times are told, in the others' deviations: late sums lie beyond the latest maximum's."""
+"""Offsets of the time grid, in ``_HIGHEST`` standard deviations of the other stages' sum.
+
+The second half of the grid covers sums that are later than those of the latest maximum.
+"""
 
 _ROWS = 32
-"""Rows at once: their grids have _POINTS x _POINTS numbers each."""
+"""Rows per chunk; the grid of a row has _POINTS x _POINTS numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """Layout of n steps over ranks; every field is (n,)."""
+    """Parallel layout of n training steps; every field is (n,)."""
 
     tensor: Floats
     pipeline: Floats
@@ -51,35 +54,38 @@ class Ranks:
 
     @property
     def path(self) -> Floats:
-        """Microbatches' times in a row that a step takes when no device is late."""
+        """Length of a step in microbatch times when no device is late."""
         return self.microbatches + (self.pipeline - 1.0) / self.interleave
 
 
 class Lateness(NamedTuple):
-    """Lateness of n steps, where a device's microbatch is late by a standard normal."""
+    """Lateness of n steps, in standard deviations of a device's time for a microbatch."""
 
     mean: Floats  # (n,)
     deviation: Floats  # (n,)
-    shape: Floats  # (n, scores), quantiles of mean 0 and deviation 1
+    shape: Floats  # (n, scores), quantiles with mean 0 and standard deviation 1
 
 
 def lateness(ranks: Ranks) -> Lateness:
-    """The law of a step's lateness, to 0.1 % of its deviation where a pipeline has one stage.
+    """Return the distribution of a step's lateness.
 
-    A stage is as late as the latest of its tensor-parallel devices, z = max of T; a replica passes
-    its M microbatches in the time of M of its latest stage and one of each other,
-    (M max z + (sum of the other z) / interleave), as where all forward passes come before the
-    backward ones; the step is the latest replica's. 1F1B is as long where all are alike and hides
-    some lateness of early stages: a step is then 0.6 % shorter at 8 stages, 32 microbatches and a
-    spread of 5 %, and 1.8 % at 4, 8 and 10 %.
+    With one pipeline stage it is accurate to 0.1 % of its standard deviation.
 
-    Maxima are powers of distribution functions. The others' sum is taken given the maximum, when
-    they are independent again: as normal, with the moments of what stays below it.
+    A stage is as late as the latest of its T tensor-parallel devices, z = max of T. With all
+    forward passes before the backward ones, a replica takes M microbatches of its latest stage and
+    one of each other stage, (M max z + (sum of the other z) / interleave). A step takes as long as
+    the latest replica. 1F1B takes as long where all stages are equal, and hides some lateness of
+    early stages: a step is then 0.6 % shorter at 8 stages, 32 microbatches and a spread of 5 %, and
+    1.8 % at 4, 8 and 10 %.
+
+    The distribution function of a maximum is a power. Given the maximum, the other stages are
+    independent; their sum is approximated as normal, with the moments of the distribution truncated
+    at the maximum.
 
     Source:
         Golden et al.: PRISM: Probabilistic Runtime Insights and Scalable Performance Modeling for
         Large-Scale Distributed Training, 2025 (serial: sums, parallel: maxima); a flow shop of
-        equal jobs takes their sum over machines and the slowest for every further job.
+        equal jobs takes their sum over machines plus the slowest machine for every further job.
     """
     parts = [_some(ranks, slice(at, at + _ROWS)) for at in range(0, len(ranks.tensor), _ROWS)]
     quantiles = np.concatenate([np.empty((0, len(SCORES))), *parts])
@@ -88,21 +94,21 @@ def lateness(ranks: Ranks) -> Lateness:
 
 
 def moments(quantiles: Floats) -> tuple[Floats, Floats]:
-    """The mean and the standard deviation of laws, (n,) each."""
+    """Return the mean and the standard deviation of n distributions, (n,) each."""
     mean = (quantiles * _WEIGHTS).sum(axis=1)
     square = ((quantiles - mean[:, None]) ** 2 * _WEIGHTS).sum(axis=1)
     return mean, np.sqrt(square)
 
 
 def worst(quantiles: Floats, score: float) -> Floats:
-    """The mean of what lies beyond a quantile, (n,): the conditional value at risk."""
+    """Return the mean beyond a quantile, the conditional value at risk, (n,)."""
     half = (SCORES[1] - SCORES[0]) / 2.0
     weights = ndtr(-np.maximum(SCORES - half, score)) - ndtr(-np.maximum(SCORES + half, score))
     return np.asarray((quantiles * weights).sum(axis=1) / weights.sum(), dtype=np.float64)
 
 
 def at(quantiles: Floats, score: float) -> Floats:
-    """The quantile at one normal score, (n,)."""
+    """Return the quantile at one normal score, (n,)."""
     place = (score - SCORES[0]) / (SCORES[1] - SCORES[0])
     low = min(int(place), len(SCORES) - 2)
     share = place - low
@@ -110,9 +116,9 @@ def at(quantiles: Floats, score: float) -> Floats:
 
 
 def above(quantiles: Floats, limits: Floats) -> Floats:
-    """The chance to be above a limit, (n,)."""
+    """Return the probability of exceeding a limit, (n,)."""
     scores = [np.interp(x, row, SCORES) for x, row in zip(limits, quantiles, strict=True)]
-    # Beyond the last node nothing is known but that there is less than its tail.
+    # Beyond the last node only an upper bound is known, the tail there, so 0 is returned.
     inside = ndtr(-np.array(scores, dtype=np.float64))
     return np.where(
         limits >= quantiles[:, -1], 0.0, np.where(limits < quantiles[:, 0], 1.0, inside)
@@ -120,7 +126,7 @@ def above(quantiles: Floats, limits: Floats) -> Floats:
 
 
 def _some(ranks: Ranks, rows: slice) -> Floats:
-    """Quantiles of the lateness of some rows, (rows, scores)."""
+    """Return the quantiles of the lateness of some rows, (rows, scores)."""
     tensor, stages = ranks.tensor[rows, None], ranks.pipeline[rows, None]
     replicas, interleave = ranks.data[rows, None], ranks.interleave[rows, None]
     lowest = ndtri_exp(_LOWEST_LOG / tensor)
@@ -134,18 +140,18 @@ def _some(ranks: Ranks, rows: slice) -> Floats:
     over = -np.expm1(tensor * stages * log_ndtr(edges))
     mass = over[:, :-1] - over[:, 1:]
     mass[:, 0] += 1.0 - over[:, 0]
-    # Chances to be later keep their digits in the tail, where one of many replicas is the latest.
+    # Tail probabilities, unlike 1 - CDF, keep their digits where the latest of many replicas is.
     times = centre + _HIGHEST * _RAMP * spread
     later = ndtr((centre[:, :, None] - times[:, None, :]) / (spread[:, :, None] + _SMALL))
     tail = np.einsum("rm,rmy->ry", mass, later)
-    rate = -np.log1p(-np.minimum(tail, 1.0 - 1e-16)) * replicas  # -log of the maximum's function
+    rate = -np.log1p(-np.minimum(tail, 1.0 - 1e-16)) * replicas  # -log CDF of the maximum
     coordinate = -np.log(np.maximum(rate, 1e-300))
     wanted = -np.log(-log_ndtr(SCORES))
     return np.stack([np.interp(wanted, x, y) for x, y in zip(coordinate, times, strict=True)])
 
 
 def _below(latest: Floats, step: Floats, tensor: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of a stage that is no later than this, by the trapezoidal rule."""
+    """Return mean and variance of a stage no later than ``latest``, by the trapezoidal rule."""
     function = np.exp(tensor * log_ndtr(latest))
     area = _integrate_values(function, step)
     moment = _integrate_values(function * latest, step)

@@ -14,8 +14,8 @@ from dse.core.values import Floats, Mask
 class Crowd:
     """Workers that n rounds wait for; every field is (n,).
 
-    ``grouped``: the first of each group of ``tolerated + 1`` is enough; else any but
-    ``tolerated`` are needed. Times are in units of the exponential's mean.
+    With ``grouped`` a round waits for the first worker of each group of ``tolerated + 1``,
+    otherwise for all but ``tolerated`` workers. Times are in units of the exponential's mean.
     """
 
     workers: Floats
@@ -27,7 +27,7 @@ class Crowd:
         return np.where(self.grouped, self.workers / (self.tolerated + 1.0), 1.0)
 
     def mean(self) -> Floats:
-        """The expected time: a difference of harmonic numbers.
+        """Return the expected time: a difference of harmonic numbers, (n,).
 
         Source:
             Renyi: On the Theory of Order Statistics, 1953: the k-th of n exponentials is a sum of
@@ -38,7 +38,7 @@ class Crowd:
         return np.where(self.grouped, firsts, any_of_them)
 
     def quantile(self, chance: float) -> Floats:
-        """The time within which enough are done with this chance: exact, by the beta law."""
+        """Return the exact quantile of the time until enough workers finish, by the beta law."""
         left = betaincinv(self.tolerated + 1.0, self.workers - self.tolerated, 1.0 - chance)
         any_of_them = -np.log(left)
         late = -np.expm1(np.log(chance) / self.groups)

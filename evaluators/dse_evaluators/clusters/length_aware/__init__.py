@@ -1,1 +1,1 @@
-"""Batches of texts whose lengths are guessed before they are written."""
+"""Batching of sequences by their predicted output lengths."""

@@ -1,4 +1,4 @@
-"""Texts that are admitted as memory is free, until whoever guessed too little is put out again."""
+"""Simulation of continuous batching with reserved memory, and preemption beyond a reservation."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from dse_evaluators.clusters.length_aware.tally import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules of admission, and of a sequence that outgrows its reservation.
+    """Rules of admission and preemption, with times in seconds and sizes in tokens.
 
-    Tokens that are put out wait in the host's memory, or are computed again: ``moved_s`` is what
-    one costs.
+    A preempted sequence's KV cache waits in host memory or is recomputed; ``moved_s`` is the cost
+    per token of bringing it back.
     """
 
     pace: DecodingTimeModel
     room: int
-    """Tokens that find room."""
+    """Tokens that fit into memory."""
     most_running: int
     prompt: int
     longest: int
     look_ahead: int
-    """Texts that wait where the largest that fits is looked for."""
+    """Waiting sequences, of which the largest that fits is admitted."""
     moved_s: float
 
 
 class Batching:
-    """One run over an endless stream of texts, of which some are listed over and over.
+    """Simulation of an endless stream of sequences, which repeats a list of lengths.
 
-    A text that waits has ``(reservation, -number)``: the largest that fits goes first, and of
-    equal ones who came first.
+    Waiting sequences are sorted by ``(reservation, -number)``: the largest that fits is admitted
+    first, ties in order of arrival.
 
     Source:
         Jin et al.: S3: Increasing GPU Utilization during Generative Inference for Higher
         Throughput, 2023: batches by first fit decreasing, preemption and doubling;
-        Yu et al.: Orca, 2022 (texts come and go between two steps).
+        Yu et al.: Orca, 2022 (sequences join and leave between two steps).
     """
 
     def __init__(self, rules: Rules, tokens: list[int], reserved: list[int]) -> None:
-        """Take, for each sequence, the ``tokens`` it needs and those ``reserved`` for it."""
+        """Prepare a run; ``tokens`` are true lengths, ``reserved`` initial reservations."""
         self._rules = rules
         self._tokens = tokens
         self._resolve_argument = reserved
@@ -50,19 +50,20 @@ class Batching:
         self._done = list[int]()
         self._begun = list[float]()
         self._waiting = list[tuple[int, int]]()
-        self._running = list[tuple[int, int]]()  # (step at which it ends or overflows, text)
+        self._running = list[tuple[int, int]]()  # (step at which it ends or overflows, sequence)
         self._free = rules.room
-        self._base = 0  # the context is this and the step times the running texts
+        self._base = 0  # context: this plus step x running sequences
         self.sums = Tally()
         self.answers_s = list[float]()
-        """From the first token to the last one of each text that was finished."""
+        """Seconds from the first token to the last of each finished sequence."""
         self.most = 0
         self.slowest_s = 0.0
 
     def run(self, texts: int) -> Tally:
-        """The sums over so many texts, and over thrice the most that run at once.
+        """Return the totals over at least ``texts`` sequences, after a warm-up.
 
-        What was before as many were finished as run at once is left out.
+        The warm-up lasts until as many sequences have finished as run at once at most; the totals
+        cover at least three times that number.
         """
         before, warm = Tally(), False
         self._admit()
@@ -88,7 +89,7 @@ class Batching:
         self.most = max(self.most, len(self._running))
 
     def _come(self) -> None:
-        """Texts come until enough wait."""
+        """Add sequences until ``look_ahead`` of them wait."""
         while len(self._waiting) < self._rules.look_ahead:
             text = len(self._done)
             self._reserved.append(self._resolve_argument[text % len(self._resolve_argument)])

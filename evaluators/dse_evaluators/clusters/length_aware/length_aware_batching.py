@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.length-aware-batching``: memory by how long a text will become."""
+"""The evaluator ``clusters.length-aware-batching``: KV cache reserved by predicted lengths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dse_evaluators.readings import number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 POLICIES = ("worst-case", "guessed", "known")
-"""Room for the longest text, for the bucket that was guessed, or for what it needs."""
+"""Reservation for the longest sequence, for the predicted bucket, or for the true length."""
 
 BOUNDARIES = ("linear", "quantile")
 PREEMPTIONS = ("swap", "recompute")
@@ -63,37 +63,41 @@ _MODELS = tuple(TRANSFORMERS.values())
 
 @dataclass(kw_only=True, eq=False)
 class LengthAwareBatching:
-    """Texts of many lengths written by a server that reserves memory for each, played by step.
+    """Stepwise simulation of an LLM server that reserves KV cache for each sequence.
 
-    ``worst-case`` reserves the longest text for everyone, ``guessed`` what a classifier of
-    ``buckets`` tells and ``margin`` on top, ``known`` what each needs. Who outgrows a reservation
-    is put out, waits, and comes back with twice of it. ``text_time`` is the device's time for one
-    text of mean length, ``throughput`` its inverse; ``answer_p99`` is from the first token to the
-    last, being put out included. All designs see the same texts.
+    ``worst-case`` reserves the longest length for every sequence, ``guessed`` the bucket that a
+    classifier of ``buckets`` predicts plus ``margin``, ``known`` the true length. A sequence that
+    outgrows its reservation is preempted, waits, and returns with twice the reservation.
+    ``text_time`` is the server's time for one sequence of mean length, ``throughput`` its inverse;
+    ``answer_p99`` is the time from the first token to the last, preemptions included. All designs
+    see the same sequences.
 
     Reads policy and model; optional: devices (that share a model evenly), buckets, boundaries
-    (``linear`` or ``quantile``), accuracy (the other guesses are one bucket off), margin (a share),
-    preemption (``swap`` or ``recompute``), batch (the most texts at once), cache_bits (of a cached
-    number). An option may settle each number.
+    (``linear`` or ``quantile``), accuracy (wrong predictions are one bucket off), margin (a share),
+    preemption (``swap`` or ``recompute``), batch (the most sequences at once), cache_bits (of a
+    cached number). An option of the same name fixes devices, accuracy, cache_bits or model for all
+    designs.
 
     Args:
-        median, spread: of the lognormal tokens of a text; they are assumed.
-        longest: to which texts are cut.
-        prompt: tokens that each begins with.
-        texts: of the stream.
-        look_ahead: that wait at once; the largest that fits goes first.
-        launch: what a step takes on top.
-        kept_share: of a device's memory, what weights and cache may take.
+        device: a name of ``devices.csv`` with a measured bf16 calibration.
+        median, spread: of the lognormal output tokens of a sequence; they are assumed.
+        longest: most output tokens; longer sequences are cut.
+        prompt: tokens of each prompt.
+        texts: number of sequences of the stream.
+        look_ahead: waiting sequences, of which the largest that fits is admitted first.
+        launch: overhead of a step [s].
+        kept_share: share of a device's memory for weights and KV cache.
+        host_bandwidth: between a device and its host [B/s].
 
-    Not modelled: what devices tell each other, arrivals (there is always somebody who waits),
-    the time to guess, and pages (Kwon et al., 2023), which reserve nothing.
+    Not modelled: communication between devices, arrivals (a sequence is always waiting), the time
+    of predictions, and paging (Kwon et al., 2023), which reserves nothing.
 
     Source:
         Jin et al.: S3: Increasing GPU Utilization during Generative Inference for Higher
         Throughput, NeurIPS 2023.
 
     Raises:
-        SpecError: an option is out of range, or nobody measured the device.
+        SpecError: an option is out of range, or the device has no measured bf16 calibration.
     """
 
     device: str = "a100-sxm-80gb"
@@ -123,7 +127,10 @@ class LengthAwareBatching:
         device_of(self.device)
         if (self.device, "bf16") not in ROWS:
             measured = [name for name, form in ROWS if form == "bf16"]
-            raise SpecError(f"nobody measured {self.device}", hint=nearest(self.device, measured))
+            raise SpecError(
+                f"{self.device} has no measured bf16 calibration",
+                hint=nearest(self.device, measured),
+            )
         for name, high in (("longest", 1e6), ("texts", 1e6), ("look_ahead", 1e6)):
             number(1, high, whole=True)(name, getattr(self, name))
         number(0, 1e6, whole=True)("prompt", self.prompt)
@@ -148,17 +155,17 @@ class LengthAwareBatching:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The pace and memory of n servers."""
+        """Return the throughput, latency and memory metrics of n servers."""
         return row_by_row(self._readings.rows(batch), self.provides, self._one)
 
     def _one(self, told: Mapping[str, float]) -> dict[str, float] | str:
-        """The metrics of a design, or why it cannot be."""
+        """Return the metrics of a design, or the reason why it is infeasible."""
         home = self._home(told)
         if home.room < self.longest + self.prompt:
             needs = home.weight_bytes + (self.longest + self.prompt) * home.token_bytes
             short = needs - home.memory_bytes
             return (
-                f"weights and the longest text take {needs:.6g} B of {home.memory_bytes:.6g} B: "
+                f"weights and longest sequence take {needs:.6g} B of {home.memory_bytes:.6g} B: "
                 f"{short:.6g} B short"
             )
         pace, swaps = home.pace, told["preemption"] == PREEMPTIONS.index("swap")
@@ -187,7 +194,7 @@ class LengthAwareBatching:
         )
 
     def _compute_reservations(self, told: Mapping[str, float]) -> Ints:
-        """Return the tokens that are reserved for each sequence at first."""
+        """Return the initial reservation of each sequence, in tokens."""
         texts = texts_of(self._stream)
         policy = POLICIES[int(told["policy"])]
         if policy == "known":

@@ -1,4 +1,4 @@
-"""Time of the steps in which all running sequences grow by one token."""
+"""Time of decoding steps, in which all running sequences grow by one token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WEIGHT_BYTES = 2.0
 
 
 class TimeSplit(NamedTuple):
-    """Seconds in which memory is what is waited for, and the products."""
+    """Time of steps bound by memory and of steps bound by GEMMs."""
 
     memory_s: float
     compute_s: float
@@ -22,25 +22,25 @@ class TimeSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingTimeModel:
-    """A model on devices that share everything evenly and talk for nothing."""
+    """Decoding time of a model on devices that share it evenly, at no communication cost."""
 
     weights_s: float
-    """To read all weights once."""
+    """Time to read all weights once."""
     token_read_s: float
-    """To read what is cached of one token."""
+    """Time to read the KV cache of one token."""
     text_s: float
-    """To multiply the weights with one token."""
+    """GEMM time of one token with all weights."""
     launch_s: float
 
     def step_s(self, texts: int, context: int) -> float:
-        """A step of so many texts that have so many tokens together."""
+        """Return the time of a step of ``texts`` sequences with ``context`` tokens in total."""
         memory_s = self.weights_s + context * self.token_read_s
         return max(memory_s, texts * self.text_s) + self.launch_s
 
     def steps(self, texts: int, context: int, count: int) -> TimeSplit:
-        """So many steps of the same texts, each of which makes every text a token longer.
+        """Return the time of ``count`` steps, each of which adds a token to every sequence.
 
-        The launches are not among them.
+        Launch overheads are not included.
         """
         compute_s = texts * self.text_s
         first_s = self.weights_s + context * self.token_read_s
@@ -55,7 +55,7 @@ class DecodingTimeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """The model and the devices; ``launch_s`` of a step and the ``host`` link are assumed."""
+    """Model on its devices; ``launch_s`` of a step and the host bandwidth are assumed."""
 
     model: Transformer
     device: str
@@ -63,9 +63,9 @@ class Home:
     cache_bits: float
     launch_s: float
     kept_share: float
-    """Of the memory, what is neither for kernels nor for what runs."""
+    """Share of the memory for weights and KV cache; kernels and the runtime take the rest."""
     host_bytes_per_s: float
-    """Between one device and its host."""
+    """Bandwidth between one device and its host."""
 
     @property
     def weight_bytes(self) -> float:
@@ -75,7 +75,7 @@ class Home:
 
     @property
     def token_bytes(self) -> float:
-        """Bytes that are cached per token.
+        """KV cache bytes per token.
 
         Source:
             Jin et al.: S3, 2023: keys and values of all layers.
@@ -85,17 +85,17 @@ class Home:
 
     @property
     def memory_bytes(self) -> float:
-        """Of all devices, what weights and cache may take."""
+        """Memory of all devices that weights and KV cache may use."""
         return self.devices * self.kept_share * device_of(self.device).dram_bytes
 
     @property
     def room(self) -> int:
-        """Tokens that find room beside the weights; none, if these do not."""
+        """Tokens that fit into memory besides the weights; 0 if the weights do not fit."""
         return max(0, int((self.memory_bytes - self.weight_bytes) // self.token_bytes))
 
     @property
     def pace(self) -> DecodingTimeModel:
-        """Rates are those that the device was measured at, of a product and of a reading."""
+        """Decoding time model at the device's measured GEMM and memory rates."""
         device, measured = device_of(self.device), ROWS[self.device, "bf16"]
         read = self.devices * device.dram_bytes_per_s * measured.memory_share
         rate = self.devices * device.flops_per_s["bf16"] * measured.compute_share
@@ -108,5 +108,5 @@ class Home:
 
     @property
     def moved_s(self) -> float:
-        """To bring what is cached of one token to the host and back."""
+        """Time to move the KV cache of one token to the host and back."""
         return 2.0 * self.token_bytes / (self.devices * self.host_bytes_per_s)

@@ -1,4 +1,4 @@
-"""Texts to be written: how long they become, and how long somebody guesses that they become."""
+"""Sequences of a simulated server: true output lengths and predicted ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.core.values import Floats, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Distribution of sequences: lognormal in tokens, of ``spread`` in the logarithm."""
+    """Lognormal distribution of output tokens; ``spread`` is the log's standard deviation."""
 
     count: int
     median: float
@@ -23,7 +23,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Tokens of each text, and the two draws of whoever guesses them; all (count,)."""
+    """Output tokens of each sequence, and two random draws of its prediction; all (count,)."""
 
     tokens: Ints
     luck: Floats
@@ -32,7 +32,7 @@ class Texts:
 
 @cache
 def texts_of(stream: Stream) -> Texts:
-    """The texts of a stream, drawn once, so that all designs see the same."""
+    """Return the sequences of a stream, cached so that all designs see the same."""
     rng = np.random.default_rng(stream.seed)
     drawn = stream.median * np.exp(stream.spread * rng.standard_normal(stream.count))
     tokens = np.clip(np.ceil(drawn), 1, stream.longest).astype(np.int64)
@@ -40,7 +40,7 @@ def texts_of(stream: Stream) -> Texts:
 
 
 def edges(buckets: int, kind: str, stream: Stream) -> Ints:
-    """The most tokens of each bucket, (buckets,): equally wide ones, or of equally many texts."""
+    """Return the upper bound of each bucket, of equal width or of equal count, (buckets,)."""
     shares = np.arange(1, buckets + 1) / buckets
     if kind == "linear":
         found = np.ceil(shares * stream.longest)
@@ -51,19 +51,20 @@ def edges(buckets: int, kind: str, stream: Stream) -> Ints:
 
 
 def guess_lengths(texts: Texts, most: Ints, accuracy: float) -> Ints:
-    """Return the guesses of a bucket classifier: the most tokens of the right bucket.
+    """Return the predictions of a bucket classifier: the upper bound of a bucket, (count,).
 
-    Where it is wrong, those of a neighbouring bucket.
+    The bucket is the right one, or an adjacent one where the classifier is wrong. A sequence that
+    is predicted right at some accuracy is predicted right at every higher accuracy.
 
     Args:
-        texts: who is right about one of them at some accuracy is so at every higher one.
-        most: of each bucket.
-        accuracy: the share of texts whose bucket is told.
+        texts: the sequences with their random draws.
+        most: upper bound of each bucket in tokens, (buckets,).
+        accuracy: share of sequences whose bucket is predicted right.
     """
     right = np.searchsorted(most, texts.tokens)
     wrong = np.where(texts.side < 0.5, right - 1, right + 1)
     last = len(most) - 1
-    # At the ends there is one bucket beside it, or none.
+    # At the ends a bucket has only one neighbour, or none if it is the only bucket.
     wrong = np.where(wrong < 0, min(1, last), np.where(wrong > last, max(last - 1, 0), wrong))
     told: Ints = most[np.where(texts.luck < accuracy, right, wrong)]
     return told

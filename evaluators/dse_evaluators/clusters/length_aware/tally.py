@@ -1,17 +1,16 @@
-"""Totals of a run of batches."""
+"""Totals of a batching simulation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
 PARTS = ("memory", "compute", "launch", "prompt", "moving")
-"""What the time goes to: waiting for memory or for products, launching steps, reading prompts, and
-bringing back what was put out."""
+"""Parts of the time: memory- and GEMM-bound decoding, launches, prefill, and preemptions."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Sums so far; of reservations and tokens in use, tokens times steps."""
+    """Running totals; ``reserved`` and ``used`` are in tokens times steps."""
 
     memory_s: float = 0.0
     compute_s: float = 0.0
@@ -33,6 +32,6 @@ class Tally:
         return replace(self)
 
     def since(self, before: Tally) -> Tally:
-        """Return what was added after another moment of the same run."""
+        """Return the difference to an earlier copy of the same run's totals."""
         names = [one.name for one in fields(self)]
         return Tally(**{name: getattr(self, name) - getattr(before, name) for name in names})

@@ -1,1 +1,1 @@
-"""Training with what does not fit on a GPU kept in its host's memory or on its disks."""
+"""Training on one GPU with data offloaded to host memory or disks."""

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.offload-bandwidth``: what states weigh, and what moving them asks."""
+"""The evaluator ``clusters.offload-bandwidth``: size of model states, bandwidth to move them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SIZES: Mapping[str, Reading] = {
     "checkpoint_interval": NumberInput(1, 1e5, default=1.0, whole=True),
 }
 _RATES: Mapping[str, Reading] = {
-    "rate": NumberInput(1, 1e20, "FLOP/s", default=70e12),  # what the paper measures of a V100
+    "rate": NumberInput(1, 1e20, "FLOP/s", default=70e12),  # measured on a V100 in the paper
     "target": NumberInput(1e-6, 1.0 - 1e-6, default=0.5),
     "weights_bandwidth": NumberInput(1, 1e18, "B/s", default=70e9),
     "optimizer_bandwidth": NumberInput(1, 1e18, "B/s", default=1.5e12),
@@ -54,17 +54,17 @@ _RATES: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class OffloadBandwidth:
-    """The closed forms of ZeRO-Infinity: memory of a model's states, bandwidth of its traffic.
+    """Closed forms of ZeRO-Infinity: memory of model states, bandwidth of their traffic.
 
     Each ``..._efficiency`` is that of one kind of traffic alone, at its bandwidth for one GPU;
     ``efficiency`` and ``step_time`` have all three, one after another. ``..._needs`` is the
-    bandwidth at which one kind alone reaches ``target``.
+    bandwidth at which one kind alone reaches the efficiency ``target``.
 
-    Reads layers, hidden; optional: heads, batch (sequences of one GPU), sequence,
-    checkpoint_interval (layers), rate [FLOP/s] that products reach, target, and the three
-    bandwidths [B/s]. An option may settle each.
+    Reads layers, hidden; optional: heads, batch (sequences of one GPU), sequence (tokens),
+    checkpoint_interval (layers), rate [FLOP/s] (of GEMMs), target, and the three bandwidths [B/s].
+    An option of the same name fixes any of them for all designs.
 
-    Not modelled: embeddings, overlap, and where anything lies: ``clusters.offload`` is for those.
+    Not modelled: embeddings, overlap, placement of data; ``clusters.offload`` models those.
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep
@@ -99,7 +99,7 @@ class OffloadBandwidth:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n models on one GPU each."""
+        """Return the metrics of n models on one GPU each."""
         told = self._readings.columns(batch)
         need = Need(**{name: told[name] for name in _SIZES})
         states = {f"{part}_states": size * need.parameters for part, size in STATE_BYTES.items()}

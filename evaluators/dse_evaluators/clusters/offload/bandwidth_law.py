@@ -1,4 +1,4 @@
-"""Share of a model that a step moves, and the bandwidth that keeps its GPU busy."""
+"""Memory, traffic and arithmetic intensity of an offloaded training step (ZeRO-Infinity)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from dse.core.values import Floats
 
 STATE_BYTES = {"weights": 2.0, "gradients": 2.0, "optimizer": 16.0}
-"""Of a weight: 16 bits, 16 bits, and in 32 bits its copy, two moments and the gradient again."""
+"""Bytes per weight: 16 bits, 16 bits, and in 32 bits a copy, two moments and the gradient."""
 
 KINDS = ("weights", "optimizer", "activations")
-"""What moves: weights with their gradients, optimizer states, checkpointed activations."""
+"""Kinds of traffic: weights with their gradients, optimizer states, checkpointed activations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Training job of one GPU; every field is (n,).
+    """Size of a training job on one GPU, with its memory and traffic; every field is (n,).
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep
@@ -28,13 +28,13 @@ class Need:
     hidden: Floats
     heads: Floats
     batch: Floats
-    """Sequences that this GPU sees in a step."""
+    """Sequences that this GPU processes in a step."""
     sequence: Floats
     checkpoint_interval: Floats
 
     @property
     def parameters(self) -> Floats:
-        """Equation 1."""
+        """Number of weights: equation 1."""
         return 12.0 * self.layers * self.hidden**2
 
     @property
@@ -43,28 +43,28 @@ class Need:
 
     @property
     def checkpoints(self) -> Floats:
-        """Equation 3, in bytes."""
+        """Bytes of activation checkpoints: equation 3."""
         return 2.0 * self.tokens * self.hidden * self.layers / self.checkpoint_interval
 
     @property
     def largest_product(self) -> Floats:
-        """Equation 4, model state working memory: a layer's widest weights and gradients, bytes."""
+        """Model state working memory, a layer's largest weight and gradient [B]: equation 4."""
         return 4.0 * self.hidden * (4.0 * self.hidden)
 
     @property
     def working(self) -> Floats:
-        """Equation 5, activation working memory: what lies between two checkpoints, in bytes."""
+        """Activation working memory, between two checkpoints [B]: equation 5."""
         a_token = 16.0 * self.hidden + 2.0 * self.heads * self.sequence
         return self.tokens * self.checkpoint_interval * a_token
 
     @property
     def flops(self) -> Floats:
-        """Equation 8: forward, twice backward, and forward again to remake activations."""
+        """Operations of a step, forward, backward (twice) and recomputation: equation 8."""
         return 8.0 * self.tokens * self.parameters
 
     @property
     def intensities(self) -> dict[str, Floats]:
-        """Operations for a byte of each of KINDS: equations 9, 10 and 11."""
+        """Operations per byte of each of KINDS: equations 9, 10 and 11."""
         return {
             "weights": self.tokens + 0.0 * self.hidden,
             "optimizer": self.tokens / 4.0 + 0.0 * self.hidden,
@@ -73,11 +73,11 @@ class Need:
 
 
 def efficiency(intensity: Floats, bandwidth: Floats, flops_per_s: Floats) -> Floats:
-    """The share of the time that is computing where nothing overlaps: equation 6, (n,)."""
+    """Return the share of the time spent computing, without overlap: equation 6, (n,)."""
     moved = intensity * bandwidth
     return np.asarray(moved / (moved + flops_per_s), dtype=np.float64)
 
 
 def bandwidth_for(target: Floats, intensity: Floats, flops_per_s: Floats) -> Floats:
-    """The bandwidth of that efficiency, bytes a second: equation 6 the other way round, (n,)."""
+    """Return the bandwidth [B/s] at which the efficiency is ``target``: equation 6, (n,)."""
     return np.asarray(target / (1.0 - target) * flops_per_s / intensity, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.layer-streaming``: a model whose layers pass through a window."""
+"""The evaluator ``clusters.layer-streaming``: layers streamed through a window on the GPU."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class LayerStreaming:
-    """Time and memory of passes over a model, round after round, with a window of its layers.
+    """Time and memory of repeated passes over a model with a window of layers on the GPU.
 
-    The GPU has room for ``resident`` layers. As soon as ``moved`` of them are done with, they make
-    room for as many of the next ones, which come in one piece while the others compute. Where
-    ``resident`` is all layers nothing moves. ``saved`` is the share of the memory that holding all
-    layers would take, ``slowdown`` the time over that of holding all.
+    The GPU holds ``resident`` layers. As soon as ``moved`` of them have been computed, they are
+    replaced by the next ``moved`` layers, which are transferred in one piece while the others
+    compute. If all layers are resident, nothing moves. ``saved`` is the saved share of the memory
+    for all layers, ``slowdown`` the time over that with all layers resident.
 
-    Reads layers, resident, layer_size [B], layer_time [s] (one layer's computing in a pass);
+    Reads layers, resident, layer_size [B], layer_time [s] (computation of one layer in a pass);
     optional: moved, fixed [B] (embeddings, caches, activations), pcie_bandwidth [B/s],
-    transfer_latency [s] of each piece. An option may settle each.
+    transfer_latency [s] (of each piece). An option of the same name fixes any of them for all
+    designs.
 
-    Not modelled: the first pass's first window; layers that differ.
+    Not modelled: the first window of the first pass, layers that differ.
 
     Source:
         Abbasi, Lim: Superpipeline: A Universal Approach for Reducing GPU Memory Usage in Large
-        Models, 2024, for the two knobs; the steady state is derived here.
+        Models, 2024, for the two parameters; the steady state is derived here.
     """
 
     layers: float | None = None
@@ -83,7 +84,7 @@ class LayerStreaming:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n windows."""
+        """Return the metrics of n windows."""
         told = self._readings.columns(batch)
         layers, resident = told["layers"], told["resident"]
         streamed = resident < layers
@@ -116,10 +117,10 @@ class LayerStreaming:
 
 
 def period_s(layer_s: Floats, piece_s: Floats, resident: Floats, moved: Floats) -> Floats:
-    """Between two pieces of layers in the steady state, (n,).
+    """Return the time between two pieces of layers in the steady state, (n,).
 
-    While a piece comes the layers beside it compute, as many as there are; the piece's own that
-    are left of its number then compute with nothing to hide.
+    The other resident layers, at most ``moved`` of them, compute during the transfer of a piece.
+    The remaining layers of the period compute after it, without overlap.
     """
     beside = np.minimum(resident - moved, moved)
     return np.asarray(np.maximum(piece_s, beside * layer_s) + (moved - beside) * layer_s)

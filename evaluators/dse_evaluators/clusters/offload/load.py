@@ -1,4 +1,4 @@
-"""Demands of a step's passes and optimizer on GPU, wire, disks and CPU."""
+"""Work of a step's passes and optimizer on the GPU, the PCIe link, the disks and the CPU."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dse_evaluators.clusters.offload.plan import (
 from dse_evaluators.clusters.offload.residence import moved_activations
 
 _ADAM_BYTES = 2.0 * OPTIMIZER_BYTES + 2.0 * WORD_BYTES
-"""Of a weight updated on the GPU: states read and written, gradient read, itself written."""
+"""GPU memory bytes to update a weight: states read and written, gradient read, weight written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLoad:
-    """Work of one phase; every field is (n,): floating-point operations, bytes, weights."""
+    """Work of one phase in floating-point operations, bytes and weights; every field is (n,)."""
 
     flops: Floats
     passed: Floats
-    """Bytes that the GPU reads and writes in its own memory, beside what products do."""
+    """Bytes that the GPU reads and writes in its own memory, apart from those of GEMMs."""
     down: Floats
-    """From the host to the GPU."""
+    """Bytes from the host to the GPU."""
     up: Floats
     read: Floats
-    """From the disks."""
+    """Bytes from the disks."""
     written: Floats
     updated: Floats
-    """Weights, by the CPU."""
+    """Weights that the CPU updates."""
 
     def __add__(self, other: PhaseLoad) -> PhaseLoad:
         return PhaseLoad(
@@ -44,11 +44,11 @@ class PhaseLoad:
         )
 
     def times(self, count: Floats) -> PhaseLoad:
-        """The same so many times."""
+        """Return the work of ``count`` repetitions of the phase."""
         return PhaseLoad(**{x.name: getattr(self, x.name) * count for x in fields(self)})
 
     def busy_s(self, node: OffloadNode) -> tuple[Floats, ...]:
-        """Seconds of GPU, wire down, wire up, disks and CPU, (n,) each."""
+        """Return the busy seconds of GPU, link down, link up, disks and CPU, (n,) each."""
         return (
             self.flops / node.flops_per_s + self.passed / node.dram_bytes_per_s,
             self.down / node.pcie_bandwidth,
@@ -58,10 +58,10 @@ class PhaseLoad:
         )
 
     def took_s(self, node: OffloadNode, together: Mask, layers: Floats) -> Floats:
-        """Until all is done: one after another, or where they work together, as a flow line.
+        """Return the time of the phase, (n,), sequential or, with ``together``, pipelined.
 
-        Equal layers pass through all stations: the slowest one's time for all of them, and the
-        others' for one.
+        In the pipeline equal layers pass through all resources: the time is that of the slowest
+        resource for all layers, plus that of the others for one layer.
         """
         gpu, down, up, disks, cpu = self.busy_s(node)
         longest = np.maximum(np.maximum(np.maximum(gpu, down), np.maximum(up, disks)), cpu)
@@ -70,7 +70,7 @@ class PhaseLoad:
 
 
 def forward_flops(plan: OffloadPlan) -> Floats:
-    """Of one batch.
+    """Return the operations of one batch's forward pass, (n,).
 
     Source:
         Narayanan et al., SC 2021, equation 3: a third of it, without recomputation.
@@ -80,16 +80,16 @@ def forward_flops(plan: OffloadPlan) -> Floats:
 
 
 def remade_flops(plan: OffloadPlan) -> Floats:
-    """Return the operations to recompute activations that were not kept, without the head.
+    """Return the operations to recompute activations that were not kept, (n,).
 
-    The head is never recomputed.
+    The LM head is never recomputed.
     """
     head = 2.0 * plan.tokens * plan.vocabulary * plan.hidden
     return (1.0 - plan.kept) * (forward_flops(plan) - head)
 
 
 def forward(plan: OffloadPlan) -> PhaseLoad:
-    """One batch through the model."""
+    """Return the work of one batch's forward pass."""
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     none = np.zeros_like(weights)
     return PhaseLoad(
@@ -104,7 +104,10 @@ def forward(plan: OffloadPlan) -> PhaseLoad:
 
 
 def backward(plan: OffloadPlan) -> PhaseLoad:
-    """One batch back; gradients that are summed on disk are read again but for the first."""
+    """Return the work of one batch's backward pass, on average over the accumulated batches.
+
+    Gradients that are summed on disk are read again for every batch except the first.
+    """
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     gradients = plan.wire_bytes * plan.parameters
     goal = np.where(plan.keeps_gradients, plan.gradients_at, plan.runs_at)
@@ -124,9 +127,10 @@ def backward(plan: OffloadPlan) -> PhaseLoad:
 
 
 def optimizer(plan: OffloadPlan) -> PhaseLoad:
-    """Adam, once a step.
+    """Return the work of one Adam update.
 
-    With the states on disk 12 bytes of a weight are read and 14 written, its 16 bits among them.
+    With the states on disk, 12 bytes per weight are read and 14 written, of which 2 are the 16-bit
+    weight.
 
     Source:
         Liao et al.: Adding NVMe SSDs to Enable and Accelerate 100B Model Fine-tuning on a Single

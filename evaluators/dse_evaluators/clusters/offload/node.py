@@ -1,4 +1,4 @@
-"""One server with one GPU: what it computes, moves and holds, and what it costs."""
+"""Server with one GPU: rates, capacities and prices."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _YEAR_S = 365.25 * 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadNode:
-    """The GPU's own figures, and what can be chosen beside it, (n,) each."""
+    """Rates and capacities of a server with one GPU; the array fields are (n,)."""
 
     flops_per_s: float
-    """That products reach, not the data sheet's."""
+    """Achieved GEMM rate, not that of the data sheet."""
     dram_bytes: float
-    """That a plan may use."""
+    """GPU memory that a plan may use."""
     dram_bytes_per_s: float
     pcie_bandwidth: Floats
-    """In each direction, both at once."""
+    """Bytes/s in each direction, full duplex."""
     host_memory: Floats
     adam_rate: Floats
-    """Weights a second that the CPU updates."""
+    """Weights per second that the CPU updates."""
     ssds: Floats
     ssd_read_bandwidth: Floats
     ssd_write_bandwidth: Floats
     ssd_capacity: Floats
     ssd_endurance: Floats
-    """Bytes that can be written to one of them in its life."""
+    """Bytes that can be written to one disk over its lifetime."""
 
     @property
     def disks(self) -> Floats:
-        """At least one, so that plans without disks have numbers, if no meaning."""
+        """Number of disks, at least 1 to avoid division by zero for plans without disks."""
         return np.maximum(self.ssds, 1.0)
 
     def storage_s(self, read: Floats, written: Floats) -> Floats:
-        """Striped over all disks, which read and write in turn."""
+        """Return the seconds to read and then write bytes, striped over all disks, (n,)."""
         return np.asarray(
             read / (self.disks * self.ssd_read_bandwidth)
             + written / (self.disks * self.ssd_write_bandwidth),
@@ -51,10 +51,10 @@ class OffloadNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrices:
-    """US dollars of its parts, as good for a comparison of nodes as they were looked up for one.
+    """Prices of a server's parts in US dollars, for comparisons between nodes only.
 
-    A GeForce RTX 4090 was announced at 1,599. The rest is assumed: a board with a server's CPU, a
-    gigabyte of registered DDR4, and a disk of 3.84 TB for data centres.
+    A GeForce RTX 4090 was announced at 1,599. The rest is assumed: a board with a server CPU, a
+    byte of registered DDR4 (at 3 dollars per gigabyte), and a 3.84 TB data-centre disk.
     """
 
     gpu: float = 1599.0
@@ -62,14 +62,14 @@ class NodePrices:
     memory_per_byte: float = 3.0e-9
     ssd: float = 450.0
     years: float = 4.0
-    """Over which what does not wear out is written off."""
+    """Years over which all parts are depreciated, apart from disk wear."""
 
     @staticmethod
     def of(told: Mapping[str, float]) -> NodePrices:
-        """These prices, and the defaults of the others.
+        """Return the given prices, with defaults for the others.
 
         Raises:
-            SpecError: there is no such price, or it is negative.
+            SpecError: a price name is unknown, or a price is out of range.
         """
         known = [one.name for one in fields(NodePrices)]
         for name, price in told.items():
@@ -79,15 +79,15 @@ class NodePrices:
         return NodePrices(**told)
 
     def node(self, node: OffloadNode) -> Floats:
-        """A whole node, (n,)."""
+        """Return the price of a complete node, (n,)."""
         return (
             self.gpu + self.board + self.memory_per_byte * node.host_memory + self.ssd * node.ssds
         )
 
     def held(self, node: OffloadNode, seconds: Floats) -> Floats:
-        """The share of its price that falls on so many seconds, (n,)."""
+        """Return the depreciation of a node over ``seconds``, (n,)."""
         return self.node(node) * (seconds / (self.years * _YEAR_S))
 
     def worn(self, node: OffloadNode, written: Floats) -> Floats:
-        """The share of a disk's price that so many written bytes use up, (n,)."""
+        """Return the share of a disk's price that ``written`` bytes wear out, (n,)."""
         return self.ssd * (written / node.ssd_endurance)

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.offload``: a training step on one GPU that cannot hold it all."""
+"""The evaluator ``clusters.offload``: a training step on one GPU, offloaded to host and disks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _PLAN: Mapping[str, Reading] = {
     "kept": NumberInput(0, 1, default=0.0),
     "resident": NumberInput(0, 1e5, default=0.0, whole=True),
 }
-# PCIe 4 x16 moves 31.5 GB/s each way before its own packets: 25 is assumed. Adam: 2.57 s for ten
+# PCIe 4 x16 moves 31.5 GB/s each way before packet overhead: 25 is assumed. Adam: 2.57 s for ten
 # billion weights on two Xeon 8168 (Ren et al., ZeRO-Offload, 2021, table 4, recalled). The disk is
 # Intel's P5510 of 3.84 TB, one drive write a day for five years (its data sheet, recalled).
 _NODE: Mapping[str, Reading] = {
@@ -73,7 +73,7 @@ _NODE: Mapping[str, Reading] = {
 }
 _WORDS: Mapping[str, Reading] = {
     **dict.fromkeys(("weights_at", "optimizer_at"), one_of(PLACES)),
-    # Where nobody tells, gradients are where the optimizer runs.
+    # If the input is absent, gradients are where the optimizer runs (see _plan).
     **dict.fromkeys(("gradients_at", "activations_at"), one_of(PLACES, PLACES[0])),
     "overlap": one_of(OVERLAPS, "transfers"),
     "wire_format": ChoiceInput(WIRES, "fp16"),
@@ -84,29 +84,34 @@ _WORDS: Mapping[str, Reading] = {
 class Offload:
     """Time, memory, traffic and cost of a training step on one GPU, its host and its disks.
 
-    ``throughput`` is tokens a second, ``model_rate`` and ``utilization`` count what the model asks
-    for and not what is computed again. ``kept`` activations wait at ``activations_at``; the rest is
-    remade from a checkpoint every ``checkpoint_interval`` layers. ``overlap`` is ``none``,
-    ``transfers`` (the optimizer runs after the passes, as in ZeRO-Infinity) or ``all`` (within the
-    backward pass, as in Fuyou, so that gradients are never kept). Whatever moves or lies outside of
-    the GPU is in ``wire_format``; what that costs in quality is not told.
+    ``throughput`` is in tokens per second; ``model_rate`` and ``utilization`` count the model's
+    operations without recomputation. The share ``kept`` of the activations waits at
+    ``activations_at``; the rest is recomputed from a checkpoint every ``checkpoint_interval``
+    layers. ``overlap`` is ``none``, ``transfers`` (the optimizer runs after the passes, as in
+    ZeRO-Infinity) or ``all`` (within the backward pass, as in Fuyou, so that gradients are not kept
+    unless batches are accumulated). Weights, gradients and activations outside of the GPU are in
+    ``wire_format``; its effect on quality is not modelled.
 
-    Reads weights_at, optimizer_at, batch, layers, hidden; optional: gradients_at (where the
-    optimizer runs), activations_at, overlap, wire_format, and the readings of the model, the plan
-    and the node below, which an option of the same name may settle.
+    Reads weights_at, optimizer_at, batch, layers, hidden; optional: gradients_at (default: where
+    the optimizer runs), activations_at, overlap, wire_format, vocabulary, sequence (tokens),
+    accumulate (batches), checkpoint_interval and resident (layers), kept, pcie_bandwidth [B/s]
+    (each way), host_memory [B], adam_rate [1/s] (weights), ssds, and of each disk
+    ssd_read_bandwidth and ssd_write_bandwidth [B/s], ssd_capacity and ssd_endurance [B]. An option
+    of the same name fixes a number for all designs.
 
-    Not modelled: products that are too small for the device's rate; host memory's own bandwidth;
-    disks that share the GPU's wire; fragmented memory.
+    Not modelled: GEMMs that are too small for the device's rate, the bandwidth of host memory,
+    disks that share the GPU's PCIe link, memory fragmentation.
 
     Args:
         device: a name of ``accelerators.devices``.
-        number_format: of the products.
-        compute_share: of the data sheet's rate that products reach: assumed.
+        number_format: of the GEMMs.
+        compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
-        prices: fields of :class:`~dse_evaluators.clusters.offload.node.NodePrices`.
+        prices: fields of :class:`~dse_evaluators.clusters.offload.node.NodePrices`, in US dollars.
 
     Raises:
-        SpecError: there is no such device or price, or its rate in the format is not told.
+        SpecError: the device or a price is unknown, the device has no rate in the format, or a
+            number is out of range.
 
     Source:
         Rajbhandari et al., ZeRO-Infinity, 2021; Liao et al., Fuyou, 2024.
@@ -149,7 +154,7 @@ class Offload:
         rates = self._device.flops_per_s
         if self.number_format not in rates:
             raise SpecError(
-                f"{self.device} tells no rate in {self.number_format!r}",
+                f"{self.device} has no rate in {self.number_format!r}",
                 hint=nearest(self.number_format, rates),
             )
         self._prices = NodePrices.of(self.prices)
@@ -161,7 +166,7 @@ class Offload:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n plans."""
+        """Return the metrics of n plans."""
         columns = self._readings.columns(batch)
         plan, node = _plan(batch, columns), self._node(columns)
         took, kept = step(plan, node), on_gpu(plan)

@@ -1,4 +1,4 @@
-"""Placement of data in a training step on one GPU, and the plans that cannot exist."""
+"""Placement of a training step's data on GPU, CPU and NVMe, and the constraints on plans."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PLACES = ("gpu", "cpu", "nvme")
 GPU, CPU, NVME = (float(place) for place in range(3))
 
 OVERLAPS = ("none", "transfers", "all")
-"""One thing after another; what moves moves while the GPU computes; the optimizer runs then too."""
+"""No overlap; transfers during computation; the optimizer during the backward pass as well."""
 
 WIRES: Mapping[Value, float] = {"fp32": 4.0, "fp16": 2.0, "fp8": 1.0}
 """Bytes of a weight, gradient or activation while it is not on the GPU."""
 
 WORD_BYTES = 2.0
-"""Of the same on the GPU."""
+"""Bytes of a weight, gradient or activation on the GPU."""
 
 OPTIMIZER_BYTES = 12.0
-"""Of a weight: its 32-bit copy and two moments of Adam."""
+"""Bytes per weight: its 32-bit copy and the two moments of Adam."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadPlan:
-    """n training steps; every field is (n,), places and overlaps are those of their lists."""
+    """Plans of n training steps; every field is (n,), with indices into PLACES and OVERLAPS."""
 
     layers: Floats
     hidden: Floats
@@ -37,13 +37,13 @@ class OffloadPlan:
     """Sequences that pass through the model at once."""
     sequence: Floats
     accumulate: Floats
-    """Batches whose gradients one step of the optimizer takes together."""
+    """Batches whose gradients are accumulated for one step of the optimizer."""
     checkpoint_interval: Floats
-    """Layers between two whose input is always kept."""
+    """Layers between two checkpoints, which are layer inputs that are always kept."""
     kept: Floats
-    """The share of the other activations that waits for the backward pass; the rest is remade."""
+    """Share of the other activations kept for the backward pass; the rest is recomputed."""
     resident: Floats
-    """Layers whose weights stay on the GPU, although the others do not."""
+    """Layers whose weights stay on the GPU while the others are offloaded."""
     wire_bytes: Floats
     weights_at: Floats
     gradients_at: Floats
@@ -53,22 +53,22 @@ class OffloadPlan:
 
     @property
     def parameters(self) -> Floats:
-        """Twelve squares of the width a layer, and one embedding; biases and norms are left out."""
+        """Weights: 12 hidden**2 per layer and one embedding; biases and norms are left out."""
         return 12.0 * self.layers * self.hidden**2 + self.vocabulary * self.hidden
 
     @property
     def tokens(self) -> Floats:
-        """Of one batch."""
+        """Tokens of one batch."""
         return self.batch * self.sequence
 
     @property
     def block(self) -> Floats:
-        """The weights that move at once: a layer with its share of the embedding."""
+        """Weights that move at once: a layer with its share of the embedding."""
         return self.parameters / self.layers
 
     @property
     def streamed(self) -> Floats:
-        """The share of the weights that is not on the GPU for good."""
+        """Share of the weights that is not permanently on the GPU."""
         here = np.where(self.weights_at == GPU, self.layers, self.resident)
         return 1.0 - here / self.layers
 
@@ -88,21 +88,21 @@ class OffloadPlan:
 
     @property
     def keeps_gradients(self) -> Mask:
-        """False where the optimizer takes each layer's gradients as they come."""
+        """Mask of plans that store gradients; others update each layer as its gradients arrive."""
         return ~self.eager | (self.accumulate > 1.0)
 
     @property
     def moving(self) -> Floats:
-        """Blocks with room on the GPU: the one in use, and the next one where they overlap."""
+        """Blocks on the GPU at a time: the one in use and, with overlap, the next one."""
         return np.where(self.overlapped, 2.0, 1.0)
 
 
 def rules(plan: OffloadPlan, ssds: Floats) -> Iterator[Rule]:
-    """Yield the rules that a plan must keep, whatever the memories hold."""
+    """Yield the constraints on a plan other than the capacities of the memories."""
     several = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
     for what, count in (
         ("stay on the GPU", plan.resident),
-        ("lie between checkpoints", plan.checkpoint_interval),
+        ("are between checkpoints", plan.checkpoint_interval),
     ):
         yield Rule(count > plan.layers, several % what, count, plan.layers)
     places = (plan.weights_at, plan.gradients_at, plan.optimizer_at, plan.activations_at)
@@ -116,7 +116,7 @@ def rules(plan: OffloadPlan, ssds: Floats) -> Iterator[Rule]:
     for place, name in ((GPU, "GPU"), (CPU, "CPU")):
         yield Rule(
             plan.eager & (plan.runs_at == place) & (plan.gradients_at != place),
-            f"the optimizer overlaps on the {name}, and gradients go elsewhere",
+            f"the optimizer overlaps on the {name}: gradients_at must be the {name}",
             plan.gradients_at,
             plan.runs_at,
         )

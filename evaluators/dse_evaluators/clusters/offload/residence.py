@@ -17,7 +17,7 @@ from dse_evaluators.clusters.offload.plan import (
 )
 
 _CHECKPOINT_BYTES, _LAYER_BYTES = 2.0, 34.0
-"""Of a token and a unit of width: a layer's input, and all that its backward pass wants.
+"""Bytes per token and unit of width: a layer's input, and all activations of its backward pass.
 
 Korthikanti et al.: Reducing Activation Recomputation in Large Transformer Models, 2022, equation 1
 without the attention scores, which a fused kernel never writes.
@@ -28,7 +28,7 @@ _LOGIT_BYTES = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnGpu:
-    """The parts of the GPU's memory; every field is (n,), in bytes."""
+    """Parts of the GPU's memory use; every field is (n,), in bytes."""
 
     weights: Floats
     gradients: Floats
@@ -43,7 +43,7 @@ class OnGpu:
 
 
 def states(plan: OffloadPlan) -> tuple[Floats, Floats, Floats]:
-    """Weights, gradients and optimizer that are kept on GPU, CPU and NVMe, (n,) each.
+    """Return the bytes of weights, gradients and optimizer on GPU, CPU and NVMe, (n,) each.
 
     Source:
         Rajbhandari et al.: ZeRO, 2020, section 3.1: 16 bytes a weight on the GPU.
@@ -60,17 +60,17 @@ def kept_activations(plan: OffloadPlan) -> Floats:
 
 
 def moved_activations(plan: OffloadPlan) -> Floats:
-    """The same as it leaves the GPU; nought where it does not, (n,)."""
+    """Return the bytes of kept activations that leave the GPU; 0 where they stay, (n,)."""
     on_the_wire = kept_activations(plan) * (plan.wire_bytes / WORD_BYTES)
     return np.where(plan.activations_at == GPU, 0.0, on_the_wire)
 
 
 def on_gpu(plan: OffloadPlan) -> OnGpu:
-    """The parts of the GPU's memory at their fullest.
+    """Return the parts of the GPU's peak memory use.
 
     Source:
-        Rajbhandari et al.: ZeRO-Infinity, 2021, section 3 (working memory: what a layer and a
-        checkpointed segment want at once); Korthikanti et al., 2022, equations 1 and 4.
+        Rajbhandari et al.: ZeRO-Infinity, 2021, section 3 (working memory of a layer and of a
+        checkpointed segment); Korthikanti et al., 2022, equations 1 and 4.
     """
     count, word = plan.parameters, WORD_BYTES * plan.block
     elsewhere = plan.weights_at != GPU
@@ -90,7 +90,7 @@ def on_gpu(plan: OffloadPlan) -> OnGpu:
 
 
 def on_cpu(plan: OffloadPlan) -> Floats:
-    """The host's memory: what is kept there, and buffers for what passes through it, (n,)."""
+    """Return the bytes in host memory: data kept there, and buffers for data in transit, (n,)."""
     kept = _states_at(plan, CPU) + _activations_at(plan, CPU)
     taken = np.where(plan.keeps_gradients | (plan.runs_at == GPU), 0.0, plan.wire_bytes)
     through = np.where(plan.weights_at == NVME, plan.wire_bytes, 0.0) + taken

@@ -1,4 +1,4 @@
-"""Data that does not fit in its memory, and the first rule that a design breaks."""
+"""Memory capacity constraints, and the first constraint that each design violates."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dse_evaluators.clusters.rules import Rule, find_rule_faults
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
-    """Return the rule that bytes used may not exceed those available, (n,) each.
+    """Return the constraint that bytes used may not exceed those available, (n,) each.
 
-    The message gives sizes to a tenth of a gigabyte.
+    Its message rounds sizes to 0.1 GB.
     """
     return Rule(
         used > there,
@@ -25,7 +25,7 @@ def room(name: str, used: Floats, there: Floats) -> Rule:
 
 
 def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Fault]:
-    """Of n rows the first rule that each breaks, if it breaks one."""
+    """Return the faults by row: the first rule that each of ``count`` rows breaks, if any."""
     faults: dict[int, Fault] = {}
     fine = np.ones(count, dtype=bool)
     for rule in rules:

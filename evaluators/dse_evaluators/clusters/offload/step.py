@@ -1,4 +1,4 @@
-"""Time of a training step with offloading, in parts that sum to it."""
+"""Time of a training step with offloading, in additive parts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ RESOURCES = ("gpu", "download", "upload", "storage", "cpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadStep:
-    """Seconds of a step that sum to it, and all that it moved; every field is (n,)."""
+    """Additive parts of a step's time, and its total work; every field is (n,)."""
 
     compute_s: Floats
     recompute_s: Floats
     transfer_s: Floats
-    """What the passes wait for weights, gradients and activations."""
+    """Time that the passes wait for weights, gradients and activations."""
     optimizer_s: Floats
-    """What the optimizer adds to the passes."""
+    """Time that the optimizer adds to the passes."""
     moved: PhaseLoad
     busy_s: tuple[Floats, ...]
-    """Of each of RESOURCES."""
+    """Busy seconds of each of RESOURCES."""
 
     @property
     def total_s(self) -> Floats:
@@ -41,10 +41,11 @@ class OffloadStep:
 
 
 def step(plan: OffloadPlan, node: OffloadNode) -> OffloadStep:
-    """The parts of a step.
+    """Return the parts of a step's time, with the bytes that it moves.
 
-    Each batch passes forward and back, then the optimizer runs; what overlaps takes about as
-    long as its slowest. An overlapped optimizer runs within the last batch's backward pass.
+    Each batch passes forward and backward, then the optimizer runs. With overlap, a phase takes
+    about as long as its slowest resource. An overlapped optimizer runs within the last batch's
+    backward pass.
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity, 2021, section 6.2 (transfers under computation); Liao et

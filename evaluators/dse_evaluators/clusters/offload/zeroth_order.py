@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.zeroth-order``: two forward passes over streamed blocks."""
+"""The evaluator ``clusters.zeroth-order``: zeroth-order fine-tuning (MeZO, ZO2) on one GPU."""
 
 from __future__ import annotations
 
@@ -63,30 +63,32 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class ZerothOrder:
-    """Time and memory of a step of MeZO, on the GPU or with blocks that pass through it (ZO2).
+    """Time and memory of a MeZO step with all weights on the GPU, or with streamed blocks (ZO2).
 
-    A step is two forward passes with opposite disturbances of the weights. With ``weights_at`` cpu
-    each block is fetched, passed through twice, and sent back. ``overlap`` does that while its
-    neighbours compute; ``fused_update`` updates a block when it is next fetched, so that it
-    travels once a step instead of twice. ``wire_format`` is what weights are outside of the GPU
-    (what it costs in quality is not told). ``slowdown`` is against a GPU that holds all;
-    ``tokens_to_hide`` is how many a batch needs for a block's two passes to take as long as its
-    way in one direction, attention and disturbances left out. ``extrapolated`` is yes where the
-    memory's constants were not fitted: other texts, words, and models that stay on the GPU.
+    A step is two forward passes with opposite perturbations of the weights. With ``weights_at`` cpu
+    each block is fetched, computes both passes, and is sent back. ``overlap`` transfers a block
+    while its neighbours compute; ``fused_update`` updates a block when it is next fetched, so that
+    it makes one round trip per step instead of two. ``wire_format`` is the format of weights
+    outside of the GPU (its effect on quality is not modelled). ``slowdown`` is relative to a GPU
+    that holds all weights; ``tokens_to_hide`` is the tokens of a batch at which a block's two
+    passes take as long as its transfer in one direction, without attention and perturbations.
+    ``extrapolated`` is yes where the memory constants were not fitted: other token counts,
+    vocabularies, widths or number formats, and models that stay on the GPU.
 
-    Reads weights_at, layers, hidden; optional: overlap, fused_update, wire_format, and vocabulary,
-    positions, batch, sequence, pcie_bandwidth, host_memory, which an option may settle.
+    Reads weights_at, layers, hidden; optional: overlap, fused_update, wire_format, vocabulary,
+    positions, batch (sequences), sequence (tokens), pcie_bandwidth [B/s] (each way), host_memory
+    [B]. An option of the same name fixes a number for all designs.
 
-    Not modelled: making words of other formats, random numbers' own time, products too small for
-    the device's rate.
+    Not modelled: conversion between formats, random number generation, GEMMs too small for the
+    device's rate.
 
     Args:
         device: a name of ``accelerators.devices``.
-        number_format: of the products and of weights on the GPU: fp32, tf32, bf16 or fp16.
-        compute_share: of the data sheet's rate that products reach: assumed.
+        number_format: of the GEMMs and of weights on the GPU: fp32, tf32, bf16 or fp16.
+        compute_share: share of the data sheet's rate that GEMMs reach: assumed.
 
     Raises:
-        SpecError: there is no such device, or its rate in the format is not told.
+        SpecError: the device is unknown or has no rate in the format, or a number is out of range.
 
     Source:
         Malladi et al.: Fine-Tuning Language Models with Just Forward Passes (MeZO), 2023; Wang et
@@ -119,7 +121,7 @@ class ZerothOrder:
         rates = [name for name in _WORDS if name in self._device.flops_per_s]
         if self.number_format not in rates:
             raise SpecError(
-                f"{self.device} tells no rate in {self.number_format!r}",
+                f"{self.device} has no rate in {self.number_format!r}",
                 hint=nearest(self.number_format, rates),
             )
         self._dram_bytes = self._device.dram_bytes
@@ -132,7 +134,7 @@ class ZerothOrder:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n steps."""
+        """Return the metrics of n steps."""
         columns = self._readings.columns(batch)
         blocks = self._blocks(batch, columns)
         took, pace = total_s(blocks), blocks.pace

@@ -1,4 +1,4 @@
-"""GPU memory of zeroth-order fine-tuning while blocks pass through the GPU."""
+"""GPU memory of zeroth-order fine-tuning with blocks streamed through the GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FITTED_VOCABULARY = 50_272.0
 FITTED_HIDDEN = (2048.0, 12_288.0)
 
 RUNTIME_BYTES = 0.5e9
-"""Of the constant part, what no text makes longer: CUDA's own context. Assumed, not fitted."""
+"""Part of the fitted constant that is independent of tokens, the CUDA context: assumed."""
 
 Parts = dict[str, Floats]
 
@@ -29,17 +29,17 @@ def gpu_parts(
     vocabulary: Floats,
     resident: Floats,
 ) -> Parts:
-    """The parts of the GPU's memory, (n,) each, in bytes.
+    """Return the parts of the GPU's memory use, (n,) each, in bytes.
 
-    Constants were fitted where the text had 2,048 tokens, all words were 16 bits and blocks passed
-    through; for other texts what is not the runtime's goes with the logits.
+    The constants were fitted at 2,048 tokens, 16-bit numbers and streamed blocks. The fitted
+    constant without the runtime scales with the logits at other numbers of tokens.
 
     Args:
         embedding: bytes of the embeddings, which never leave the GPU.
         blocks: bytes of one block.
-        tokens: that pass at once.
-        vocabulary: words that a logit is made for.
-        resident: bytes of all blocks where they stay, 0 where they pass through.
+        tokens: tokens of a forward pass.
+        vocabulary: logits per token.
+        resident: bytes of all blocks where they stay on the GPU, 0 where they are streamed.
     """
     logits = (FIT.constants["fixed_bytes"] - RUNTIME_BYTES) / (FITTED_TOKENS * FITTED_VOCABULARY)
     copies = FIT.constants["copies"]

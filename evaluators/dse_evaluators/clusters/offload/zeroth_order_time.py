@@ -1,4 +1,4 @@
-"""Time of blocks that pass through a GPU, each forward twice, as a flow line."""
+"""Step time of zeroth-order fine-tuning with blocks pipelined through a GPU."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from dse.core.values import Floats, Mask
 
 _PASSES = 4.0
-"""Over a weight in a step: disturbed one way, the other way, put back, and updated."""
+"""Passes over a weight per step: perturbed one way, the other way, restored, and updated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadRates:
-    """Rates of the GPU: compute, its own memory, and its wire in each direction."""
+    """Rates of the GPU: compute, its own memory, and its PCIe link in each direction."""
 
     flops_per_s: float
     dram_bytes_per_s: float
@@ -23,11 +23,11 @@ class OffloadRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Equal blocks and the embeddings, which never leave; every field is (n,).
+    """Equal transformer blocks, and embeddings that stay on the GPU; every field is (n,).
 
     Source:
         Malladi et al.: MeZO, 2023, algorithm 1 (passes over the weights); Wang et al.: ZO2, 2025
-        (what stays, what travels and when it is updated).
+        (which weights are streamed, and when they are updated).
     """
 
     layers: Floats
@@ -45,23 +45,23 @@ class Blocks:
 
     @property
     def weights(self) -> Floats:
-        """Of one block."""
+        """Weights of one block."""
         return 12.0 * self.hidden**2
 
     @property
     def embedding(self) -> Floats:
-        """Weights of the tokens, which are those of the head, and of the places."""
+        """Weights of the token embedding, which the LM head shares, and of the positions."""
         return (self.vocabulary + self.positions) * self.hidden
 
     @property
     def compute_s(self) -> Floats:
-        """Both passes of one block."""
+        """GPU time of both forward passes of one block."""
         a_token = 2.0 * self.weights + 4.0 * self.sequence * self.hidden
         return 2.0 * self.tokens * a_token / self.pace.flops_per_s
 
     @property
     def pass_s(self) -> Floats:
-        """One pass over a block's weights, read and written."""
+        """GPU time to read and write a block's weights once."""
         return 2.0 * self.word_bytes * self.weights / self.pace.dram_bytes_per_s
 
     @property
@@ -70,13 +70,13 @@ class Blocks:
 
     @property
     def move_s(self) -> Floats:
-        """A block in one direction; nought where it stays."""
+        """Transfer time of a block in one direction; 0 where it stays on the GPU."""
         moved = np.where(self.streamed, self.wire_bytes * self.weights, 0.0)
         return moved / self.pace.wire
 
     @property
     def first_s(self) -> Floats:
-        """GPU time of a block before it leaves: all of a step, except a late update."""
+        """GPU time of a block before it is sent back: its work of a step except a late update."""
         passes = np.where(self.late, _PASSES - 1.0, _PASSES)
         return self.compute_s + passes * self.pass_s
 
@@ -87,19 +87,19 @@ class Blocks:
 
     @property
     def line_s(self) -> Floats:
-        """Between two blocks that leave the line."""
+        """Time between two blocks that leave the pipeline."""
         return np.maximum(self.first_s, self.move_s)
 
     @property
     def wire_traffic(self) -> Floats:
-        """Bytes of a step in both directions."""
+        """Bytes that a step transfers in both directions together."""
         trips = np.where(self.late, 2.0, 1.0)
         moved = np.where(self.streamed, self.wire_bytes * self.weights, 0.0)
         return 2.0 * trips * moved * self.layers
 
 
 def total_s(blocks: Blocks) -> dict[str, Floats]:
-    """The parts of a step's time, (n,) each: computing, disturbing, and waiting for the wire."""
+    """Return the parts of a step's time, (n,) each: compute, perturbation, transfer waits."""
     rounds_s = _round_s(blocks, blocks.first_s) + np.where(
         blocks.late, _round_s(blocks, blocks.pass_s), 0.0
     )
@@ -114,7 +114,7 @@ def total_s(blocks: Blocks) -> dict[str, Floats]:
 
 
 def _round_s(blocks: Blocks, gpu_s: Floats) -> Floats:
-    """All blocks fetched, worked on and sent back: in a line, or one after another."""
+    """Return the time to fetch, process and send back all blocks, pipelined or in sequence."""
     move_s = blocks.move_s
     one_s = gpu_s + 2.0 * move_s
     line_s = one_s + (blocks.layers - 1.0) * np.maximum(gpu_s, move_s)

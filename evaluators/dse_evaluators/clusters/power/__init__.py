@@ -1,1 +1,1 @@
-"""Power of a row of servers, and the effects of caps when it would draw too much."""
+"""Power oversubscription of a row of servers, with clock caps above power thresholds."""

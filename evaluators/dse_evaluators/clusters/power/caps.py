@@ -1,4 +1,4 @@
-"""The clocks of each level of a policy, and what makes a policy none."""
+"""Clocks at each level of a power capping policy, and the constraints on a policy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse_evaluators.clusters.power.server import CLOCK_HZ
 
 
 def ladder(told: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
-    """Clocks of low and high priority, in hertz, at each of the governor's levels."""
+    """Return the clocks of low and high priority [Hz] at each of the governor's levels."""
     return (
         (CLOCK_HZ, CLOCK_HZ),
         (told["low_clock"], CLOCK_HZ),
@@ -18,14 +18,14 @@ def ladder(told: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
 
 
 def fault(told: Mapping[str, float]) -> str:
-    """Return why such a policy cannot exist, and by how much; empty if it can."""
+    """Return why a policy is infeasible, and by how much; empty if it is feasible."""
     below = told["first_threshold"] - told["second_threshold"]
     if below > 0:
-        return f"the second threshold is {below:.3g} below the first"
+        return f"second_threshold is {below:.3g} below first_threshold"
     more_hz = told["lower_clock"] - told["low_clock"]
     if more_hz > 0:
-        return f"the second clock is {more_hz:.3g} Hz above the first"
+        return f"lower_clock is {more_hz:.3g} Hz above low_clock"
     over = told["hysteresis"] - told["first_threshold"]
     if over >= 0:
-        return f"caps are never lifted: the hysteresis is {over:.3g} above the first threshold"
+        return f"caps are never lifted: hysteresis is {over:.3g} above first_threshold"
     return ""

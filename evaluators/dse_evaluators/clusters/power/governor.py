@@ -1,4 +1,4 @@
-"""The policy that caps clocks above two thresholds, and what it makes of a load, event by event."""
+"""Event-driven simulation of a policy that caps clocks above two power thresholds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dse_evaluators.clusters.power.load import LoadTrace
 from dse_evaluators.clusters.power.server import ServerRow
 
 LEVELS = ("free", "low", "lower", "both")
-"""Nothing is capped; low priority is; low priority more; high priority too."""
+"""No cap; low priority capped; low priority capped further; high priority capped as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Thresholds are shares of the limit; steps are those of the load.
+    """Capping policy; thresholds are shares of the power limit, steps are those of the load.
 
-    Without ``governed`` nothing but the brake is left.
+    Without ``governed`` only the brake acts.
     """
 
     governed: bool
@@ -33,7 +33,7 @@ class Policy:
 class GovernorTrace:
     """Course of a run: successive levels, the steps before which they end, and brake steps.
 
-    After ``most_brakes`` nobody looked on, and the last end is before that of the load.
+    A run stops after ``most_brakes`` brakes; its last level then ends before the load does.
     """
 
     levels: tuple[int, ...]
@@ -42,19 +42,19 @@ class GovernorTrace:
 
 
 class Governor:
-    """One run of a policy over a load.
+    """Simulation of a capping policy over a load.
 
-    A command takes effect ``latency_steps`` after its cause; the brake is pulled at once and held.
-    While a command is on its way no other is given.
+    A command takes effect ``latency_steps`` after its cause; the brake acts at once and is held.
+    While a command is pending, no other is given.
 
     Source:
         Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),
-        ASPLOS 2024, by notes on it; what comes first where two thresholds are passed at once is
-        ours.
+        ASPLOS 2024, by notes on it; the precedence when two thresholds are passed at once is an
+        assumption of this model.
     """
 
     def __init__(self, policy: Policy, rows: tuple[ServerRow, ...], load: LoadTrace) -> None:
-        """``rows`` are the row at each of :data:`LEVELS`."""
+        """Prepare a run; ``rows`` holds the row of servers at each of :data:`LEVELS`."""
         first, second, slack = policy.first, policy.second, policy.hysteresis
         never = float("inf")
         rises = (first, second, second, never) if policy.governed else (never,) * 4
@@ -71,7 +71,7 @@ class Governor:
         self._load = load
 
     def course(self) -> GovernorTrace:
-        """The levels and brakes of the whole load."""
+        """Return the levels and brakes over the complete load."""
         end = len(self._load)
         levels, ends, brakes = list[int](), list[int](), list[int]()
         level = step = 0
@@ -87,7 +87,7 @@ class Governor:
         return GovernorTrace(tuple(levels), tuple(ends), tuple(brakes))
 
     def _causes(self, level: int) -> Ints:
-        """From each step on, when the level is next left; worked out where it is reached."""
+        """Return, for each step, the next step that leaves the level; cached by level."""
         if level not in self._next:
             self._next[level] = self._load.next_outside(*self._bands[level])
             self._over[level] = self._load.above(self._limits[level])
@@ -100,7 +100,7 @@ class Governor:
         return 1 if level > 1 else 0
 
     def _brake(self, brakes: list[int], level: int, step: int, until: int) -> int:
-        """Brakes are pulled while a level lasts; the step at which the last one is let go."""
+        """Add the brakes during a level, and return the step at which the last is released."""
         over = self._over[level]
         at = bisect_left(over, step)
         while at < len(over) and over[at] < until and len(brakes) < self._policy.most_brakes:

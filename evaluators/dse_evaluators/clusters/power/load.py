@@ -1,4 +1,4 @@
-"""Load of the servers of a row: a daily wave with noise, the same for all designs."""
+"""Load of a row of servers: a daily wave with noise, the same for all designs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dse_evaluators.fits import SUFFIX, fits_in
 
 DAY_S = 86_400.0
 FITTED = fits_in(Path(__file__).with_suffix(SUFFIX))["row of inference"].constants
-"""``peak`` and ``noise`` of a :class:`Wave` with which a row does what was published of one."""
+"""``peak`` and ``noise`` of a :class:`Wave`, fitted to the published behaviour of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """Parameters that a load is drawn from.
+    """Parameters of a random daily load.
 
     ``peak`` and ``trough`` are shares of the time that servers are busy, at noon and at midnight;
-    the noise has this standard deviation and forgets over ``noise_time_s``.
+    ``noise`` is the standard deviation of noise with the correlation time ``noise_time_s``.
     """
 
     days: float
@@ -35,10 +35,10 @@ class Wave:
 
 
 class LoadTrace:
-    """The busy share in steps, and when it next leaves a band."""
+    """Time series of the busy share of servers, with searches for threshold crossings."""
 
     def __init__(self, busy: Floats, step_s: float) -> None:
-        """``busy`` is (steps,)."""
+        """Store the busy share, (steps,), and the length of a step in seconds."""
         self.busy = busy
         self.step_s = step_s
         self._steps = np.arange(len(busy))
@@ -47,9 +47,9 @@ class LoadTrace:
         return len(self.busy)
 
     def next_outside(self, least: float, most: float) -> Ints:
-        """For each step, the first from it on at which fewer or more are busy, (steps,).
+        """Return, for each step, the first step from it on outside the band, (steps,).
 
-        The length, where there is none.
+        Where the load stays in the band, the value is the number of steps.
         """
         outside = (self.busy < least) | (self.busy > most)
         found = np.where(outside, self._steps, len(self))
@@ -57,19 +57,19 @@ class LoadTrace:
         return first
 
     def above(self, value: float) -> list[int]:
-        """The steps at which more are busy."""
+        """Return the steps at which the busy share exceeds ``value``."""
         found: list[int] = np.flatnonzero(self.busy > value).tolist()
         return found
 
     def largest_rise(self, within_s: float) -> float:
-        """The most that the busy share rises in so long."""
+        """Return the largest rise of the busy share over ``within_s`` seconds."""
         steps = max(1, round(within_s / self.step_s))
         return float(np.max(self.busy[steps:] - self.busy[:-steps], initial=0.0))
 
 
 @cache
 def load_of(wave: Wave) -> LoadTrace:
-    """The load of a wave, drawn once."""
+    """Return the load of a wave, drawn once and cached."""
     steps = max(2, round(wave.days * DAY_S / wave.step_s))
     time_s = np.arange(steps) * wave.step_s
     middle, half = (wave.peak + wave.trough) / 2.0, (wave.peak - wave.trough) / 2.0

@@ -1,4 +1,4 @@
-"""Totals of a course of caps and brakes: power, energy, time and slowness."""
+"""Totals of a simulated run of caps and brakes: power, capped time and slowdown."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dse_evaluators.clusters.power.server import Class, ServerRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Of one design; shares are of the limit, of time, and of what servers would take uncapped."""
+    """Totals of one design: power over the limit, shares of time, slowdowns over uncapped work."""
 
     peak: float
     idle_power: float
     low_power: float
     high_power: float
-    """Means over time, the two above idle."""
+    """Mean over time, as are the two powers above; low and high are the power above idle."""
     brakes: int
     braked: float
     low_capped: float
@@ -29,7 +29,7 @@ class Outcome:
     low_slowdown: float
     high_slowdown: float
     level: int
-    """The strongest cap that was needed; one more than the last of :data:`LEVELS`: the brake."""
+    """Index of the strongest cap in :data:`LEVELS`; ``len(LEVELS)`` is the brake."""
 
 
 def outcome(
@@ -39,10 +39,10 @@ def outcome(
     load: LoadTrace,
     brake_steps: int,
 ) -> Outcome:
-    """Return a course's totals, braked for ``brake_steps`` after each step that caused it.
+    """Return a run's totals, with ``brake_steps`` braked steps after each step that causes a brake.
 
-    A class that is capped does its work by its slowness later; slowdowns are means over the work.
-    That of braked steps is not among them: ``braked`` tells how long they were.
+    Work of a capped class takes ``slowness`` times as long; slowdowns are means over the work.
+    Braked steps are excluded from them; ``braked`` is their share of the time.
     """
     held = _levels(course, len(load), brake_steps, braked=len(rows))
     ladder = (*rows, braked)
@@ -71,7 +71,7 @@ def outcome(
 def _levels(
     course: GovernorTrace, steps: int, brake_steps: int, *, braked: int
 ) -> NDArray[np.int8]:
-    """The level of each step; the one that causes a brake is drawn in full."""
+    """Return the level of each step; the step that causes a brake is not braked itself."""
     held = np.repeat(np.array(course.levels, dtype=np.int8), np.diff(course.ends, prepend=0))
     if course.brakes:
         after = np.arange(1, brake_steps + 1)

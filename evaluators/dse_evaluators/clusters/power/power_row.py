@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.power-row``: more servers behind one limit of power."""
+"""The evaluator ``clusters.power-row``: oversubscription of a row's power limit."""
 
 from __future__ import annotations
 
@@ -56,34 +56,37 @@ _MOST_STEPS = 2e7
 
 @dataclass(kw_only=True, eq=False)
 class PowerRow:
-    """A row of A100 servers that may together draw more than its limit, played step by step.
+    """Stepwise simulation of a row of A100 servers that together may exceed its power limit.
 
-    The limit is what ``base_servers`` are provisioned for. Above ``first_threshold`` of it the
+    The limit is the provisioned power of ``base_servers``. Above ``first_threshold`` of it the
     servers of low priority are capped to ``low_clock``, above ``second_threshold`` to
-    ``lower_clock``, and if that is not enough those of high priority to ``high_clock``; caps are
-    lifted ``hysteresis`` below. Commands take ``command_time``; above the limit a brake brings all
-    to 288 MHz at once. ``peak`` is the most that is drawn over the limit, ``spike`` the largest
-    rise within 40 s; ``capped_power`` and ``capped_slowdown`` are those of one busy server under
-    ``lower_clock``, over one without a cap. All designs see the same load, so they differ by
-    nothing else.
+    ``lower_clock``, and if that is not enough those of high priority to ``high_clock``; a cap is
+    lifted ``hysteresis`` below its threshold. Commands take effect after ``command_time``; above
+    the limit a brake lowers all clocks to 288 MHz at once. ``peak`` is the largest power over the
+    limit, ``spike`` the largest rise within 40 s over the limit; ``capped_power`` and
+    ``capped_slowdown`` are those of one busy server at ``lower_clock``, relative to one without a
+    cap. All designs see the same load.
 
     Reads policy (``none`` or ``two-thresholds``) and extra_servers (a share of the base);
     optional: first_threshold, second_threshold, hysteresis (shares of the limit), low_clock,
     lower_clock, high_clock [Hz], low_share (of the servers, of low priority), command_time [s]. An
-    option may settle each number.
+    option of the same name fixes low_share or command_time for all designs.
 
     Args:
-        base_servers: that the limit is made for.
-        server_power: what each is provisioned for; DGX A100's by default.
+        base_servers: servers that the limit is provisioned for.
+        server_power: provisioned power of each [W]; by default that of a DGX A100.
         load_peak, load_trough: shares of the time that servers are busy, at noon and at midnight.
-        noise: on top, a standard deviation; it forgets over ``noise_time``.
-        idle: the share of its power that a server draws without work.
-        prompt_share: of the time that it is busy, the part in which it reads prompts.
-        days, step_time: how long, and how finely.
-        most_brakes: with that many a design cannot be.
+        noise: standard deviation of the load's noise.
+        noise_time: correlation time of the noise [s].
+        idle: share of its power that a server draws without work.
+        prompt_share: share of the busy time spent on prefill.
+        days: simulated days.
+        step_time: length of a step [s].
+        brake_time: time that a brake is held [s].
+        most_brakes: number of brakes at which a design is infeasible.
 
-    Not modelled: queues (work waits only for its own server), how power is spread in the row, how
-    long a brake's victims take to be as before. Load, power and slowness by clock are assumed.
+    Not modelled: queues (work waits only for its own server), the distribution of power within the
+    row, recovery after a brake. Load, power and slowdown by clock are assumed.
 
     Source:
         Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),
@@ -152,7 +155,7 @@ class PowerRow:
         return row_by_row(told, self.provides, lambda design: self._one(design, load))
 
     def _one(self, told: Mapping[str, float], load: LoadTrace) -> dict[str, float] | str:
-        """The metrics of a design, or why it cannot be."""
+        """Return the metrics of a design, or the reason why it is infeasible."""
         wrong = fault(told) if told["policy"] else ""
         if wrong:
             return wrong

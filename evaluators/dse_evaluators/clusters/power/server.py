@@ -1,4 +1,4 @@
-"""Power and slowness of a server, by the clock of its devices."""
+"""Power and slowdown of a server by the clock of its devices."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 
 CLOCK_HZ = 1410e6
-"""The highest of an A100."""
+"""Highest clock of an A100."""
 
 BRAKE_HZ = 288e6
-"""To which a power brake brings all devices: Patel et al., 2024, by notes on it."""
+"""Clock to which a power brake lowers all devices: Patel et al., 2024, by notes on it."""
 
 _EXPONENT = 1.7
-"""Of power above idle in the clock; assumed: 1 if voltage stood still, 3 if it followed."""
+"""Exponent of power above idle in the clock; assumed: 1 at constant voltage, 3 if it scales too."""
 
 PROMPT_BOUND = 0.75
 TOKEN_BOUND = 0.25
-"""The share of the time of reading prompts and of writing that goes with the clock: assumed."""
+"""Shares of the prefill time and of the decode time that scale with the clock: assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPower:
-    """Shares of what a server is provisioned for, and of its time."""
+    """Power model of a server, in shares of its provisioned power and of its busy time."""
 
     idle: float
     prompt_share: float
-    """Of the time that it is busy, the part in which it reads prompts."""
+    """Share of the busy time spent on prefill."""
 
     def busy_power(self, clock_hz: float) -> float:
-        """While it is busy."""
+        """Return the power of a busy server, as a share of its provisioned power."""
         return self.idle + (1.0 - self.idle) * (clock_hz / CLOCK_HZ) ** _EXPONENT
 
     def slowness(self, clock_hz: float) -> float:
@@ -40,36 +40,39 @@ class ServerPower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """The servers of one priority under one clock.
+    """Servers of one priority at one clock.
 
     Work that takes longer keeps them busy for longer, at most all the time.
     """
 
     share: float
-    """Of all servers of the row."""
+    """Share of all servers of the row."""
     idle: float
     busy: float
     slowness: float
 
     def power(self, load: float) -> float:
-        """Of a row of one server, in servers' worth."""
+        """Return the power at a load, in provisioned servers, in a row of one server."""
         return self.share * (self.idle + (self.busy - self.idle) * min(1.0, load * self.slowness))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRow:
-    """Servers over those that the limit is made for, each class under its clock."""
+    """Row of servers, relative to those that the limit is made for, with a clock per class."""
 
     servers: float
     low: Class
     high: Class
 
     def power(self, load: float) -> float:
-        """The share of the limit that is drawn."""
+        """Return the power at a load, as a share of the limit."""
         return self.servers * (self.low.power(load) + self.high.power(load))
 
     def load_at(self, power: float) -> float:
-        """The busy share at which so much is drawn; infinity, if none draws that much."""
+        """Return the busy share at which a share of the limit is drawn.
+
+        The result is infinity if the row never draws more, and -1 if it always does.
+        """
         places = sorted({0.0, 1.0 / self.low.slowness, 1.0 / self.high.slowness, 1.0})
         powers = [self.power(place) for place in places]
         if power >= powers[-1]:

@@ -1,1 +1,1 @@
-"""Costs of letting a language model think longer or more often."""
+"""Cost models of test-time compute: longer or repeated answers of a language model."""

@@ -1,4 +1,7 @@
-"""Number of problems that answers might solve: a curve assumed to give claims a direction."""
+"""Assumed share of problems that a reasoning model solves, by length and number of answers.
+
+The curve is not fitted to data; it only indicates the direction of an effect.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,19 @@ from dse.core.values import Floats
 from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention
 
 _WIDTH = 0.55
-"""Of the logarithm of the tokens that problems need: assumed."""
+"""Standard deviation of the logarithm of the tokens that a problem needs: assumed."""
 
 _ALIKE = 1.0
-"""Problems differ by a beta law of this concentration, most are either easy or hard: assumed."""
+"""Concentration of the beta distribution of success probabilities over problems: assumed.
+
+At this value most problems are either easy or hard.
+"""
 
 _HALF = 64.0
-"""Tokens at which a sparse answer of any length solves half of what a dense one does: assumed."""
+"""Token budget at which sparse attention solves about half of what dense attention does: assumed.
+
+The half is reached when the context is much longer than the budget.
+"""
 
 
 def compute_solved_share(
@@ -24,9 +33,9 @@ def compute_solved_share(
     """Return the share of problems that at least one of the answers solves, (n,).
 
     Source:
-        None: forms and numbers are assumed. That of several answers is the mean of
-        ``1 - (1 - p)^N`` over a beta law: Brown et al.: Large Language Monkeys, 2024, find
-        such laws.
+        None: functional forms and constants are assumed. The share for N answers is the mean of
+        ``1 - (1 - p)^N`` over a beta distribution of p; Brown et al.: Large Language Monkeys,
+        2024, observe such distributions.
     """
     unseen = np.clip(1.0 - sparse.budget / (query.prompt + query.written), 0.0, None)
     kept = 1.0 / (1.0 + np.where(sparse.some, _HALF / sparse.budget * unseen, 0.0))
@@ -38,5 +47,5 @@ def compute_solved_share(
         + gammaln(_ALIKE)
         - gammaln(_ALIKE + query.trials)
     )
-    # Four logarithms of about the same size: what is left may be below zero by their rounding.
+    # Four terms of similar size cancel, so rounding may make the result slightly negative.
     return np.where(right > 0, np.maximum(-np.expm1(none), 0.0), 0.0)

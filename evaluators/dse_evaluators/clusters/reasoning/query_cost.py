@@ -1,4 +1,4 @@
-"""Cost of a query in operations, and in cache bytes that are worth so many operations."""
+"""Floating-point operations and KV cache traffic of answering one query."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A prompt that is answered several times over; every field is (n,)."""
+    """Prompt and the answers that are sampled for it; every field is (n,)."""
 
     weights: Floats
     query_width: Floats
-    """Numbers in the queries of one token in all layers: heads x width x layers."""
+    """Elements of one token's query vectors over all layers: heads x head width x layers."""
     key_width: Floats
-    """Numbers in the keys of one token in all layers."""
+    """Elements of one token's key vectors over all layers."""
     prompt: Floats
     written: Floats
     """Tokens of each answer."""
     trials: Floats
+    """Answers to one query."""
     cache_bytes: Floats
+    """Bytes of one cached element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseAttention:
-    """Tokens that an answer attends to; every field is (n,)."""
+    """Sparsity of the attention of an answer; every field is (n,)."""
 
     some: Mask
-    """False: at all of them."""
+    """Whether attention is sparse; if not, each token attends to all earlier ones."""
     budget: Floats
-    """The most tokens that one token looks at."""
+    """Maximum number of tokens that one token attends to."""
     block: Floats
-    """Tokens that share the key by which they are looked for; 0: found for nothing."""
+    """Tokens per block that share one search key; 0: the search is free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCost:
-    """Operations and bytes of a query; every field is (n,)."""
+    """Operations and KV cache bytes read for all answers to a query; every field is (n,)."""
 
     linear_flops: Floats
     attention_flops: Floats
@@ -53,23 +55,24 @@ class QueryCost:
 
 
 def cost(query: Query, sparse: SparseAttention) -> QueryCost:
-    """The cost of all answers to a query.
+    """Compute the cost of all answers to a query.
 
-    Weights are read once for many queries that are answered together, so their bytes are left
-    out. Answers share the prompt's cache where each looks at all of it; a sparse one picks its own.
+    Bytes of weights are left out, because a batch of many queries reads them once. With dense
+    attention all answers share the reads of the prompt's KV cache; with sparse attention each
+    answer reads its own selection.
 
     Source:
         Sadhukhan et al.: Kinetics: Rethinking Test-Time Scaling Laws, 2025, by the cost model of
         its code (cost_model/utils.py at e776559). The sum over tokens within a budget is exact
-        here: theirs has the wrong sign in one of two functions, and is too small for answers that
-        end before the budget is full.
+        here: the published code has the wrong sign in one of two functions, and is too small for
+        answers that end before the budget is full.
     """
     looked = np.where(
         sparse.some,
         _looked_at(query, sparse.budget),
         query.written * (query.prompt + query.written / 2.0),
     )
-    # What is read: all answers' own tokens, and the prompt once for all or once for each.
+    # Each answer reads its own tokens; the prompt is read once if dense, once per answer if sparse.
     read = np.where(
         sparse.some,
         looked * query.trials,
@@ -88,7 +91,7 @@ def cost(query: Query, sparse: SparseAttention) -> QueryCost:
 
 
 def _looked_at(query: Query, budget: Floats) -> Floats:
-    """The sum over an answer's tokens of how many tokens each looks at."""
+    """Return the number of tokens attended to, summed over the tokens of one answer."""
     growing = np.clip(budget - query.prompt, 0.0, query.written)
     full = query.written - growing
     return growing * (query.prompt + growing / 2.0) + budget * full

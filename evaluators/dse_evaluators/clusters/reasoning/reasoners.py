@@ -1,4 +1,4 @@
-"""The models that reason, as rows: how many weights are counted, and how much they might solve."""
+"""Table of reasoning models: weight counts and the parameters of an assumed accuracy curve."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transform
 
 
 class Reasoner(NamedTuple):
-    """A model of :data:`TRANSFORMERS`, what its files hold, and an assumed curve.
+    """Weight count and assumed accuracy curve of a model of :data:`TRANSFORMERS`.
 
-    ``ceiling`` is the share of problems that one answer of any length solves, ``midpoint`` the
-    logarithm of the tokens at which it solves half of that.
+    ``ceiling`` is the share of problems that one answer of unlimited length solves; ``midpoint``
+    is the logarithm of the tokens at which an answer solves half of that share.
     """
 
     stored: float
-    """Weights in the published files: those of 0.6B and 1.7B hold the tied table twice."""
+    """Weights in the published files; those of 0.6B and 1.7B hold the tied embedding twice."""
     ceiling: float
     midpoint: float
 
 
-# Ceilings are the AIME24 scores of the models, recalled and not looked up; midpoints are assumed.
+# Ceilings are the AIME24 scores of the models, quoted from memory; midpoints are assumed.
 REASONERS: Mapping[str, Reasoner] = {
     "qwen3-0.6b": Reasoner(0.752e9, 0.107, 9.60),
     "qwen3-1.7b": Reasoner(2.03e9, 0.483, 9.51),
@@ -33,14 +33,14 @@ REASONERS: Mapping[str, Reasoner] = {
 }
 
 COUNTS = ("multiplied", "stored")
-"""Weights that each token is multiplied with, or all that the published files hold."""
+"""Ways to count weights: those multiplied for each token, or those stored in the files."""
 
 
 def weights(name: str, counted: str) -> float:
-    """The weights of a reasoner.
+    """Return the number of weights of a reasoning model, counted as one of ``COUNTS``.
 
     Source:
-        Kaplan et al.: Scaling Laws for Neural Language Models, 2020, and the head.
+        Kaplan et al.: Scaling Laws for Neural Language Models, 2020, with the LM head added.
     """
     if counted == "stored":
         return REASONERS[name].stored
@@ -49,5 +49,5 @@ def weights(name: str, counted: str) -> float:
 
 
 def model_of(name: str) -> Transformer:
-    """The sizes of a reasoner."""
+    """Return the architecture of a reasoning model."""
     return TRANSFORMERS[name]

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.test-time-compute``: a larger model, longer answers, or more of them."""
+"""Evaluator ``clusters.test-time-compute``: cost by model size, answer length and answer count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import word
 
 ATTENTIONS = ("dense", "top-k", "block-top-k")
-"""Each token looks at all before it, at the best few found for nothing, or by their blocks."""
+"""Attention to all earlier tokens, to the top-k of a free search, or to the top-k blocks."""
 
 _PARTS = ("linear", "attention", "search", "cache")
 _METRICS = (
@@ -46,34 +46,34 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class Reasoning:
-    """Cost of answering a query by thinking, in operations that bytes are converted into.
+    """Cost of test-time compute: operations, KV cache traffic and device time of a query.
 
-    ``operations`` are those of the products and ``intensity`` = ``rate / bandwidth`` for each byte
-    of the cache that is read, as many as the device could have done in that time; ``device_time``
-    is that of all of them at the full rate, one after the other. ``flops`` leaves bytes out.
-    ``attention_ratio`` is everything else over the linear part. ``cache_memory`` is what all
-    answers hold in the end. ``assumed_solved`` is a curve that was assumed, in the length of an
-    answer, its budget and the number of answers: it shows in which direction a claim goes, and
-    says nothing of a model.
+    ``operations`` adds the floating-point operations and the KV cache bytes read, each byte
+    converted to ``rate / bandwidth`` operations: as many as the device performs while it reads a
+    byte. ``device_time`` is ``operations / rate``, i.e. compute and reads do not overlap.
+    ``flops`` leaves the bytes out. ``attention_ratio`` is everything except the linear layers over
+    the linear layers. ``cache_memory`` is the KV cache of all answers when they end.
+    ``assumed_solved`` is an assumed curve in the answer length, the attention budget and the number
+    of answers: it indicates the direction of an effect, not the accuracy of a real model.
 
     Reads model (a Qwen3 of 0.6 to 32 billion weights) and tokens (of an answer); optional: trials
-    (answers to a query), prompt (tokens), attention, budget (tokens that a sparse one looks at),
-    block (tokens; of block-top-k) and cache_bits (of a cached number). An option may settle each
-    number.
+    (answers to a query), prompt (tokens), attention, budget (tokens that sparse attention covers),
+    block (tokens; of block-top-k) and cache_bits (per cached element). Each numeric input can be
+    fixed by an option of the same name.
 
     Args:
-        counted: the weights that are ``multiplied``, or all that are ``stored`` in the files, as
-            the paper counts them.
-        rate: operations of the device; B200 in fp8 by default, which is the paper's.
-        bandwidth: of its memory.
+        counted: ``multiplied`` counts the weights used for each token, ``stored`` those in the
+            published files, as the paper does.
+        rate: peak rate of the device [FLOP/s]; by default that of B200 in fp8, as in the paper.
+        bandwidth: memory bandwidth of the device [B/s].
 
-    Not modelled: reading the prompt, the bytes of weights, overlap of products and reading.
+    Not modelled: prefill, the bytes of weights, overlap of compute and memory reads.
 
     Source:
         Sadhukhan et al.: Kinetics: Rethinking Test-Time Scaling Laws, 2025.
 
     Raises:
-        SpecError: an option is no such number or word.
+        SpecError: an option is out of range, or not one of the allowed names.
     """
 
     counted: str = "multiplied"
@@ -105,7 +105,7 @@ class Reasoning:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The costs of n ways to answer."""
+        """Return the costs of n designs."""
         told = self._readings.columns(batch)
         attention = told["attention"]
         query = self._query(batch, told)

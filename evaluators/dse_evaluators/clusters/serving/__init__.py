@@ -1,1 +1,1 @@
-"""Serving a transformer in steady state: plans, steps, memory, energy."""
+"""Steady-state model of transformer serving: plans, iteration times, memory and energy."""

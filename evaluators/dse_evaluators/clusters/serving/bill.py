@@ -1,4 +1,4 @@
-"""Cost of a generated token: device hours in dollars, and carbon in two parts."""
+"""Cost and carbon of a generated token: rent of devices, operational and embodied carbon."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CARBON = (
 
 
 def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) -> dict[str, Floats]:
-    """Return the carbon of a token, and its dollars where a price is given.
+    """Return the carbon of a token, and its cost if the price of a device is known.
 
     Args:
-        upkeep: of one device.
-        device_s: of all devices, for one token.
-        energy_j: of one token.
-        emitted: kg for each joule of a device, (n,).
+        upkeep: price and emissions of one device.
+        device_s: device-seconds per token, summed over all devices, (n,).
+        energy_j: joules per token, (n,).
+        emitted: kg of carbon per joule of a device, (n,).
     """
     operational, embodied = energy_j * emitted, upkeep.embodied_share_kg(device_s)
     dollars = {COST.name: upkeep.dollars(device_s)} if upkeep.priced else {}
@@ -40,9 +40,10 @@ def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) ->
 
 
 def compute_emissions(batch: Batch, grid: str | None, pue: float) -> Floats:
-    """Return the emissions of each design's grid, in kg per joule of a device, (n,).
+    """Return the emissions of each design's power grid, in kg per joule of a device, (n,).
 
-    The building's share is included.
+    The overhead of the building (``pue``) is included. With ``grid`` of ``None`` the batch's column
+    of that name is read.
     """
     table: Mapping[Value, float] = {
         name: float(Upkeep(device="", grid=name, pue=pue).operational_kg(np.ones(1))[0])

@@ -1,4 +1,4 @@
-"""The steady state of continuous batching: texts that end make room for prompts, for ever."""
+"""Steady state of continuous batching: each finished sequence is replaced by a new prompt."""
 
 from __future__ import annotations
 
@@ -15,90 +15,96 @@ Stepper = Callable[[StepTokens], ServingStep]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingTraffic:
-    """Load of one model copy: always as many sequences as it has places; all (n,)."""
+    """Load of one model copy, which always serves ``places`` sequences; every field is (n,)."""
 
     prompt: Floats
     """Tokens of a prompt."""
     answer: Floats
-    """Tokens that are written for it."""
+    """Tokens generated per prompt."""
     places: Floats
+    """Sequences that one copy serves concurrently, in prefill or decode."""
     chunk: Floats
-    """Tokens of a prompt that join a step of writing; 0: prompts have steps of their own."""
+    """Prompt tokens that join a decode step; 0: prefill runs in separate steps."""
     guesses: Floats
+    """Draft tokens per decode step (speculative decoding)."""
     yielded: Floats
-    """Tokens of each text in one step."""
+    """Mean number of tokens that one decode step adds to a sequence."""
     copies: Floats
     prefill_copies: Floats
-    """Copies that only read prompts, for those that only write; 0: every copy does both."""
+    """Copies that run prefill only, while ``copies`` decode only; 0: every copy does both."""
     handover_s: Floats
-    """Of a prompt's keys and values, from one copy to another."""
+    """Seconds to send a prompt's KV cache from a prefill copy to a decode copy."""
     stages: Floats | float = 1.0
-    """Of a copy's pipeline."""
+    """Pipeline stages of a copy."""
 
     @property
     def steps(self) -> Floats:
-        """Of one text, after its first token."""
+        """Decode steps of one sequence, after its first token."""
         return np.maximum(self.answer - 1.0, 1.0) / self.yielded
 
     @property
     def pieces(self) -> Floats:
-        """Steps that a prompt takes."""
+        """Steps that the prefill of one prompt takes."""
         return self.prompt / self.piece
 
     @property
     def piece(self) -> Floats:
+        """Prompt tokens in one prefill step."""
         return np.where(self.chunk > 0, np.minimum(self.chunk, self.prompt), self.prompt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """Steps and waits of a sequence on its way; every field is (n,)."""
+    """Steady state of a copy: its steps, delays and rates; every field is (n,)."""
 
     writing: ServingStep
-    """A step without prompts."""
+    """Decode step without prefill tokens."""
     draft: ServingStep
+    """Step of the draft model."""
     laden: ServingStep
-    """A step with a piece of a prompt, or of a prompt alone."""
+    """Step that contains prefill tokens, with or without decode tokens."""
     extra_s: Floats
-    """That a laden step takes more of each text's time."""
+    """Seconds that a step with prefill tokens adds to the decode time of each sequence."""
     met: Floats
-    """Laden steps of others for each step of one's own."""
+    """Prefill steps of other sequences per decode step of a sequence."""
     first_token_s: Floats
-    """Without waiting for a place."""
+    """Seconds to the first token, without queueing."""
     per_s: Floats
-    """Texts that all copies finish in a second."""
+    """Sequences per second that all copies finish."""
     reading: Floats
-    """The share of the time, between 0 and 1, that goes to prompts where they are read."""
+    """Utilization of the copies that run prefill by prefill, between 0 and 1."""
     running: Floats
-    """Texts that are written at once."""
+    """Sequences in decode at once."""
     waves: Floats
-    """Steps that are on their way at once, in stages of their own."""
+    """Steps in flight at once, each in a different pipeline stage."""
 
     @property
     def together(self) -> Floats:
-        """Texts in one step of writing."""
+        """Sequences in one decode step."""
         return self.running / self.waves
 
     def token_s(self, traffic: ServingTraffic) -> Floats:
-        """The mean time between two tokens of a text."""
+        """Return the mean seconds between two tokens of a sequence, (n,)."""
         own_s = self.writing.total_s + traffic.guesses * self.draft.total_s
         return (own_s + self.met * self.extra_s) / traffic.yielded
 
 
 def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Stepper) -> Cycle:
-    """The steady state of each row.
+    """Compute the steady state of each row.
 
-    Prompts with steps of their own hold up all texts: in its N places a copy reads one prompt for
-    each text that it ends, so a text meets the prompts of the N - 1 others. Pieces that join a step
-    make it longer; a text is in ``pieces`` such steps and then in ``steps`` of writing, and no step
-    holds more than one piece. Where prompts are read elsewhere, by ``reader``, a text meets none.
-    A pipeline has a step in each stage, each with its part of the texts and, at most, a piece of
-    its own; and a prompt holds up the others by what one stage takes for it.
+    Separate prefill steps stall all decoding sequences: a copy with N places prefills one prompt
+    per finished sequence, so a sequence waits for the prompts of the N - 1 others. Chunks that join
+    a decode step lengthen it; a sequence spends ``pieces`` steps in prefill and then ``steps`` in
+    decode, and no step holds more than one chunk. With separate prefill copies, which ``reader``
+    models, a decoding sequence waits for no prompt. A pipeline has one step in each stage, with a
+    share of the sequences and at most one chunk; a prompt delays the others by the time of one
+    stage.
 
     Source:
         Yu et al.: Orca, 2022, section 4 (iterations); Agrawal et al.: Sarathi-Serve, 2024,
-        section 4.2 (pieces); Zhong et al.: DistServe, 2024, section 3 (apart); Reiser, Lavenberg:
-        Mean-Value Analysis of Closed Multichain Queuing Networks, 1980 (one sees the others alone).
+        section 4.2 (chunks); Zhong et al.: DistServe, 2024, section 3 (separate prefill); Reiser,
+        Lavenberg: Mean-Value Analysis of Closed Multichain Queuing Networks, 1980 (an arriving
+        customer sees the network without itself).
     """
     apart = traffic.prefill_copies > 0
     joined = (traffic.chunk > 0) & ~apart
@@ -144,9 +150,9 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
 
 
 def _running(traffic: ServingTraffic, joined: Mask) -> Floats:
-    """Texts in a step of writing, one's own among them."""
+    """Return the number of sequences in decode at once, (n,)."""
     share = traffic.steps / (traffic.pieces + traffic.steps)
-    most = traffic.stages * traffic.steps / traffic.pieces  # a step holds one piece of a prompt
+    most = traffic.stages * traffic.steps / traffic.pieces  # a step holds at most one chunk
     among = np.minimum(1.0 + (traffic.places - 1.0) * share, np.maximum(most, 1.0))
     return np.where(joined, among, traffic.places)
 
@@ -158,7 +164,7 @@ def _met(traffic: ServingTraffic, joined: Mask) -> Floats:
 
 
 def _rates(traffic: ServingTraffic, read_s: Floats, written_s: Floats) -> tuple[Floats, Floats]:
-    """Texts a second of all copies, and how much of the time prompts are read."""
+    """Return the sequences per second of all copies, and the utilization by prefill."""
     apart = traffic.prefill_copies > 0
     taken_s = written_s + np.where(apart, traffic.handover_s, read_s)
     ends = traffic.copies * traffic.places / taken_s

@@ -1,4 +1,4 @@
-"""Energy that the devices of a serving plan draw for each token."""
+"""Energy per generated token of the devices of a serving plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse_evaluators.clusters.serving.plan import Plans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """Joules of one written token that sum to its energy; every field is (n,)."""
+    """Parts of the energy of one generated token, in joules; every field is (n,)."""
 
     base_j: Floats
     compute_j: Floats
@@ -29,7 +29,9 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)`` of one device; (n,) by format.
+    """Power model of one device in the format of each row; every field is (n,).
+
+    ``P = min(limit_w, base_w + flop_j * FLOP/s + byte_j * B/s)``.
 
     Source:
         :mod:`dse_evaluators.accelerators.devices.gpu_power`, with its errors. Links are left out.
@@ -41,14 +43,14 @@ class Draw:
     byte_j: Floats
 
     def of(self, plan: Plans, traffic: ServingTraffic, cycle: Cycle) -> Energy:
-        """The energy of a token.
+        """Return the energy of a generated token.
 
-        All devices draw their base all the time, those of copies that only read prompts as well.
+        All devices draw the base power all the time, including those that only run prefill.
         """
         flops, moved_bytes = (
             _per_token(plan, traffic, cycle, name) for name in ("flops", "moved_bytes")
         )
-        token_s = plan.devices / (cycle.per_s * traffic.answer)  # of all devices, for one token
+        token_s = plan.devices / (cycle.per_s * traffic.answer)  # device-seconds per token
         compute_j, memory_j = self.flop_j * flops, self.byte_j * moved_bytes
         most_j = (self.limit_w - self.base_w) * token_s
         clip = most_j / np.maximum(compute_j + memory_j, most_j)
@@ -58,10 +60,15 @@ class Draw:
 
 
 def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
-    """Return the power constants of a device in rows with the formats of these places.
+    """Return the power constants of a device in each row.
+
+    Args:
+        device: the device.
+        formats: the number formats that occur.
+        place: index of each row's format into ``formats``, (n,).
 
     Raises:
-        SpecError: no source tells its power limit.
+        SpecError: the power limit of the device is unknown.
     """
     found = [power_of(device, text) for text in formats]
 
@@ -77,7 +84,7 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
 
 
 def _per_token(plan: Plans, traffic: ServingTraffic, cycle: Cycle, name: str) -> Floats:
-    """Return the work of all devices for a token: parts of its prompt and of the steps."""
+    """Return field ``name`` of the steps per generated token, summed over devices, (n,)."""
     writing, draft, laden = (
         getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)
     )

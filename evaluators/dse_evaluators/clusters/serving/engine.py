@@ -1,4 +1,4 @@
-"""Efficiency of a device on the kernels of inference, by the format of the weights."""
+"""Roofline times of inference kernels on a device, by number format."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ from dse_evaluators.accelerators.devices.weight_only import (
 )
 
 PLAIN = "bf16"
-"""Of the stream, of attention's products and of the head, whatever the weights are in."""
+"""Format of activations between kernels, attention and the LM head, for any weight format."""
 
 ATTENTION_SHARE = 0.5
-"""Of the dense rate, what fused attention realises: between the 0.35 of FlashAttention-2 on H100
-and the 0.75 of FlashAttention-3 (Shah et al., 2024, abstract); taken, not fitted."""
+"""Share of the dense rate that fused attention reaches: between the 0.35 of FlashAttention-2 on
+H100 and the 0.75 of FlashAttention-3 (Shah et al., 2024, abstract); assumed, not fitted."""
 
 _NARROWS_APART = frozenset({"fp8_block"})
-"""Formats with a scale for every 128 activations: a kernel of its own finds them. In the others
-the kernel before (norm, activation) writes narrow numbers, so a product starts as a plain one."""
+"""Formats with a scale per 128 activations, which a separate kernel computes. In other formats the
+preceding kernel (norm, activation) writes quantized numbers, so a GEMM launches as in bf16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The kernels of a device; fields are numbers, or (n,) by the format of each row."""
+    """Roofline model of a device; fields are scalars, or (n,) by the format of each row."""
 
     constants: RooflineConstants
     flops_per_s: Floats
     operand_bytes: Floats
     stored: Floats
-    """The bytes of a weight as it is kept and read, over those of an operand."""
+    """Bytes of a weight in memory, over the bytes of a GEMM operand."""
     seen_rows: Floats
-    """The most tokens at once that calibration has seen."""
+    """Maximum number of tokens per GEMM in the calibration data."""
     own: Mask
-    """False where nobody measured the device in that format."""
+    """Whether the device was measured in that format."""
     plain: RooflineConstants
     plain_flops_per_s: float
     bytes_per_s: float
     vector: RooflineConstants | None = None
-    """Of products of few rows where some weights are widened; ``None`` where none are."""
+    """Constants of weight-only quantized GEMMs with few rows; ``None`` without such weights."""
     vector_flops_per_s: Floats | float = 0.0
 
     @property
     def weight_bytes(self) -> Floats:
-        """Of a weight as it is kept and read."""
+        """Bytes of a weight in memory, (n,)."""
         return self.operand_bytes * self.stored
 
     def product(
         self, m: Floats, k: Floats, n: Floats, *, copies: Floats | float = 1.0
     ) -> KernelWork:
-        """The work of (m, k) activations times (k, n) weights, of which there are copies.
+        """Return the work of a GEMM of (m, k) activations with (k, n) weights.
 
-        Each row meets one copy, and all copies are read.
+        With ``copies`` weight matrices (experts) each row uses one of them, and all are read.
         """
         weights = copies * self.stored * (k * n)
         return KernelWork(
@@ -75,7 +75,7 @@ class Engine:
         )
 
     def product_s(self, work: KernelWork) -> Floats:
-        """The time of products with weights."""
+        """Return the seconds of a GEMM with weights, (n,)."""
         constants, flops_per_s = self.constants, self.flops_per_s
         if self.vector is not None:
             few = work.converted <= VECTOR_ROWS * work.chain  # rows times depth
@@ -86,16 +86,16 @@ class Engine:
         ).total_s
 
     def attention_s(self, work: KernelWork) -> Floats:
-        """The time of a fused kernel of attention."""
+        """Return the seconds of a fused attention kernel, (n,)."""
         shares = replace(self.plain, compute_share=ATTENTION_SHARE, chain_s=0.0)
         return self._plain_s(work, shares)
 
     def head_s(self, work: KernelWork) -> Floats:
-        """The time of the product with the vocabulary."""
+        """Return the seconds of the LM head GEMM, (n,)."""
         return self._plain_s(work, self.plain)
 
     def passes_s(self, moved_bytes: Floats) -> Floats:
-        """The time of kernels that only move, without their launches."""
+        """Return the seconds of elementwise kernels without their launch time, (n,)."""
         return moved_bytes / (self.plain.memory_share * self.bytes_per_s)
 
     def _plain_s(self, work: KernelWork, constants: RooflineConstants) -> Floats:
@@ -107,15 +107,21 @@ class Engine:
 def engine(
     device: Device, formats: Sequence[str], place: Ints, weight_bits: Floats | None = None
 ) -> Engine:
-    """The engine of rows that have the formats of these places, one of ``RECIPES`` each.
+    """Build the engine of n rows, each with its own number format.
 
-    Weights that are kept in other words, of ``weight_bits`` each where these are above 0, are read
-    as such and multiplied in the format. Kernels that widen shorter ones have constants of their
-    own, those of the measured width that is nearest. For formats below 16 bits such kernels were
-    not measured: each constant is then the worse of the widening kernel's and the plain one's.
+    Weights with ``weight_bits`` above 0 are stored and read in these bits, and multiplied in the
+    row's format. GEMM kernels that dequantize narrower weights use the constants of the nearest
+    measured width. For formats below 16 bits such kernels were not measured: each constant is then
+    the worse of the dequantizing kernel's and the plain one's.
+
+    Args:
+        device: the device.
+        formats: the number formats that occur, names of ``RECIPES``.
+        place: index of each row's format into ``formats``, (n,).
+        weight_bits: bits of a stored weight, (n,); 0: as the format.
 
     Raises:
-        SpecError: nobody measured a device in one of the formats, or its sheet tells no rate.
+        SpecError: no device was measured in one of the formats, or the data sheet has no rate.
     """
     found = [calibration_of(device.name, text) for text in formats]
     plain = replace(calibration_of(device.name, PLAIN).constants, conversion_bytes=0.0)
@@ -149,7 +155,7 @@ def engine(
 
 
 def _widening(usual: Engine, device: Device, bits: Floats, widened: Mask) -> Engine:
-    """The engine with the kernels that widen weights, in the rows that have such weights."""
+    """Return the engine with dequantizing GEMM constants in the ``widened`` rows."""
     nearest = nearest_widths(bits)
     narrow = usual.operand_bytes < RECIPES[PLAIN].operand_bytes
     few = many = usual.constants
@@ -178,7 +184,7 @@ def _where(rows: Mask, then: RooflineConstants, otherwise: RooflineConstants) ->
 
 
 def _worse(one: RooflineConstants, other: RooflineConstants) -> RooflineConstants:
-    """The constants under which a product takes at least as long as under either."""
+    """Return the slower of the two values of each constant."""
     ends = dict.fromkeys(("compute_share", "memory_share", "exponent"), np.minimum)
     return RooflineConstants(
         **{
@@ -191,10 +197,10 @@ def _worse(one: RooflineConstants, other: RooflineConstants) -> RooflineConstant
 
 
 def rate_of(device: Device, number_format: str) -> float:
-    """The dense rate of a device's sheet.
+    """Return the dense rate [FLOP/s] on the data sheet of a device.
 
     Raises:
-        SpecError: the sheet tells none for the format.
+        SpecError: the data sheet has no rate for the format.
     """
     rate = RECIPES[number_format].rate
     if rate not in device.flops_per_s:

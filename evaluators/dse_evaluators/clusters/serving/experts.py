@@ -1,4 +1,4 @@
-"""A layer's wide part on the devices of a copy: one for all tokens, or experts for some each."""
+"""Cost of a layer's feed-forward part, dense or mixture of experts, on the devices of a copy."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _ROUTING_KERNELS = 4.0
-"""Of a layer with experts: the scores, the choice, tokens to their experts, and results back."""
+"""Routing kernels of a layer with experts: gating scores, top-k, permute and unpermute."""
 
 _SCORE = 4.0
-"""Bytes of the score of an expert, in fp32."""
+"""Bytes of the gating score of one expert, in fp32."""
 
 
 def count_chosen_experts(model: Transformer) -> float:
-    """Return the number of experts of one token; one where there is no choice."""
+    """Return the number of experts that process one token; 1 for a dense model."""
     return float(model.active_experts) if model.experts > 1 else 1.0
 
 
 def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
-    """Return the mean number of experts chosen, ``E (1 - (1 - k / E)^T)``, (n,).
+    """Return the mean number of distinct experts that T tokens select in a layer, (n,).
 
-    These are the experts that the tokens of a layer choose together.
-
-    Every token chooses k of E, each as often as any other and for itself.
+    It is ``E (1 - (1 - k / E)^T)``: every token selects k of E experts, uniformly and independently
+    of the other tokens.
 
     Source:
-        Feller: An Introduction to Probability Theory and Its Applications, 1950, IV.2 (the boxes
-        that balls leave empty).
+        Feller: An Introduction to Probability Theory and Its Applications, 1950, IV.2 (the
+        occupancy problem).
     """
     if model.experts <= 1:
         return np.ones_like(tokens)
@@ -41,11 +40,12 @@ def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
 
 
 def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, KernelWork]:
-    """Into the wide part and back, on one device; all weights that are touched are read.
+    """Return the up- and down-projection GEMMs of the feed-forward part on one device.
 
-    Groups of devices hold some experts each, and a device of such a group a share of their width;
-    no device waits for one whose experts are chosen more often. Products of many small matrices
-    are as fast as one as large as all: nobody's measurement of them is used.
+    The weights of every selected expert are read. Each group of devices holds some of the experts,
+    and each device of a group a share of their width; imbalance between experts is ignored. A
+    grouped GEMM is assumed as fast as one GEMM of the total size, since no measurement of grouped
+    GEMMs is used.
     """
     model = share.model
     everyone = tokens * share.groups
@@ -61,7 +61,7 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
 
 
 def activation_bytes(share: ModelSharding, engine: Engine) -> Floats:
-    """Return the bytes that the activation moves for a token on one device."""
+    """Return the bytes that the activation function moves per token on one device."""
     model = share.model
     rows = share.groups * count_chosen_experts(model) / share.expert_groups
     gates = 2.0 if model.gated else 1.0
@@ -70,7 +70,7 @@ def activation_bytes(share: ModelSharding, engine: Engine) -> Floats:
 
 
 def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Floats, Floats]:
-    """The seconds in which a layer's tokens find their experts, and the bytes that move then."""
+    """Return the seconds and the moved bytes of a layer's expert routing, (n,) each."""
     model = share.model
     if model.experts <= 1:
         nothing = np.zeros_like(tokens)
@@ -89,18 +89,18 @@ def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Float
 def exchange_s(
     share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric, summed_s: Floats
 ) -> Floats:
-    """Return the time in which a layer's wide part receives tokens and returns results, (n,).
+    """Return the seconds of communication around a layer's feed-forward part, (n,).
 
-    Where devices have the attention of the same texts, all of them know all tokens, and one sum
-    is all. Where some have other texts, each device sends its share of its group's tokens to
-    those that hold their experts, at most one copy to each, gets as many back, and tells its group.
+    With one attention group all devices hold all tokens, and one all-reduce is enough. With several
+    groups each device sends its share of its group's tokens to the devices of the selected experts
+    (at most one copy per device), receives as many results, and gathers them within its group.
 
     Args:
-        share: of a copy.
-        tokens: of a group.
-        engine: tells in how many bytes numbers are sent; they come back in 16 bits.
-        fabric: joins the devices.
-        summed_s: the time of a sum over a group's tokens.
+        share: the sharding of a model copy.
+        tokens: tokens of one attention group, (n,).
+        engine: gives the bytes of a sent element; results return in 16 bits.
+        fabric: links between the devices.
+        summed_s: seconds of an all-reduce over a group's tokens, (n,).
     """
     if np.all(share.groups == 1):
         return summed_s

@@ -1,4 +1,4 @@
-"""Links between the devices that share one copy of a served model."""
+"""Collective and message times between the devices that share one copy of a served model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dse_evaluators.clusters.collectives import (
 from dse_evaluators.clusters.systems import system_of
 
 NODE_DEVICES = 8
-"""Devices that one fabric joins; nobody measured more within a node."""
+"""Maximum number of devices per node; no larger node was measured."""
 
 _MEASURED: Mapping[str, str] = {
     "a100-sxm-80gb": "a100-dgx",
@@ -29,31 +29,34 @@ _MEASURED: Mapping[str, str] = {
 }
 
 _NETWORK = "h100-dgx"
-"""The system whose network joins the nodes of every device: 400 Gb/s for each."""
+"""System whose inter-node network is used for every device: 400 Gb/s per device."""
 
 _BORROWED: Mapping[str, str] = dict.fromkeys(("b200-sxm", "gb200", "b300-sxm", "gb300"), "h200-sxm")
-"""Nobody's measurement: the fabric of another device, at the rate of its own links."""
+"""Unmeasured devices, with the device whose fabric is used, scaled to their own link rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFabric:
-    """Links within a node, ``rate`` times as fast as when they were measured."""
+    """Fabric within a node: the measured fabric ``name``, with bandwidth scaled by ``rate``."""
 
     name: str
     rate: float
 
     @property
     def borrowed(self) -> bool:
-        """True if it was measured on another device."""
+        """Return whether the constants were measured on another device."""
         return self.rate != 1.0
 
     @property
     def exchanges(self) -> bool:
-        """True if somebody measured how its ranks exchange parts."""
+        """Return whether an all-to-all was measured on this fabric."""
         return has_measurement(self.name, "all_to_all")
 
     def sum_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
-        """The time of an all-reduce, (n,); none among one rank."""
+        """Return the seconds of an all-reduce of ``size_bytes`` over ``ranks``, (n,).
+
+        It is 0 for a single rank.
+        """
         found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
         for count in np.unique(ranks).tolist():
             if count > 1:
@@ -63,11 +66,9 @@ class ServingFabric:
         return found
 
     def exchange_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
-        """Return the time in which each rank sends all others its part of ``size_bytes``.
+        """Return the seconds of an all-to-all of ``size_bytes`` over ``ranks``, (n,).
 
-        The result is (n,).
-
-        Where nobody measured it, as messages one after the other.
+        Without a measurement it is modelled as consecutive point-to-point messages.
         """
         found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
         for count in np.unique(ranks).tolist():
@@ -78,9 +79,9 @@ class ServingFabric:
         return found
 
     def pass_s(self, size_bytes: Floats, stages: Floats | float, devices: Floats | float) -> Floats:
-        """The time in which a stream of so many bytes goes from each stage to the next, (n,).
+        """Return the seconds of sending ``size_bytes`` through all pipeline stages, (n,).
 
-        Between nodes where the devices of all stages are more than a node has.
+        Messages cross nodes where ``stages * devices`` exceeds the devices of a node.
         """
         if np.all(stages == 1):
             return np.zeros_like(size_bytes)
@@ -89,7 +90,7 @@ class ServingFabric:
         return np.where(stages > 1, stages * np.where(near, self.send_s(size_bytes), far), 0.0)
 
     def send_s(self, size_bytes: Floats) -> Floats:
-        """The time of one message."""
+        """Return the seconds of one point-to-point message within the node, (n,)."""
         return seconds("send_recv", size_bytes, 2, self._constants("send_recv", 2))
 
     def _exchange(self, ranks: int) -> CollectiveConstants:
@@ -104,18 +105,18 @@ class ServingFabric:
 
 
 JOINED = (*_MEASURED, *_BORROWED)
-"""Devices that a fabric is known for."""
+"""Names of the devices with a known fabric."""
 
 
 def fabric_of(device: str) -> ServingFabric:
-    """The fabric of a device.
+    """Return the fabric of a device.
 
     Raises:
-        SpecError: no fabric is known for it.
+        SpecError: no fabric is known for the device.
     """
     like = _BORROWED.get(device, device)
     if like not in _MEASURED:
-        raise SpecError(f"nobody measured what joins {device}", hint=nearest(device, JOINED))
+        raise SpecError(f"no measured fabric for device {device}", hint=nearest(device, JOINED))
     own, measured = device_of(device).link_bytes_per_s, device_of(like).link_bytes_per_s
     rate = own / measured if own is not None and measured is not None else 1.0
     return ServingFabric(name=_MEASURED[like], rate=rate)

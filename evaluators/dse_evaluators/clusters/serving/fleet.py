@@ -1,4 +1,4 @@
-"""One service for each kind of device: every plan goes to its own."""
+"""Dispatch of serving plans to the scenario of their kind of device."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from dse_evaluators.clusters.serving.run import Formats, ServingScenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """The services by their device."""
+    """Serving scenarios by device name."""
 
     services: Mapping[str, ServingScenario]
 
     def run(self, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-        """Return the metrics of n plans; ``device`` of the batch selects the service.
+        """Return the metrics of n plans; ``device`` of the batch selects the scenario.
 
-        The column is read only where there are several services.
+        The column is read only if there are several scenarios.
 
         Args:
-            batch: with the formats of each plan.
-            plan: the numbers of the same rows.
-            emitted: kg for each joule, (n,).
+            batch: designs, with the formats of each plan.
+            plan: the plans of the same rows.
+            emitted: kg of carbon per joule, (n,).
         """
         if len(self.services) == 1:
             return run_plans(next(iter(self.services.values())), batch, plan, emitted)
@@ -47,7 +47,7 @@ class Fleet:
 
 
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-    """Return the metrics of plans that all use one service."""
+    """Return the metrics of plans that all use one kind of device."""
     formats, faults = _formats(batch, service.device)
     faults = impossible(plan, service.model) | faults
     possible = np.ones(len(batch), dtype=bool)
@@ -57,7 +57,7 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
 
 
 def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
-    """The formats of each row, and the faults of those that the device cannot multiply."""
+    """Return the formats of all rows, and a fault for each format the device does not support."""
     asked = tuple(dict.fromkeys(batch.get("weight_format", PLAIN).tolist()))
     places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
     place = batch.lookup("weight_format", places, places.get(PLAIN, 0.0)).astype(np.intp)

@@ -19,20 +19,20 @@ CACHE_BYTES = {
     "int8": 1.0,
     "nvfp4": 0.5 + 1 / 16,
 }
-"""A cached number; nvfp4 with a scale of one byte for sixteen."""
+"""Bytes of a cached element by format; nvfp4 has a one-byte scale per 16 elements."""
 
 _SCORE = 4.0
-"""Bytes of the score of a word, in fp32."""
+"""Bytes of a logit, in fp32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMemory:
-    """Bytes on one device; every field is (n,)."""
+    """Parts of the memory used on one device, in bytes; every field is (n,)."""
 
     weights: Floats
     cache: Floats
     draft: Floats
-    """Weights and cache of the model that guesses."""
+    """Weights and KV cache of the draft model."""
     workspace: Floats
 
     @property
@@ -41,9 +41,10 @@ class ServingMemory:
 
 
 def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
-    """The weights of one device: layers in their format, embedding, head and routers in 16 bits.
+    """Return the bytes of weights on one device, (n,).
 
-    Of a pipeline's stages the first has the embedding, the last the head.
+    Layers are in their own format; embedding, LM head and routers are in 16 bits. The first
+    pipeline stage holds the embedding, the last the LM head.
     """
     model = share.model
     wide = (3.0 if model.gated else 2.0) * model.hidden * model.ffn
@@ -56,17 +57,23 @@ def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
 
 
 def text_bytes(share: ModelSharding, tokens: float) -> Floats:
-    """The keys and values of a text of so many tokens, on one device.
+    """Return the bytes of the KV cache of one sequence with ``tokens`` tokens on one device, (n,).
 
     Source:
         Kwon et al.: Efficient Memory Management for Large Language Model Serving with
-        PagedAttention, 2023, section 1; pages are counted as full.
+        PagedAttention, 2023, section 1; pages are assumed full.
     """
     return share.model.layers * tokens * share.token_bytes / share.stages
 
 
 def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -> Floats:
-    """Return the bytes of the widest layer and the vocabulary scores in the largest step."""
+    """Return the bytes of the widest layer's activations and of the logits on a device, (n,).
+
+    Args:
+        share: the sharding of a model copy.
+        most_tokens: tokens of the largest step, (n,).
+        scored: tokens of that step with logits, (n,).
+    """
     model = share.model
     rows = share.groups * count_chosen_experts(model) / share.expert_groups
     inside = (2.0 if model.gated else 1.0) * model.ffn / share.expert_devices
@@ -76,7 +83,7 @@ def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -
 
 
 def roomy(room: Floats, each: Floats) -> Floats:
-    """Texts that find room at once."""
+    """Return the number of sequences of ``each`` bytes that fit into ``room`` bytes, (n,)."""
     return np.floor(np.maximum(room, 0.0) / each)
 
 

@@ -1,4 +1,4 @@
-"""The plans of an inference server, read from a batch."""
+"""Inputs of a serving plan, and the plans of a batch of designs as arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNT = NumberInput(1, 1e9, whole=True)
 _OPTIONAL_COUNT = NumberInput(0, 1e9, default=0.0, whole=True)
 
 SPELLINGS: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3": "fp8"}
-"""Formats of products by their names: those of devices, and those of number formats."""
+"""GEMM formats by input value: the names of ``RECIPES``, and the number format ``fp8_e4m3``."""
 
 READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "batch"), _COUNT),
@@ -33,40 +33,41 @@ READINGS: Mapping[str, Reading] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plans:
-    """n plans; every field is (n,)."""
+    """Serving plans of n designs; every field is (n,)."""
 
     tp: Floats
     batch: Floats
-    """Texts at once in one replica, or in each group that has its own."""
+    """Concurrent sequences of a replica, or of each attention group."""
     replicas: Floats
     prefill_replicas: Floats
     prefill_tp: Floats
-    """Of a replica that only reads prompts; 0: as the others."""
+    """Tensor-parallel devices of a prefill replica; 0: ``tp``."""
     chunk: Floats
     draft_tokens: Floats
     ep: Floats
-    """Groups of devices that hold some of the experts each."""
+    """Groups of devices over which the experts are split."""
     attention_dp: Floats
-    """Groups of ``tp`` devices that have texts of their own and share the experts."""
+    """Groups of ``tp`` devices with separate sequences that share the experts."""
     pp: Floats
-    """Stages that a replica's layers come in, each on as many devices."""
+    """Pipeline stages of a replica, each on the same number of devices."""
 
     def take(self, rows: Array) -> Plans:
-        """The plans of these rows."""
+        """Return the plans of these rows."""
         return Plans(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property
     def reading_tp(self) -> Floats:
-        """Devices of a replica that reads prompts."""
+        """Tensor-parallel devices of a replica that runs prefill."""
         own = (self.prefill_replicas > 0) & (self.prefill_tp > 0)
         return np.where(own, self.prefill_tp, self.tp)
 
     @property
     def devices(self) -> Floats:
+        """Devices of all replicas."""
         once = self.tp * self.replicas + self.reading_tp * self.prefill_replicas
         return once * self.attention_dp * self.pp
 
 
 def plans(batch: Batch, readings: Readings) -> Plans:
-    """The numbers of a batch."""
+    """Return the plans of the designs in a batch."""
     return Plans(**{each.name: readings.column(each.name, batch) for each in fields(Plans)})

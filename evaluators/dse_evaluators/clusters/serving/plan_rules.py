@@ -1,4 +1,4 @@
-"""Rules for plans of an inference server that cannot exist, and the reasons."""
+"""Constraints of serving plans, with the reason that is given for a violation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIB = 2.0**30
 
 
 def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
-    """The first rule that each row breaks before memory is looked at."""
+    """Return the first constraint that each row violates, except that of memory."""
     faults = dict[int, Fault]()
     fine = np.ones(len(plan.tp), dtype=bool)
     for rule in _rules(plan, model):
@@ -28,9 +28,15 @@ def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
 
 
 def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
-    """The rows among some that do not fit; those that lack as much share a fault."""
+    """Return a fault for each row in ``among`` that does not fit into memory.
+
+    Args:
+        needed: bytes needed on a device, (n,).
+        room: bytes available on a device.
+        among: rows to check, (n,).
+    """
     reason = "needs {has:.1f} GiB of memory, has {needs:.1f} GiB: {short:.1f} GiB short"
-    needs = np.round(needed / _GIB, 1)  # rows that differ by less share a reason
+    needs = np.round(needed / _GIB, 1)  # rows that are equal after rounding share a fault
     rule = Rule(needed > room, reason, needs, np.full_like(needs, room / _GIB))
     return find_rule_faults(rule, among)
 
@@ -41,21 +47,21 @@ def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
         yield from _routing(tp, plan, model)
     yield Rule(
         (plan.chunk > 0) & (plan.prefill_replicas > 0),
-        "pieces of {has:g} tokens join steps of writing, but {needs:g} replicas read all prompts",
+        "chunks of {has:g} tokens join decode steps, but {needs:g} replicas run all prefill",
         plan.chunk,
         plan.prefill_replicas,
     )
     yield _divides(model.layers, plan.pp, "layers over stages")
     yield Rule(
         (plan.pp > 1) & (plan.draft_tokens > 0),
-        "a pipeline of {has:g} stages, but {needs:g} tokens are guessed before each step",
+        "a pipeline of {has:g} stages does not support {needs:g} draft tokens per step",
         plan.pp,
         plan.draft_tokens,
     )
 
 
 def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
-    """Yield the rules that a model's heads set for the devices that share them."""
+    """Yield the constraints of tensor parallelism: node size and divisibility of the heads."""
     node, kv_heads = (np.full_like(tp, float(count)) for count in (NODE_DEVICES, model.kv_heads))
     over = "over tensor parallel devices"
     yield Rule(
@@ -67,7 +73,7 @@ def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
 
 
 def _routing(tp: Floats, plan: Plans, model: Transformer) -> Iterator[Rule]:
-    """Yield the rules that a model's experts set for the devices that share them."""
+    """Yield the constraints of expert parallelism and of attention data parallelism."""
     devices, node = tp * plan.attention_dp, np.full_like(tp, NODE_DEVICES)
     yield _divides(model.experts, plan.ep, "experts over expert parallel groups")
     yield _divides(devices, plan.ep, "devices over expert parallel groups")
@@ -87,4 +93,9 @@ def _routing(tp: Floats, plan: Plans, model: Transformer) -> Iterator[Rule]:
 
 def _divides(of: Floats | float, by: Floats, what: str) -> Rule:
     whole = np.broadcast_to(np.asarray(of, dtype=np.float64), by.shape)
-    return Rule(whole % by != 0, f"{what}: {{has:g}} in {{needs:g}} leaves a rest", whole, by)
+    return Rule(
+        whole % by != 0,
+        f"{what}: {{has:g}} in {{needs:g}} equal parts leaves a remainder",
+        whole,
+        by,
+    )

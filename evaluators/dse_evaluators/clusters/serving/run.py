@@ -1,4 +1,4 @@
-"""One model on one kind of device under one load: the metrics of n plans."""
+"""Metrics of n serving plans for one model, one kind of device and one request length."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ ENERGIES = ("base", "compute", "memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formats:
-    """The formats of n plans: which there are, which each row has, and what it keeps of both."""
+    """Number formats of weights and KV cache of n plans."""
 
     names: Sequence[str]
-    place: Ints  # (n,), among names
-    cache_bytes: Floats  # (n,)
+    place: Ints  # (n,), index into names
+    cache_bytes: Floats  # (n,), per element
     weight_bits: Floats  # (n,), 0: as the format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingScenario:
-    """Served model, with its devices, its requests and its upkeep."""
+    """Served model, with its device, fabric, request lengths, memory limit and device costs."""
 
     model: Transformer
     draft: Transformer | None
@@ -61,15 +61,18 @@ class ServingScenario:
 
     @property
     def room(self) -> float:
-        """Bytes of a device that the server may take."""
+        """Bytes of a device's memory that the server may use."""
         return self.memory_share * self.device.dram_bytes
 
     def run(
         self, plan: Plans, formats: Formats, emitted: Floats
     ) -> tuple[Mapping[str, Floats], Floats]:
-        """The metrics of n plans, each (n,), and the bytes that their fullest device needs.
+        """Return the metrics of n plans, each (n,), and the bytes needed on the fullest device.
 
-        ``emitted`` are the kg for each joule, (n,).
+        Args:
+            plan: the plans.
+            formats: number formats of the same rows.
+            emitted: kg of carbon per joule, (n,).
         """
         kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
         shares = share, small, reader = [
@@ -111,7 +114,10 @@ class ServingScenario:
         return columns, np.maximum(kept.total, reads)
 
     def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
-        """Return the bytes of a device that reads prompts in turn, at ``each`` per weight."""
+        """Return the bytes on a device that prefills one prompt at a time, (n,).
+
+        ``each`` is the bytes of a weight.
+        """
         one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
         kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
         return kept + workspace_bytes(reader, prompt, one)
@@ -119,7 +125,7 @@ class ServingScenario:
     def _kept(
         self, plan: Plans, share: ModelSharding, small: ModelSharding, weight: Floats
     ) -> tuple[ServingMemory, Floats]:
-        """Return the memory of all sequences that run at once, and the number of these."""
+        """Return the memory of a decoding device, and its number of concurrent sequences."""
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
         workspace = workspace_bytes(share, most, plan.batch * queries)
@@ -157,7 +163,11 @@ class ServingScenario:
         )
 
     def _flag_extrapolation(self, plan: Plans, traffic: ServingTraffic, kernels: Engine) -> Floats:
-        """Return 1 where constants are of another device, kernel, network or smaller steps."""
+        """Return 1 where the model extrapolates beyond its measurements, else 0, (n,).
+
+        That is where a constant is of another device, kernel or network, or where a step has more
+        tokens than the calibration data.
+        """
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
         together = np.maximum(plan.tp, plan.reading_tp) * plan.attention_dp * plan.pp
@@ -169,7 +179,7 @@ class ServingScenario:
 
 
 def _times(traffic: ServingTraffic, told: Cycle) -> dict[str, Floats]:
-    """Return the times between two tokens of a sequence, in parts, and the longest wait."""
+    """Return the latency metrics: time per output token by parts, longest gap, first token."""
     draft_s = traffic.guesses * told.draft.total_s
     parts = {
         **{part: getattr(told.writing, f"{part}_s") / traffic.yielded for part in PARTS},

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.serving``: a transformer that answers many at once, in steady state."""
+"""Evaluator ``clusters.serving``: a transformer served with continuous batching in steady state."""
 
 from __future__ import annotations
 
@@ -48,54 +48,55 @@ _METRICS = (
 
 @dataclass(kw_only=True, eq=False)
 class Serving:
-    """Time, rate, energy and memory of a served model under full load.
+    """Latency, throughput, energy, memory, cost and carbon of a served model under full load.
 
-    Every replica has ``batch`` texts at once, always. ``tpot`` is the mean time between two tokens
-    of a text, ``token_gap`` the longest step that one waits for, ``first_token`` the time to read a
-    prompt without a queue: how long that is needs a simulation. ``running`` texts are in a step of
-    writing; ``reading`` is the share of the time in which prompts are read. Throughputs are of
-    written tokens. ``chunk`` is how many tokens of a prompt join a step of writing, with 0 prompts
-    have steps of their own; ``prefill_replicas``, of ``prefill_tp`` devices each, read all prompts
-    for the others, and where they are too few for them, ``tpot`` is that of full places all the
-    same. ``memory`` is of a device that writes.
+    Every replica always serves ``batch`` sequences. ``tpot`` is the mean time between two tokens of
+    a sequence, ``token_gap`` the longest such time, ``first_token`` the prefill time without
+    queueing (queueing needs a simulation: ``clusters.serving-simulator``). ``running`` is the
+    number of sequences in decode, ``reading`` the utilization by prefill. Throughputs count
+    generated tokens. ``chunk`` prompt tokens join a decode step; with 0, prefill runs in separate
+    steps. ``prefill_replicas``, of ``prefill_tp`` devices each, run all prefill; if they are too
+    slow, ``tpot`` still assumes full decode replicas. ``memory`` is that of a decoding device.
 
-    Each of a replica's ``pp`` stages has ``tp`` devices. Of a model with experts ``attention_dp``
-    groups of ``tp`` devices may have ``batch`` texts each and share the experts; ``ep`` of their
-    devices hold different ones. These groups step and read prompts together, each its own.
-    ``weight_bits`` and ``kv_bits``, where above 0, are what a weight of a layer and a cached number
-    take in memory, scales and places told: such weights are read in these bits and multiplied in
-    ``weight_format``, by kernels that widen shorter ones and have constants of their own.
-    ``cost_per_token`` is there where a price is known, of renting all devices; carbon is that of
-    their energy and of their making.
+    Each of a replica's ``pp`` stages has ``tp`` devices. A model with experts may use
+    ``attention_dp`` groups of ``tp`` devices that serve ``batch`` sequences each and share the
+    experts, which are split over ``ep`` groups of devices. The attention groups run decode steps
+    and prefill in lockstep, each on its own sequences.
+    ``weight_bits`` and ``kv_bits``, where above 0, are the bits of a layer's weight and of a cached
+    element in memory, including scales and indices: such weights are read in these bits and
+    multiplied in ``weight_format``; kernels that dequantize narrower weights have separate
+    constants.
+    ``cost_per_token`` is the rent of all devices and present only where a price is known; carbon
+    is that of their energy and their manufacture.
 
-    Not modelled: experts that are chosen more often than others, latent attention, queues, lengths
-    that vary, shared prefixes, the host.
+    Not modelled: imbalance between experts, latent attention, queues, varying lengths, shared
+    prefixes, the host.
 
     Args:
         model: a name of ``workloads.transformer_configs``.
-        device: a name of ``devices.csv`` that was measured, and whose fabric is known; ``None``
-            makes it a reading.
-        isl: tokens of a prompt.
-        osl: tokens of an answer.
-        memory_share: of the device's memory, what the server may take.
-        waiting: texts that find no room wait for it; else such a plan is infeasible.
-        draft_model: who guesses ``draft_tokens`` at a time, in the same formats.
-        acceptance: how probably a guess is right.
-        price_per_hour: of a device in US dollars, or of each by its name; else as
-            ``clusters.upkeep`` knows it.
-        grid: a name of ``carbon.grids``; ``None`` makes it a reading.
-        pue: power of the whole building over that of its computers.
-        lifetime: over which a device's making is spread.
-        embodied_kg: of making a device, with its share of the server.
+        device: a name of ``devices.csv`` with calibration and a known fabric; ``None`` makes it an
+            input.
+        isl: tokens of a prompt (input sequence length).
+        osl: tokens of an answer (output sequence length).
+        memory_share: share of the device's memory that the server may use, 0 to 1.
+        waiting: whether sequences that do not fit into memory wait; else the plan is infeasible.
+        draft_model: model that proposes ``draft_tokens`` per step, in the same formats.
+        acceptance: probability that a draft token is accepted.
+        price_per_hour: US dollars per device and hour, or a mapping by device name; by default that
+            of ``clusters.upkeep``.
+        grid: a name of ``carbon.grids``; ``None`` makes it an input.
+        pue: power usage effectiveness: power of the building over that of its computers.
+        lifetime: time over which the embodied carbon of a device is spread [s], or with a unit.
+        embodied_kg: kg of carbon of making a device, with its share of the server.
 
     Raises:
         SpecError: a name is unknown, the device or its fabric was not measured, or a number is out
             of range.
 
     Source:
-        The modules behind it tell which equation is whose. Constants are of single kernels
-        (:mod:`dse_evaluators.accelerators.devices.calibrations`) and collectives; no measured
-        service was looked at to choose them.
+        The modules of this package cite the source of each equation. Constants are calibrated on
+        single kernels (:mod:`dse_evaluators.accelerators.devices.calibrations`) and collectives;
+        none was fitted to a measured serving system.
     """
 
     model: str
@@ -142,12 +143,12 @@ class Serving:
         services = self._fleet.services
         self._readings.check(values)
         for name in map(str, values.get("device", ())):
-            services[name].upkeep.dollars(np.zeros(1))  # all of them, or nobody knows the cost
+            services[name].upkeep.dollars(np.zeros(1))  # raises if the device has no price
         for text in values.get("weight_format", ()) if len(services) == 1 else ():
             rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n plans."""
+        """Return the metrics of n plans."""
         return told_once(batch, self.reads | self.optional, self._told)
 
     def _told(self, batch: Batch) -> Metrics:

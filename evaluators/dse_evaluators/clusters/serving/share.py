@@ -1,4 +1,4 @@
-"""Over how many devices one copy of a served model goes."""
+"""Sharding of one copy of a served model over devices."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dse.core.values import Floats
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 WORD = 2.0
-"""Bytes of a number of the stream."""
+"""Bytes of a 16-bit activation element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSharding:
-    """Over how many devices a copy of the model goes, and the bytes of a cached number; (n,).
+    """Sharding of a model copy over devices, and the bytes of a cached element; arrays are (n,).
 
-    ``devices`` share the attention of the same texts. ``groups`` of them have texts of their own
-    and share the experts, which ``expert_groups`` hold apart. There are so many for each of the
-    ``stages`` that layers come in.
+    ``devices`` is the tensor-parallel degree of attention. ``groups`` of that many devices serve
+    separate sequences and share the experts, which are split over ``expert_groups``. Each of the
+    ``stages`` of the pipeline has all of these devices.
     """
 
     model: Transformer
@@ -31,15 +31,15 @@ class ModelSharding:
 
     @property
     def expert_devices(self) -> Floats:
-        """That share the width of one expert."""
+        """Devices that share the width of one expert."""
         return self.devices * self.groups / self.expert_groups
 
     @property
     def kv_heads(self) -> Floats:
-        """Of one device; with more devices than heads some hold the same ones."""
+        """Key-value heads on one device; replicated if there are more devices than heads."""
         return np.maximum(self.model.kv_heads / self.devices, 1.0)
 
     @property
     def token_bytes(self) -> Floats:
-        """Keys and values of one token in one layer, on one device."""
+        """Bytes of the KV cache of one token in one layer on one device."""
         return 2.0 * self.kv_heads * self.model.head * self.cache_bytes

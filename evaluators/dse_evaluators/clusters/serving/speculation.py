@@ -1,4 +1,4 @@
-"""Mean number of tokens per verification step of speculative decoding."""
+"""Speculative decoding: mean number of tokens per verification step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dse.core.values import Floats
 def count_tokens(guesses: Floats, acceptance: float) -> Floats:
     """Return the mean number of tokens of one verification step, (n,).
 
-    ``(1 - a^(k + 1)) / (1 - a)``; each of k guesses is right with probability a, if those before
-    were, and after the first wrong one the large model's own token is taken.
+    ``(1 - a^(k + 1)) / (1 - a)``: each of k draft tokens is accepted with probability a if all
+    earlier ones were; the target model supplies the token after the last accepted one.
 
     Source:
         Leviathan, Kalman, Matias: Fast Inference from Transformers via Speculative Decoding, 2023,

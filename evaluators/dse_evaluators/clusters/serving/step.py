@@ -1,4 +1,4 @@
-"""Time of one step of a served transformer: decode tokens and chunks of prompts."""
+"""Time of one inference iteration of a transformer with decode tokens and prefill chunks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 
 _KERNELS = 4.0
-"""Of a layer, those that only move: two norms with residuals, rotation, activation."""
+"""Elementwise kernels per layer: two norms with residuals, rotary embedding, activation."""
 
 _SAMPLING = 18.0
-"""Bytes that pass for each score of a word: bf16 to fp32 (6), softmax (8), the choice (4)."""
+"""Bytes moved per logit during sampling: bf16 to fp32 (6), softmax (8), selection (4)."""
 
 __all__ = ["PARTS", "ModelSharding", "ServingStep", "StepTokens", "step"]
 
 PARTS = ("products", "attention", "elementwise", "collectives", "head")
+"""Parts of a step's time; ``products`` are the GEMMs with weights, ``head`` includes sampling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +30,16 @@ class StepTokens:
     """Work of one step: sequences, queries and prompt tokens; every field is (n,)."""
 
     sequences: Floats
-    """Texts that are being written, each with ``context`` tokens before."""
+    """Sequences in decode, each with ``context`` tokens in the KV cache."""
     queries: Floats
-    """New tokens of each such text; more than one where guesses are verified."""
+    """New tokens per sequence in decode; more than one where draft tokens are verified."""
     context: Floats
     prompt: Floats
-    """Tokens of a prompt in this step."""
+    """Prefill tokens in this step."""
     length: Floats
-    """Tokens of the whole prompt."""
+    """Tokens of the complete prompt."""
     waves: Floats | float = 1.0
-    """Such steps that are on their way at once, each in another stage."""
+    """Steps in flight at once, each in a different pipeline stage."""
 
     @property
     def written(self) -> Floats:
@@ -51,7 +52,7 @@ class StepTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingStep:
-    """The seconds of a step, and what one device multiplies and moves in it; all (n,)."""
+    """Seconds of a step, and the operations and moved bytes of one device; every field is (n,)."""
 
     products_s: Floats
     attention_s: Floats
@@ -70,14 +71,14 @@ class ServingStep:
 def step(
     share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
 ) -> ServingStep:
-    """The parts of a step on one of the devices that share a copy, through all stages.
+    """Compute the parts of a step on one device of a model copy, through all pipeline stages.
 
-    In a full pipeline each stage takes as long as the last, which also chooses the words: so that
-    is waited for once for each wave.
+    In a full pipeline every stage waits for the last one, which also runs the LM head and sampling;
+    the time of the head is therefore counted once for each wave.
 
     Source:
-        Shoeybi et al.: Megatron-LM, 2019, section 3 (who holds which columns, two all-reduces a
-        layer); Agrawal et al.: Sarathi-Serve, 2024, section 4 (prompts and texts in one step).
+        Shoeybi et al.: Megatron-LM, 2019, section 3 (column and row sharding, two all-reduces per
+        layer); Agrawal et al.: Sarathi-Serve, 2024, section 4 (prefill and decode in one step).
     """
     model = share.model
     products = _products(share, tokens.all, engine)
@@ -119,7 +120,7 @@ def _products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Ker
 def _collectives_s(
     share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric
 ) -> Floats:
-    """Sums after attention and the wide part of each layer, and what passes between stages."""
+    """Return the seconds of all-reduces, expert exchanges and messages between stages, (n,)."""
     size_bytes = WORD * tokens * share.model.hidden
     summed_s = fabric.sum_s(size_bytes, share.devices)
     wide_s = experts.exchange_s(share, tokens, engine, fabric, summed_s)
@@ -138,7 +139,10 @@ def _compute_decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork
 
 
 def _prompt(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Tokens of a piece look at half of their prompt on the mean, and read what came before."""
+    """Return the attention work of a prefill chunk, averaged over the chunks of a prompt.
+
+    A token attends to half of the prompt on average; a chunk reads the KV cache of its prefix.
+    """
     heads = share.model.heads * share.model.head / share.devices
     before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)
     return _attention(
@@ -153,7 +157,7 @@ def _attention(flops: Floats, moved_bytes: Floats) -> KernelWork:
 
 
 def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> Floats:
-    """Return the bytes that a layer's kernels without matrix products move."""
+    """Return the bytes that the elementwise kernels of a layer move, (n,)."""
     model = share.model
     norms = 2.0 * (3.0 * WORD + engine.operand_bytes) * model.hidden
     activation = experts.activation_bytes(share, engine)
@@ -162,7 +166,7 @@ def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> 
 
 
 def _count_samples(tokens: StepTokens) -> Floats:
-    """Return the number of sampling positions: new tokens, and the last of each prompt."""
+    """Return the sampled positions: decode tokens, and the last token of each prompt."""
     return tokens.written + np.where(tokens.prompt > 0, tokens.prompt / tokens.length, 0.0)
 
 
@@ -184,7 +188,10 @@ def _head_s(
     engine: Engine,
     fabric: ServingFabric,
 ) -> Floats:
-    """The product, the gathering of all scores (half of a sum) and the choice among them."""
+    """Return the seconds of the LM head GEMM, the all-gather of the logits and sampling, (n,).
+
+    The all-gather takes half the time of an all-reduce.
+    """
     scores = _count_samples(tokens) * share.model.vocabulary
     gathered_s = fabric.sum_s(WORD * scores, share.devices) / 2.0
     return engine.head_s(head) + gathered_s + engine.passes_s(_SAMPLING * scores)

@@ -1,1 +1,1 @@
-"""A server of a language model, played iteration by iteration."""
+"""Discrete-event simulation of a language-model server, iteration by iteration."""

@@ -13,19 +13,19 @@ from dse_evaluators.clusters.simulator.state import ServerState
 
 @dataclass(slots=True, kw_only=True)
 class PrefillBatch:
-    """The prompts of an iteration; fields are (n,), but for those that end in it."""
+    """Prefill work of an iteration; arrays are (n,), except ``rows`` and ``requests``."""
 
     prompt: Ints
-    """Tokens."""
+    """Prefill tokens."""
     square: Ints
-    """``c (2 p + c)`` of every piece of c tokens after p others, summed."""
+    """Sum of ``c (2 p + c)`` over chunks of c tokens after a prefix of p: 2 per query-key pair."""
     repeats: Ints
-    """Iterations in a row with a piece as large, of the same prompt; 0: this is the only one."""
+    """Iterations in a row with an equal chunk of the same prompt; 0: it is not repeated."""
     room: Ints
-    """Tokens for which the budget has room."""
+    """Tokens left in the budget."""
     rows: list[Ints]
     requests: list[Ints]
-    """Those whose prompts are read to their ends, pair by pair."""
+    """Requests whose prefill ends in this iteration; arrays parallel to those of ``rows``."""
 
 
 def admit(state: ServerState, barred: Mask) -> PrefillBatch:
@@ -35,7 +35,8 @@ def admit(state: ServerState, barred: Mask) -> PrefillBatch:
 
     Source:
         Yu et al.: Orca, 2022, section 3 (first come, first served, iteration by iteration); Agrawal
-        et al.: Sarathi-Serve, 2024, algorithm 3 (texts, then a begun prompt, then new ones).
+        et al.: Sarathi-Serve, 2024, algorithm 3 (decodes, then an unfinished prompt, then new
+        ones).
     """
     texts = np.where(state.plan.chunked, state.running, 0)
     nothing = np.zeros_like(texts)
@@ -53,7 +54,7 @@ def admit(state: ServerState, barred: Mask) -> PrefillBatch:
 
 
 def _go_on(state: ServerState, reading: PrefillBatch) -> None:
-    """The prompt that is read in pieces: one more, or its last."""
+    """Add the next chunk of each unfinished prompt."""
     rows = np.flatnonzero(state.head >= 0)
     if not len(rows):
         return
@@ -72,7 +73,7 @@ def _go_on(state: ServerState, reading: PrefillBatch) -> None:
 
 
 def _let_in(state: ServerState, reading: PrefillBatch, barred: Mask) -> None:
-    """Requests that wait, one of each row at a time, while all limits have room."""
+    """Admit waiting requests, one per row at a time, while seats, cache and budget have room."""
     rows = np.flatnonzero(_may(state, reading) & ~barred)
     if not len(rows):
         return
@@ -116,7 +117,7 @@ def _enter(state: ServerState, reading: PrefillBatch, rows: Ints, who: Ints) -> 
 
 
 def _may(state: ServerState, reading: PrefillBatch) -> Mask:
-    """Return whether a request waits, no prompt is in chunks, and the budget has room."""
+    """Return whether a request waits, no prompt is unfinished, and the budget has room, (n,)."""
     here = waits(state)
     return here & (state.head < 0) & (reading.room > 0)
 

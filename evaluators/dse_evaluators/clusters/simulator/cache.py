@@ -1,4 +1,4 @@
-"""The blocks of a server's cache: who holds how many, for how long there is room, who loses his."""
+"""Paged KV cache of simulated servers: blocks in use, steps until it is full, and eviction."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
     """Return the blocks in some rows after ``steps`` more tokens per running sequence, (r,).
 
-    The last token of a text is not kept before the next one is written. A prompt that is read in
-    pieces holds the blocks of all its tokens from its first piece on.
+    The last token of a sequence is cached only when the next one is generated. A chunked prompt
+    holds the blocks of all its tokens from its first chunk on.
     """
     ends = state.ends[rows]
     kept = state.full[rows] - ends + (state.step[rows] - 1 + steps)[:, None]
@@ -22,17 +22,20 @@ def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
 
 
 def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:
-    """Return the blocks of the prompt that is read in chunks, (r,)."""
+    """Return the blocks of the prompt with an unfinished prefill, (r,)."""
     head = state.head[rows]
     need = state.need[rows, np.maximum(head, 0)]
     return np.where(head >= 0, -(-need // state.plan.block[rows]), 0)
 
 
 def steps_in_room(state: ServerState, most: Ints) -> Ints:
-    """For how many more tokens of each text, up to so many, there is room; (n,)."""
+    """Return the further tokens per running sequence that fit into the cache, up to ``most``; (n,).
+
+    The count is the same for all sequences of a row.
+    """
     every = np.arange(len(most))
     found = most.copy()
-    most_kept = state.context + state.running * (most + state.plan.block)  # no fewer than there are
+    most_kept = state.context + state.running * (most + state.plan.block)  # an upper bound
     tight = most_kept > (state.plan.blocks - count_prompt_blocks(state, every)) * state.plan.block
     rows = np.flatnonzero(tight & (state.running > 0) & (most > 0))
     if len(rows):
@@ -41,10 +44,12 @@ def steps_in_room(state: ServerState, most: Ints) -> Ints:
 
 
 def evict(state: ServerState) -> Mask:
-    """Takes the cache of the newest requests where texts have no room for one more token; (n,).
+    """Evict the newest requests of rows without room for one more token per sequence.
+
+    Returns a mask of the rows with evictions, (n,).
 
     Source:
-        Kwon et al.: PagedAttention, 2023, section 4.5 (the latest goes first and is recomputed).
+        Kwon et al.: PagedAttention, 2023, section 4.5 (the latest is evicted first, recomputation).
     """
     evicted = np.zeros(len(state.now), dtype=bool)
     one = np.ones(len(state.now), dtype=np.int64)
@@ -60,7 +65,7 @@ def evict(state: ServerState) -> Mask:
 
 
 def _bisect_steps(state: ServerState, rows: Ints, most: Ints) -> Ints:
-    low, high = np.zeros_like(most), most + 1  # low has room or is 0, high has none
+    low, high = np.zeros_like(most), most + 1  # low fits or is 0, high does not fit
     if (fits := count_blocks(state, rows, most) <= state.plan.blocks[rows]).any():
         low = np.where(fits, most, low)
     while (high - low > 1).any():

@@ -1,4 +1,4 @@
-"""The copies of a model that a design has, each with its share of the requests."""
+"""Simulation of designs with several model copies, which share the requests round robin."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class RequestLoad:
     """Request load of n designs; both fields are (n,)."""
 
     rate: Floats
-    """By which the times of the traffic are divided."""
+    """Factor by which the arrival times of the trace are divided."""
     clients: Ints
-    """That ask again when they are answered; 0: requests come by themselves."""
+    """Clients of a closed loop; 0: requests arrive at given times."""
 
 
 def run(
@@ -33,10 +33,18 @@ def run(
     copies: Ints,
     weight: float,
 ) -> SimulationResult:
-    """Simulate the traffic on n designs with ``copies`` copies each, (n,).
+    """Simulate the traffic on n designs with ``copies`` model copies each.
 
-    Requests and clients go to the copies in turn, so that a copy has as many clients as another,
-    or one more.
+    Requests and clients are assigned to the copies round robin, so the numbers of clients of two
+    copies differ by at most one.
+
+    Args:
+        plan: plans of the servers, one row per design; clients are set here.
+        server: cost models of the servers, one row per design.
+        load: rate and clients of each design.
+        traffic: the requests, which all designs share.
+        copies: model copies of each design, (n,).
+        weight: weight of a new gap in the moving average of gaps; 0: no average is kept.
     """
     n, r = len(copies), len(traffic.prompt)
     owner = np.repeat(np.arange(n), copies)
@@ -53,7 +61,7 @@ def run(
     state, gaps = play(rows, queue, server.take(owner).tariff, weight=weight)
 
     def each(values: Floats) -> Floats:
-        """(rows, w) by request, (n, r)."""
+        """Return values by design and request, (n, r), from those by server, (rows, w)."""
         found = np.zeros((n, r))
         found[np.broadcast_to(owner[:, None], who.shape)[here], who[here]] = values[here]
         return found

@@ -1,4 +1,4 @@
-"""The time between two tokens of a text, counted over all of them."""
+"""Histogram of the gaps between consecutive tokens, and the slowest pace of each sequence."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 _LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
-"""A gap is told to half a percent; the widest is 1e5 s."""
+"""Logarithmic histogram bins: gaps are resolved to half a percent, up to 1e5 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """Tokens by their gaps in n rows, and of each text the slowest pace; changes as time passes.
+    """Histogram of token gaps in n rows, and the slowest pace of each sequence; mutable arrays.
 
-    The pace of a text is the moving average of its gaps in which a new one weighs ``weight``; with
-    0 nobody asks for it. What a text waits that lost its cache is in no gap.
+    The pace of a sequence is the exponential moving average of its gaps, in which a new gap has
+    ``weight``; with 0 it is not computed. The time that an evicted sequence waits is in no gap.
     """
 
     weight: float
     tokens: Ints  # (n, bins)
-    wrote_at: Floats  # (n,)
+    wrote_at: Floats  # (n,), seconds of the last decode iteration
     pace: Floats  # (n, w), seconds; NaN before the second token
     slowest: Floats  # (n, w)
 
     @staticmethod
     def none(shape: tuple[int, ...], weight: float) -> Gaps:
-        """Before the first token."""
+        """Return empty statistics for ``shape`` = (n, w): n rows of up to w requests."""
         rows, width = shape
         kept = width if weight else 0
         return Gaps(
@@ -43,9 +43,16 @@ class Gaps:
     def note(
         self, state: ServerState, writes: Mask, steps: Ints, spent: Floats, first: Floats
     ) -> None:
-        """Counts the tokens of some alike iterations, of which the first takes ``first``.
+        """Count the gaps of a run of iterations with the same sequences.
 
-        Those after the first have one gap: their mean.
+        The iterations after the first are counted with their mean time.
+
+        Args:
+            state: the servers at the start of the run.
+            writes: rows with decode in the run, (n,).
+            steps: iterations of the run, (n,).
+            spent: seconds of the run, (n,).
+            first: seconds of its first iteration, (n,).
         """
         halted = writes & state.plan.halting & (self.wrote_at[state.row] < state.now)
         smooth, rough = np.flatnonzero(writes & ~halted), np.flatnonzero(halted)
@@ -71,7 +78,7 @@ class Gaps:
     def _follow(
         self, state: ServerState, rows: Ints, steps: Ints, spent: Floats, first: Floats
     ) -> None:
-        """Takes the pace of every text through the iterations."""
+        """Update the moving average and the slowest pace of every sequence over a run."""
         own = state.row[rows]
         on = state.ends[rows] < NEVER
         since = np.where(
@@ -92,7 +99,7 @@ class Gaps:
 
 
 def quantile(tokens: Ints, share: float) -> Floats:
-    """The gap that this share of the tokens in each row does not exceed; 0 where there is none."""
+    """Return the ``share`` quantile of the token gaps of each row [s], (n,); 0 without tokens."""
     below = np.cumsum(tokens, axis=1)
     place = np.argmax(below >= share * below[:, -1:], axis=1)
     found = _LEAST_S * _RATIO ** (place + 0.5)

@@ -1,4 +1,8 @@
-"""Iterations of many servers, each row's many at once while nothing changes in it."""
+"""Simulation step: advance each of n servers over all iterations until its next event.
+
+Between two events (arrival, finished sequence, finished prompt, full cache) consecutive iterations
+differ by one token per sequence, so a run of them is summed in closed form.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +21,31 @@ from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationCost:
-    """Time and energy of iterations; every field is (n,)."""
+    """Time and energy of one iteration of each row; every field is (n,)."""
 
     seconds: Floats
     compute_j: Floats
-    """Joules of arithmetic of all devices, above what they draw when they do nothing."""
+    """Joules of arithmetic on all devices, above their base power."""
     memory_j: Floats
+    """Joules of memory traffic on all devices, above their base power."""
 
 
 Tariff = Callable[[IterationWork], IterationCost]
-"""The cost of one iteration of each row."""
+"""Function that computes the cost of one iteration of each row."""
 
 Prices = Callable[[Ints], Tariff]
-"""The tariff of the rows that are named, in this order; some twice."""
+"""Function that returns the tariff of the given rows, in this order; rows may repeat."""
 
 
 def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
-    """Plays every row to its next change: an arrival, an end, a prompt read, a full cache.
+    """Advance every row in place to its next event.
 
-    ``twice`` is the tariff of all rows and then of all rows again.
+    Events are an arrival, the end of a sequence, the end of a prefill, and a full cache.
+
+    Args:
+        state: the servers; changed in place.
+        gaps: statistics of the gaps between tokens; changed in place.
+        twice: tariff of all rows twice over, so that one call prices two iterations.
     """
     _wake(state)
     reading = admit(state, evict(state))
@@ -52,18 +62,18 @@ def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Iterations whose times go from one to another along a line; (n,)."""
+    """Up to ``most`` iterations whose cost rises linearly from ``start`` to ``end``; (n,)."""
 
     start: Floats
     end: Floats
     most: Ints
 
     def total(self, steps: Ints) -> Floats:
-        """Of the first so many."""
+        """Return the total cost of the first ``steps`` iterations, (n,)."""
         return steps * self.start + self._slope * steps * (steps - 1) / 2.0
 
     def until(self, seconds: Floats) -> Ints:
-        """The iterations of which the last one is the first that ends so late, if one does."""
+        """Return the fewest iterations that take ``seconds`` or more, at most ``most``, (n,)."""
         near = np.minimum(seconds, self.total(self.most))
         b = self.start - self._slope / 2.0
         root = 2.0 * near / (b + np.sqrt(b * b + 2.0 * self._slope * near))
@@ -83,7 +93,10 @@ def _wake(state: ServerState) -> None:
 
 
 def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
-    """Iterations that are alike: none ends, none is read to its end, all have room; 0: no work."""
+    """Return the number of iterations with the same batch of sequences, (n,); 0: no work.
+
+    No sequence or prompt ends before the last of them, and the cache has room for all tokens.
+    """
     soonest = np.where(writes, state.ends.min(axis=1) - state.step, NEVER)
     pieces = np.where(reading.repeats > 0, reading.repeats, 1)
     most = np.minimum(np.where(reading.prompt > 0, pieces, NEVER), soonest)
@@ -93,7 +106,7 @@ def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
 
 
 def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
-    """Seconds until a request comes that could be let in at once."""
+    """Return the seconds until the arrival of a request that could be admitted at once, (n,)."""
     seat = (state.running < state.plan.seats) & (reading.prompt == 0) & (state.depth == 0)
     coming = next_arrival(state)
     return np.where(seat & (coming > state.now), coming - state.now, np.inf)
@@ -102,7 +115,7 @@ def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
 def _work(
     state: ServerState, reading: PrefillBatch, writes: Mask, ahead: Ints | int
 ) -> IterationWork:
-    """An iteration, so many after the next one."""
+    """Return the work of the iteration that is ``ahead`` iterations after the next one."""
     later = 2 * reading.prompt * reading.prompt * ahead
     return IterationWork(
         sequences=np.where(writes, state.running, 0).astype(np.float64),
@@ -144,7 +157,7 @@ def _spend(
 def _pass(
     state: ServerState, reading: PrefillBatch, writes: Mask, steps: Ints, times: _Run, gaps: Gaps
 ) -> None:
-    """Lets the time pass, and notes what came to an end."""
+    """Advance the clocks by ``steps`` iterations and process the prompts and sequences that end."""
     spent = times.total(steps)
     gaps.note(state, writes, steps, spent, times.start)
     state.busy = state.busy + spent
@@ -160,7 +173,7 @@ def _pass(
 
 
 def _begin(state: ServerState, rows: Ints, requests: Ints) -> None:
-    """A prompt that was read yields its first token."""
+    """Move requests from prefill to decode: the end of a prefill yields the first token."""
     before = state.first[rows, requests]
     state.first[rows, requests] = np.where(np.isnan(before), state.now[rows], before)
     state.ends[rows, requests] = state.step[rows] + state.left[rows, requests] - 1
@@ -169,7 +182,7 @@ def _begin(state: ServerState, rows: Ints, requests: Ints) -> None:
 
 
 def _end(state: ServerState) -> None:
-    """Texts with their last token leave, and their clients ask again."""
+    """Remove finished sequences, and issue the next requests of their clients."""
     rows = np.flatnonzero(state.ends.min(axis=1) <= state.step)
     if not len(rows):
         return

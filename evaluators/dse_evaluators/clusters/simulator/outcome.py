@@ -1,4 +1,4 @@
-"""Metrics of the simulated requests of many designs."""
+"""Metrics of n designs, computed from their simulated requests."""
 
 from __future__ import annotations
 
@@ -46,26 +46,27 @@ class LatencyLimits:
 
     first_token_s: float
     first_token_s_per_token: float
-    """More for every token of its prompt."""
+    """Addition to the limit of the time to first token, per prompt token."""
     tpot_s: float
     pace_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationResult:
-    """The requests of n designs, (n, r), and what their devices did, (n,)."""
+    """Simulated times of the requests of n designs, (n, r), and totals over their devices, (n,)."""
 
-    arrival: Floats
+    arrival: Floats  # (n, r), seconds, as the next three
     started: Floats
     first: Floats
     finish: Floats
-    slowest: Floats  # (n, r), or (n, 0) where no pace was kept
-    tokens: Ints  # (n, bins), by their gap
+    slowest: Floats  # (n, r), seconds; (n, 0) if no moving average was kept
+    tokens: Ints  # (n, bins), histogram of token gaps
     devices: Floats
     copies: Floats
     busy_s: Floats
-    """Of all copies together."""
+    """Seconds in iterations, summed over all copies."""
     texts_s: Floats
+    """Integral of the running sequences over time [s]."""
     compute_j: Floats
     memory_j: Floats
     base_w: Floats
@@ -75,14 +76,21 @@ class SimulationResult:
 
     @property
     def span_s(self) -> Floats:
-        """From the start of the clock to the last token."""
+        """Seconds from the start of the clock to the last token, (n,)."""
         return self.finish.max(axis=1)
 
 
 def metrics(
     played: SimulationResult, prompt: Ints, answer: Ints, limits: LatencyLimits
 ) -> Mapping[str, Floats]:
-    """The metrics of n designs, each (n,), for requests of these lengths, (r,)."""
+    """Compute the metrics of n designs, each (n,).
+
+    Args:
+        played: the simulated requests.
+        prompt: tokens, (r,).
+        answer: tokens, (r,).
+        limits: latency limits that define goodput.
+    """
     span_s, tokens = played.span_s, float(answer.sum())
     first_s = played.first - played.arrival
     after_s = (played.finish - played.first) / np.maximum(answer - 1, 1)
@@ -113,7 +121,7 @@ def metrics(
 
 
 def _spread(name: str, values: Floats, among: Mask) -> dict[str, Floats]:
-    """Mean and quantiles over some requests; 0 where there are none."""
+    """Return the mean and quantiles of a time over some requests; 0 without any request."""
     some = np.ascontiguousarray(values[:, among])
     if not some.shape[1]:
         some = np.zeros((len(values), 1))

@@ -1,4 +1,4 @@
-"""Plan of a simulated server, row by row: a policy, its limits, and its cache."""
+"""Plans of simulated servers: scheduling policy, limits and KV cache; work of an iteration."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ from dataclasses import dataclass, fields
 from dse.core.values import Array, Floats, Ints, Mask
 
 POLICIES = ("prefill_first", "mixed", "chunked")
-"""Prompts hold up the texts; whole prompts join them; pieces of prompts fill them up."""
+"""Scheduling policies.
+
+``prefill_first`` stops decode for complete prompts, ``mixed`` adds complete prompts to decode
+iterations, ``chunked`` fills decode iterations with chunks of prompts up to the budget.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorPlan:
-    """n copies of a model, one of a design's each; every field is (n,)."""
+    """Plans of n servers, each one copy of the model; every field is (n,)."""
 
     policy: Ints
-    """A place of :data:`POLICIES`."""
+    """Index into :data:`POLICIES`."""
     budget: Ints
-    """Tokens in an iteration: of prompts, and of texts as well where prompts come in pieces."""
+    """Maximum prefill tokens of an iteration; with ``chunked``, of prefill and decode tokens."""
     seats: Ints
-    """Requests that are read or written at once."""
+    """Maximum number of requests in prefill or decode."""
     blocks: Ints
-    """Of the cache."""
+    """Blocks of the KV cache."""
     block: Ints
-    """Tokens in one."""
+    """Tokens in one block."""
     clients: Ints
-    """That ask again when they are answered; 0: requests come by themselves."""
+    """Clients of a closed loop; 0: requests arrive at given times."""
 
     def take(self, rows: Array) -> SimulatorPlan:
-        """The plans of some rows."""
+        """Return the plans of some rows."""
         return SimulatorPlan(
             **{each.name: getattr(self, each.name)[rows] for each in fields(SimulatorPlan)}
         )
@@ -48,10 +52,10 @@ class IterationWork:
     """Work of one iteration of each row; every field is (n,)."""
 
     sequences: Floats
-    """Texts that get a token."""
+    """Sequences in decode."""
     context: Floats
-    """Tokens of all of them together."""
+    """Total tokens of these sequences."""
     prompt: Floats
-    """Tokens of prompts."""
+    """Prefill tokens."""
     square: Floats
-    """``c (2 p + c)`` of every piece of c tokens after p others, summed."""
+    """Sum of ``c (2 p + c)`` over chunks of c tokens after a prefix of p: 2 per query-key pair."""

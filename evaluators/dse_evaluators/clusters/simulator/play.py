@@ -1,4 +1,4 @@
-"""Plays all requests through many servers."""
+"""Simulation loop: run all requests through n servers."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from dse_evaluators.clusters.simulator.plan import SimulatorPlan
 from dse_evaluators.clusters.simulator.state import ServerState, fresh, join_states
 
 _SETTLED = 0.2
-"""Rows that are through are put aside when they are this share of all."""
+"""Finished rows are removed from the loop when they are at least this share of all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The requests of each row, (n, w); behind the last one of a row arrivals are infinite."""
+    """Requests of each row, (n, w); arrivals after the last request of a row are infinite."""
 
-    arrival: Floats
-    prompt: Ints
-    answer: Ints
+    arrival: Floats  # seconds
+    prompt: Ints  # tokens
+    answer: Ints  # tokens
 
 
 def play(
     plan: SimulatorPlan, queue: Queue, prices: Prices, *, weight: float = 0.0
 ) -> tuple[ServerState, Gaps]:
-    """Every row when its last request is answered, and the gaps between tokens.
+    """Simulate n servers until all requests are answered; return final states and token gaps.
 
-    Between two changes an iteration differs from the one before by one token of each text, so its
-    time lies on a line, and a run of them is one sum. Every row goes from change to change by
-    itself: nothing of another row is looked at.
+    Between two events an iteration adds one token to each sequence, so iteration times grow
+    linearly and a run of iterations is one sum. Rows are simulated independently.
 
     Args:
-        plan: of each row.
-        queue: its requests.
-        prices: of its iterations.
-        weight: of a new gap in the pace of a text (:class:`Gaps`); 0: no pace is kept.
+        plan: plan of each row.
+        queue: requests of each row.
+        prices: returns the cost function of the iterations of given rows.
+        weight: weight of a new gap in the moving average of a sequence's gaps (:class:`Gaps`);
+            0: no average is kept.
     """
     state = fresh(plan, queue.arrival, queue.prompt, queue.answer)
     gaps = Gaps.none(queue.arrival.shape, weight)

@@ -1,4 +1,4 @@
-"""Memory capacity of one copy of a model, and the cost of its iterations."""
+"""Memory use of n model copies, and the cost of their iterations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelServer:
-    """Servers of n copies of a model, each on the number of devices of its row."""
+    """Cost model of n copies of a model, each on its own number of tensor-parallel devices."""
 
     share: ModelSharding
     engine: Engine
@@ -44,10 +44,19 @@ class ModelServer:
         place: Ints,
         cache_bytes: Floats,
     ) -> ModelServer:
-        """Servers whose weights are in the formats of these places.
+        """Build the servers of n rows.
+
+        Args:
+            model: the model.
+            device: the device.
+            fabric: links between the devices of a copy.
+            devices: tensor-parallel devices of a copy, (n,).
+            formats: the weight formats that occur.
+            place: index of each row's format into ``formats``, (n,).
+            cache_bytes: bytes of a cached element, (n,).
 
         Raises:
-            SpecError: nobody measured the device in one of the formats.
+            SpecError: no device was measured in one of the formats.
         """
         return ModelServer(
             share=ModelSharding(model=model, devices=devices, cache_bytes=cache_bytes),
@@ -58,7 +67,7 @@ class ModelServer:
         )
 
     def take(self, rows: Ints) -> ModelServer:
-        """The servers of some rows."""
+        """Return the servers of some rows."""
         return replace(
             self,
             share=_taken(self.share, rows),
@@ -67,15 +76,18 @@ class ModelServer:
         )
 
     def weights(self) -> Floats:
-        """Bytes on one device, (n,)."""
+        """Return the bytes of weights on one device, (n,)."""
         return weight_bytes(self.share, self.engine.weight_bytes)
 
     def workspace(self, most_tokens: Floats, scored: Floats) -> Floats:
-        """Bytes on one device, (n,)."""
+        """Return the bytes of activations and logits on one device, (n,).
+
+        ``most_tokens`` are the tokens of the largest iteration, ``scored`` those with logits.
+        """
         return workspace_bytes(self.share, most_tokens, scored)
 
     def token_bytes(self) -> Floats:
-        """Of the cache of one token on one device, (n,)."""
+        """Return the KV cache bytes of one token on one device, (n,)."""
         return text_bytes(self.share, 1.0)
 
     def tariff(self, rows: Ints) -> Tariff:
@@ -83,9 +95,9 @@ class ModelServer:
         return self.take(rows).cost
 
     def cost(self, work: IterationWork) -> IterationCost:
-        """The cost of one iteration of each row.
+        """Return the time and energy of one iteration of each row.
 
-        Above its base a device draws for arithmetic and traffic, up to its limit.
+        Energy is that of arithmetic and memory traffic above the base power, up to the power limit.
         """
         tokens = StepTokens(
             sequences=work.sequences,
@@ -105,7 +117,7 @@ class ModelServer:
 
 
 def _taken(value: _T, rows: Ints) -> _T:
-    """A record whose arrays are those of some rows; numbers and words are of all rows."""
+    """Return a dataclass with its arrays indexed by ``rows``, recursively; scalars are kept."""
     found: dict[str, Any] = {}  # fields of any record
     for each in fields(value):  # type: ignore[arg-type]  # a record
         part = getattr(value, each.name)

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.serving-simulator``: waits, tails and goodput of a served model."""
+"""Evaluator ``clusters.serving-simulator``: latency percentiles and goodput of a served model."""
 
 from __future__ import annotations
 
@@ -60,45 +60,48 @@ _LOADS: Mapping[str, dict[str, Reading]] = {
 class ServingSimulator:
     """Latencies of requests under a scheduler, simulated iteration by iteration.
 
-    ``requests`` of them come at random (``poisson``: ``rate`` a second), from ``concurrency``
-    clients that all ask at once and again when they are answered (``closed``), or from a file
-    (``trace``, ``speedup`` times as fast). They go to ``replicas`` in turn and are served in their
-    order. ``prefill_first`` reads whole prompts alone, ``mixed`` beside the texts, ``chunked`` in
-    pieces; ``budget`` is the tokens of an iteration, ``max_num_seqs`` the requests that are dealt
-    with at once. Where the cache is full, the newest loses its own and is read again.
+    ``requests`` arrive at random (``poisson``: ``rate`` per second), from ``concurrency`` clients
+    that each send the next request when the last is answered (``closed``), or from a file
+    (``trace``, ``speedup`` times as fast). They are assigned to ``replicas`` round robin and served
+    first come, first served. ``prefill_first`` stops decode while complete prompts are prefilled,
+    ``mixed`` prefills complete prompts in decode iterations, ``chunked`` in chunks. ``budget`` is
+    the tokens of an iteration, ``max_num_seqs`` the concurrent requests. If the KV cache is full,
+    the newest request is evicted and recomputed.
 
-    ``first_token``, ``tpot`` (the rest of a text by its tokens) and ``total_time`` are means over
-    requests, with quantiles; gaps are over tokens. ``goodput`` are requests a second within the
-    limits, up to the last token of all: with few requests it has the start and the end in it.
+    ``first_token``, ``tpot`` (time after the first token per further token) and ``total_time`` are
+    means over requests, with quantiles; gaps are over tokens. ``goodput`` is requests per second
+    within the limits, over the time up to the very last token: with few requests it includes
+    ramp-up and drain.
 
-    Reads rate [1/s], concurrency or speedup, as requests come; tp, max_num_seqs; optional: policy,
-    budget, replicas, memory_share (of a device's memory, what the server may take), block_size
-    (tokens of a block of the cache), weight_format, kv_format. An option of the same name settles
-    one that is a number.
+    Reads rate [1/s], concurrency or speedup, depending on arrivals; tp, max_num_seqs; optional:
+    policy, budget, replicas, memory_share (share of a device's memory that the server may use),
+    block_size (tokens of a cache block), weight_format, kv_format. Each numeric input can
+    be fixed by an option of the same name.
 
-    Not modelled: what joins replicas, tokenizers and the network before a server (``overhead`` is
-    added to the first token of each request), shared prefixes, guesses, experts' imbalance.
+    Not modelled: the network between replicas, tokenizers and the network in front of a server
+    (``overhead`` is added to the first token of each request), shared prefixes, speculative
+    decoding, imbalance between experts.
 
     Args:
         model: a name of ``workloads.transformer_configs``.
-        device: as ``clusters.serving`` knows it; ``None`` makes it a reading.
-        arrivals: how requests come.
-        requests: how many; of a trace the first so many.
-        seed: of gaps and lengths, which are the same for all designs.
-        isl: tokens of a prompt, their mean.
-        osl: tokens of an answer, their mean.
-        isl_spread: the deviation of prompts over their mean; lengths are lognormal.
-        osl_spread: that of answers.
+        device: a device that ``clusters.serving`` supports; ``None`` makes it an input.
+        arrivals: ``poisson``, ``closed`` or ``trace``.
+        requests: number of requests; of a trace, at most the first ``requests`` rows.
+        seed: seed of arrival gaps and lengths, which are the same for all designs.
+        isl: mean tokens of a prompt (input sequence length).
+        osl: mean tokens of an answer (output sequence length).
+        isl_spread: standard deviation of prompt lengths over their mean; lengths are lognormal.
+        osl_spread: the same for answers.
         file: a CSV file with columns arrival [s], prompt and answer [tokens].
         overhead: seconds that each request spends outside of iterations.
-        first_token_limit: that a request may wait; infinite by default, as the others.
-        first_token_limit_per_token: more of it for each token of the prompt.
-        tpot_limit: a token's mean time.
-        pace_limit: the slowest pace at any time: a moving average of gaps.
-        pace_weight: of a new gap in it; a tenth remembers about ten tokens.
-        price_per_hour: of a device in US dollars; else as ``clusters.upkeep`` knows it.
+        first_token_limit: limit of the time to first token [s]; limits are infinite by default.
+        first_token_limit_per_token: addition to this limit per prompt token [s].
+        tpot_limit: limit of the mean time per token after the first [s].
+        pace_limit: limit of the moving average of a sequence's token gaps, at any time [s].
+        pace_weight: weight of a new gap in this average; 0.1 averages about ten tokens.
+        price_per_hour: US dollars per device and hour; by default that of ``clusters.upkeep``.
         grid: a name of ``carbon.grids``.
-        pue: power of the whole building over that of its computers.
+        pue: power usage effectiveness: power of the building over that of its computers.
 
     Raises:
         SpecError: a name is unknown, the device or its fabric was not measured, a number is out of
@@ -106,8 +109,8 @@ class ServingSimulator:
 
     Source:
         Yu et al.: Orca, 2022; Kwon et al.: PagedAttention (vLLM), 2023; Agrawal et al.:
-        Sarathi-Serve, 2024; Holmes et al.: DeepSpeed-FastGen, 2024. Iterations take what
-        ``clusters.serving`` tells of them.
+        Sarathi-Serve, 2024; Holmes et al.: DeepSpeed-FastGen, 2024. The time of an iteration is
+        that of ``clusters.serving``.
     """
 
     model: str
@@ -165,11 +168,11 @@ class ServingSimulator:
             self._sites[str(name)].check_formats(map(str, values.get("weight_format", ())))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n designs."""
+        """Return the metrics of n designs."""
         return told_once(batch, self.reads | self.optional, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, each by the site of its own device."""
+        """Return the metrics of n designs, each simulated on the site of its device."""
         parts = (
             (rows, self._sites[device].run(part, self._readings.columns(part), self._traffic))
             for (device,), rows in groups(batch, {"device": self.device or ""})
@@ -180,7 +183,7 @@ class ServingSimulator:
     def _requests(self) -> RequestTrace:
         if self.arrivals == "trace":
             if self.file is None:
-                raise SpecError("arrivals are a trace, but no file is told", hint="file: ...")
+                raise SpecError("arrivals are a trace, but no file is given", hint="file: ...")
             return trace(Path(self.file), self.requests)
         prompt = Lengths(mean=self.isl, spread=self.isl_spread)
         answer = Lengths(mean=self.osl, spread=self.osl_spread)
@@ -208,7 +211,7 @@ class ServingSimulator:
 
 
 def _check(options: ServingSimulator) -> None:
-    """Refuses options that are out of range."""
+    """Raise SpecError if an option is out of range."""
     look_up_row("model", options.model, TRANSFORMERS)
     for name, most in (("requests", 10**6), ("isl", 2**31), ("osl", 2**31)):
         number(1, most, whole=True)(name, getattr(options, name))

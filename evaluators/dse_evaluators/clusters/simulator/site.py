@@ -1,4 +1,4 @@
-"""One model on one kind of device under one traffic: rules, memory, and what comes out."""
+"""Metrics of n simulated designs for one model, one kind of device and one request trace."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ MEMORIES = ("weights", "cache", "workspace")
 
 _PLANS = Readings(READINGS)
 _TOGETHER = 1024
-"""Designs that are played at once; what is kept of more would fill the memory."""
+"""Designs simulated at once; the bound limits the memory of the simulator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Model, device and fabric that designs are simulated on, and the limits of requests."""
+    """Model, device and fabric that designs are simulated on, and the latency limits."""
 
     model: Transformer
     device: Device
     fabric: ServingFabric
     limits: LatencyLimits
     weight: float
-    """Of a gap in the pace of a text; 0: none is kept."""
+    """Weight of a new gap in the moving average of a sequence's gaps; 0: no average is kept."""
     overhead_s: float
+    """Seconds that each request spends outside of iterations."""
     upkeep: Upkeep
 
     @staticmethod
@@ -58,10 +59,10 @@ class Site:
         grid: str,
         pue: float,
     ) -> Site:
-        """The site with a device of that name.
+        """Return the site of a device, given by its name.
 
         Raises:
-            SpecError: the device, its fabric or the grid is not known.
+            SpecError: the device, its fabric or the grid is unknown.
         """
         return Site(
             model=model,
@@ -74,16 +75,22 @@ class Site:
         )
 
     def check_formats(self, formats: Iterable[str]) -> None:
-        """Nothing, if the device multiplies in all of these.
+        """Raise SpecError unless the device supports all of these GEMM formats.
 
         Raises:
-            SpecError: it does not.
+            SpecError: the device does not support one of them.
         """
         for text in formats:
             rate_of(self.device, text)
 
     def run(self, batch: Batch, read: Mapping[str, Floats], traffic: RequestTrace) -> Metrics:
-        """The metrics of n designs whose numbers were read."""
+        """Simulate n designs and return their metrics.
+
+        Args:
+            batch: the designs, with their weight formats.
+            read: input columns of the same rows, (n,) each.
+            traffic: the requests.
+        """
         server = self._server(batch, read)
         plan, kept = self._plan(read, server)
         faults = self._faults(plan, read, traffic)
@@ -120,7 +127,7 @@ class Site:
     def _plan(
         self, read: Mapping[str, Floats], server: ModelServer
     ) -> tuple[SimulatorPlan, dict[str, Floats]]:
-        """Return the plan of a copy, and the bytes of memory that it takes on each device."""
+        """Return the scheduler plan of a model copy, and its bytes on each device by part."""
         seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
         texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
         weights, workspace = server.weights(), server.workspace(budget + texts, seats)
@@ -138,7 +145,7 @@ class Site:
         return plan, {"weights": weights, "cache": blocks * each, "workspace": workspace}
 
     def _longest(self, plan: SimulatorPlan, server: ModelServer, traffic: RequestTrace) -> Floats:
-        """Bytes of the cache of the longest request."""
+        """Return the KV cache bytes of the longest request on one device, (n,)."""
         blocks = -(-int(traffic.full.max()) // plan.block)
         return blocks * plan.block * server.token_bytes()
 
@@ -162,7 +169,7 @@ class Site:
         traffic: RequestTrace,
         fine: Mask,
     ) -> dict[str, Floats]:
-        """Return the metrics of the feasible rows; those of the others have no meaning."""
+        """Simulate the feasible rows and return their metrics; other rows are undefined."""
         columns = dict[str, Floats]()
         speed = read.get("rate", read.get("speedup", np.ones(len(fine))))
         every = np.flatnonzero(fine)
@@ -206,25 +213,26 @@ def _clients(read: Mapping[str, Floats], size: int) -> Ints:
 def _rules(
     plan: SimulatorPlan, read: Mapping[str, Floats], traffic: RequestTrace
 ) -> Iterator[Rule]:
-    """Yield the rules of the scheduler, which are checked before memory."""
+    """Yield the constraints of the scheduler, which are checked before memory."""
     budget, seats, copies = plan.budget.astype(float), plan.seats.astype(float), read["replicas"]
     longest = np.full_like(budget, float(traffic.full.max()))
     yield Rule(
         plan.chunked & (seats > budget),
-        "{has:g} texts at once, but an iteration has a budget of {needs:g} tokens",
+        "{has:g} sequences at once, but an iteration has a budget of {needs:g} tokens",
         seats,
         budget,
     )
     yield Rule(
         ~plan.chunked & (longest > budget),
-        "a text of {has:g} tokens is read whole, but the budget is {needs:g}: {short:g} short",
+        "a sequence of {has:g} tokens is prefilled in one step, but the budget is {needs:g}: "
+        "{short:g} short",
         longest,
         budget,
     )
     asking = np.where(plan.clients > 0, plan.clients, len(traffic.prompt)).astype(float)
     yield Rule(
         copies > asking,
-        "{has:g} replicas, but {needs:g} ask: {short:g} would stand idle",
+        "{has:g} replicas, but {needs:g} clients or requests: {short:g} would be idle",
         copies,
         asking,
     )

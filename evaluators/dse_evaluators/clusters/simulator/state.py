@@ -1,4 +1,4 @@
-"""The state of many servers between two iterations, one a row."""
+"""State of n simulated servers between two iterations, one server per row."""
 
 from __future__ import annotations
 
@@ -10,57 +10,63 @@ from dse.core.values import Array, Floats, Ints
 from dse_evaluators.clusters.simulator.plan import SimulatorPlan
 
 NEVER = np.iinfo(np.int64).max // 4
-"""A step that does not come."""
+"""Step index of an event that never happens."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerState:
-    """n servers with up to w requests each: (n,) or, of requests, (n, w).
+    """n servers with up to w requests each; fields are (n,), or (n, w) per request.
 
-    ``step`` counts the iterations in which texts got a token. A running text ends at the step
-    ``ends``, so none has to be looked at until the first one does. Requests are served in their
-    order; those that lost their cache form a stack of which the oldest is on top.
+    ``step`` counts the decode iterations of a server. A running sequence ends at the step ``ends``,
+    so sequences need no update before the earliest end. Requests are served in the order of
+    arrival; evicted ones form a stack with the oldest on top, which is served first.
     """
 
     plan: SimulatorPlan
     row: Ints
+    """Index of the server before finished rows were removed."""
     count: Ints
     """Requests of a row."""
-    arrival: Floats  # (n, w), infinite where it is not known yet
+    arrival: Floats  # (n, w), seconds; infinite while unknown
     full: Ints  # (n, w), tokens of prompt and answer
-    need: Ints  # (n, w), tokens to read before the next one is written
-    left: Ints  # (n, w), tokens still to write when they were last read
-    ends: Ints  # (n, w), NEVER where it does not run
-    started: Floats  # (n, w), seconds; NaN before
-    first: Floats  # (n, w)
-    finish: Floats  # (n, w)
+    need: Ints  # (n, w), tokens to prefill before the next token is generated
+    left: Ints  # (n, w), tokens still to generate at the start of the last prefill
+    ends: Ints  # (n, w), step; NEVER if not in decode
+    started: Floats  # (n, w), seconds; NaN before the first prefill
+    first: Floats  # (n, w), seconds of the first token; NaN before
+    finish: Floats  # (n, w), seconds of the last token; NaN before
     now: Floats
+    """Clock of the server [s]."""
     step: Ints
     issued: Ints
     """Requests whose arrival is known."""
     next: Ints
     """The first request that was never admitted."""
-    stack: Ints  # (n, w)
+    stack: Ints  # (n, w), evicted requests
     depth: Ints
+    """Number of evicted requests on the stack."""
     head: Ints
-    """The request whose prompt is read in pieces; -1: none."""
+    """Request whose prefill is split into chunks and unfinished; -1: no such request."""
     done: Ints
-    """Tokens of it that were read."""
+    """Tokens of ``head`` that were prefilled."""
     running: Ints
+    """Sequences in decode."""
     context: Ints
-    """Tokens of all running texts."""
+    """Total tokens of the sequences in decode."""
     ended: Ints
+    """Finished requests."""
     busy: Floats
+    """Seconds spent in iterations."""
     compute_j: Floats
     memory_j: Floats
     seen: Ints
     """Tokens of the largest iteration."""
     texts_s: Floats
-    """Seconds times running texts."""
+    """Integral of ``running`` over time [s]."""
     evictions: Ints
 
     def take(self, rows: Array) -> ServerState:
-        """The state of some rows."""
+        """Return the state of some rows."""
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         return ServerState(plan=self.plan.take(rows), **columns)
 
@@ -69,10 +75,14 @@ _COLUMNS = tuple(each.name for each in fields(ServerState) if each.name != "plan
 
 
 def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> ServerState:
-    """Servers that wait for their first request.
+    """Return the initial state of n servers.
 
-    ``arrival`` is (n, w), infinite behind the last request of a row; where clients ask again, the
-    first of each come at once and the others when an answer ends.
+    Args:
+        plan: the plans of the servers.
+        arrival: seconds, (n, w), infinite after the last request of a row. In a closed loop only
+            its finiteness counts: each client's first request arrives at 0, the others later.
+        prompt: tokens, (n, w).
+        answer: tokens, (n, w).
     """
     n, w = arrival.shape
     count = np.isfinite(arrival).sum(axis=1)
@@ -114,7 +124,7 @@ def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> S
 
 
 def join_states(states: list[ServerState]) -> ServerState:
-    """Return all rows of the parts, in their first order."""
+    """Return the rows of all parts, in their original order."""
     order = np.argsort(np.concatenate([one.row for one in states]))
     plan = SimulatorPlan(
         **{

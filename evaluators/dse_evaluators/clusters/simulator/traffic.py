@@ -1,4 +1,4 @@
-"""Requests and their arrival times: drawn once for all designs, or read from a file."""
+"""Request traces: arrival times and token counts, drawn at random or read from a CSV file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LONGEST = 2.0**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTrace:
-    """r requests in the order in which they come; every field is (r,)."""
+    """r requests in the order of arrival; every field is (r,)."""
 
     arrival: Floats
-    """Seconds at one request a second, or those of a trace; a closed loop looks at none."""
+    """Seconds, at a mean rate of one request per second or as in the file; unused if closed."""
     prompt: Ints
     """Tokens, at least 1."""
     answer: Ints
@@ -36,24 +36,24 @@ class RequestTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """The law of a number of tokens: one number, or lognormal with this mean and deviation."""
+    """Lognormal distribution of a number of tokens; constant if ``spread`` is 0."""
 
     mean: float
     spread: float = 0.0
-    """The standard deviation over the mean."""
+    """Coefficient of variation: standard deviation over the mean."""
 
     def of(self, normal: Floats) -> Ints:
-        """Lengths at standard normal numbers."""
+        """Return the token counts that correspond to standard normal draws."""
         variance = np.log1p(self.spread**2)
         drawn = self.mean * np.exp(np.sqrt(variance) * normal - variance / 2.0)
         return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
 
 
 def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> RequestTrace:
-    """Draw ``count`` requests with random arrivals, one a second on the mean.
+    """Draw ``count`` requests with Poisson arrivals at a mean rate of one per second.
 
-    The same seed gives the same gaps and the same quantiles of lengths, whatever their laws are:
-    designs, rates and lengths meet common random numbers.
+    The same seed gives the same arrival gaps and the same quantiles of lengths, for any length
+    distribution: designs are compared under common random numbers.
     """
     rng = np.random.default_rng([20_220_711, seed])
     gaps = rng.exponential(size=count)
@@ -64,22 +64,24 @@ def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> 
 
 
 def trace(path: Path, most: int) -> RequestTrace:
-    """The first requests of a CSV file with columns arrival [s], prompt and answer [tokens].
+    """Read up to ``most`` requests from a CSV file with columns arrival [s], prompt and answer.
+
+    ``prompt`` and ``answer`` are in tokens; arrivals are shifted to start at 0.
 
     Raises:
-        SpecError: the file is not there, lacks a column, has no number where one is due, or does
-            not go forward in time.
+        SpecError: the file cannot be read, lacks a column, has a cell that is not a number, has a
+            token count out of range, or is not sorted by arrival.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = [_row(row, path) for row in islice(csv.DictReader(file), most)]
     except OSError as error:
-        raise SpecError(f"cannot read {path}", hint="a CSV file with a row for each") from error
+        raise SpecError(f"cannot read {path}", hint="a CSV file, one request a row") from error
     if not rows:
-        raise SpecError(f"{path} has no request", hint=f"columns {', '.join(_COLUMNS)}")
+        raise SpecError(f"{path} has no requests", hint=f"columns {', '.join(_COLUMNS)}")
     arrival, prompt, answer = np.array(rows).T
     if (np.diff(arrival) < 0).any():
-        raise SpecError(f"{path} goes back in time", hint="sort it by arrival")
+        raise SpecError(f"arrivals in {path} are not ascending", hint="sort it by arrival")
     return RequestTrace(
         arrival=arrival - arrival[0],
         prompt=prompt.astype(np.int64),
@@ -92,7 +94,7 @@ def _row(row: dict[str, str], path: Path) -> list[float]:
         found = [float(row[name]) for name in _COLUMNS]
     except (KeyError, TypeError, ValueError) as error:
         raise SpecError(
-            f"{path} has a row without {' or '.join(_COLUMNS)}", hint="numbers in each of them"
+            f"{path} has a row without {' or '.join(_COLUMNS)}", hint="each must be a number"
         ) from error
     if not all(1 <= tokens < _LONGEST for tokens in found[1:]):
         raise SpecError(f"{path} has a request of {found[1]:g} and {found[2]:g} tokens")

@@ -1,1 +1,1 @@
-"""Training a transformer on many devices: plans, time, memory."""
+"""Model of distributed transformer training: plans, step time, memory, energy and cost."""

@@ -1,4 +1,4 @@
-"""Account of a training step: rates, energy, money and carbon."""
+"""Metrics of a training step: throughput, utilization, energy, cost and carbon."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _METRICS = (
 )
 
 _IDLE_SHARE = 0.3
-"""Of the power limit, what a device draws that waits."""
+"""Power of a waiting device, as a share of its power limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCostModel:
-    """Inputs to the account of a step; ``tokens`` are of the complete training."""
+    """Inputs to the metrics of a step; ``tokens`` is the length of the complete training."""
 
     job: TrainingJob
     device: Device
@@ -56,7 +56,7 @@ class TrainingCostModel:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Metrics that can be computed: no energy if the device's power is unknown, and so on."""
+        """Metrics whose inputs are known; e.g. energy needs the power limit of the device."""
         powerless = self.device.power_limit_w is None
         unknown = {
             "energy_per_token": powerless,
@@ -74,7 +74,15 @@ def metrics(
     kept: TrainingMemoryUse,
     traffic: Floats,
 ) -> dict[str, Floats]:
-    """The metrics of n plans, (n,) each."""
+    """Return the metrics of n plans, (n,) each.
+
+    Args:
+        account: job, device and costs.
+        plan: the layouts.
+        took: seconds of a step, by part.
+        kept: bytes on the fullest device, by part.
+        traffic: bytes that a device sends to replicas in a step, (n,).
+    """
     parts = {part: getattr(took, f"{part}_s") for part in PARTS}
     total_s = _sum(list(parts.values()))
     job, chips = account.job, account.chips
@@ -82,7 +90,7 @@ def metrics(
     flops = model_flops(job) * plan.global_batch
     usual = plain(chips)
     rates = np.array([float(np.max(chips.get(name, usual).flops_per_s)) for name in FORMATS])
-    # What Megatron Bridge tells of experts is far from what is told here: docs/training.md.
+    # Published MoE results of Megatron Bridge differ widely from this model: docs/training.md.
     guessed = np.array([not chips.get(name, usual).measured for name in FORMATS])
     guessed |= job.model.experts > 1
     form = plan.number_format.astype(np.intp)
@@ -107,11 +115,11 @@ def metrics(
 
 
 def model_flops(job: TrainingJob) -> float:
-    """The operations that one sequence asks of the model, forward and backward.
+    """Return the floating-point operations of one sequence, forward and backward.
 
     Source:
-        Narayanan et al., SC 2021, equation 3 without recomputation, for any widths; of experts
-        those that a token meets.
+        Narayanan et al., SC 2021, equation 3 without recomputation, for any widths; only the
+        experts that are active for a token count.
     """
     model, sequence = job.model, job.sequence
     met = common_weights(model) + model.active_experts * expert_weights(model)
@@ -123,7 +131,7 @@ def model_flops(job: TrainingJob) -> float:
 def _upkeep(
     account: TrainingCostModel, plan: TrainingPlan, took: TrainingStep, total_s: Floats
 ) -> dict[str, Floats]:
-    """Energy, money, carbon and the time of the whole training, as far as they are known."""
+    """Return energy, cost, carbon and training time, as far as their inputs are known."""
     upkeep, power_w = account.upkeep, account.device.power_limit_w
     tokens = plan.global_batch * account.job.sequence
     held_s = plan.devices * total_s / tokens
@@ -150,7 +158,10 @@ def _sum(columns: list[Floats]) -> Floats:
 
 
 def _largest(columns: list[Floats]) -> Floats:
-    """The place of the first column that no other exceeds; none is negative."""
+    """Return the index of the largest column in each row; ties go to the first.
+
+    The columns must not be negative.
+    """
     most, place = columns[0].copy(), np.zeros(columns[0].shape)
     for at, column in enumerate(columns[1:], start=1):
         if column.any():

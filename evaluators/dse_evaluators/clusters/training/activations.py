@@ -1,4 +1,4 @@
-"""The activations that a training step keeps until its backward pass."""
+"""Memory of the activations that a training step keeps for its backward pass."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class ActivationMemory:
 
     layer: Floats
     mask: Floats
-    """Of the embedding."""
+    """Dropout mask of the embedding."""
     logits: Floats
-    """Of the head, with what it reads, in 32 bits."""
+    """Logits and input of the LM head, in 32 bits."""
 
 
 def compute_kept_bytes(job: TrainingJob, plan: TrainingPlan) -> ActivationMemory:
-    """Return the bytes of activations kept for the backward pass."""
+    """Return the bytes of activations that one microbatch keeps for the backward pass."""
     model, tokens = job.model, plan.tokens(job.sequence)
     everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
     return ActivationMemory(
@@ -37,16 +37,16 @@ def compute_kept_bytes(job: TrainingJob, plan: TrainingPlan) -> ActivationMemory
 def activations(
     plan: TrainingPlan, kept: ActivationMemory, *, layers: Floats, spared: Floats
 ) -> Floats:
-    """The activations of the fuller one of the two ends of the pipeline, (n,).
+    """Return the bytes of activations on the fuller of the first and the last stage, (n,).
 
-    The first stage holds most microbatches, and the mask of the embedding for each; the last holds
-    one, and its logits in 32 bits.
+    The first stage holds the most microbatches, each with the mask of the embedding; the last holds
+    one, with its logits in 32 bits.
 
     Args:
-        plan: the layout.
-        kept: by one microbatch.
-        layers: of the fullest stage, (n,).
-        spared: that each end has less, (n,).
+        plan: the layouts.
+        kept: bytes of one microbatch.
+        layers: layers of the fullest stage, (n,).
+        spared: layers that each end stage has fewer, (n,).
 
     Source:
         Korthikanti et al., 2022, equation 5 and appendix B (interleaving); Qi et al.: Zero Bubble
@@ -56,32 +56,32 @@ def activations(
     most = np.where(twice, 2.0 * plan.pipeline - 1.0, plan.pipeline)
     waiting = 1.0 + (plan.pipeline - 1.0) / (plan.pipeline * plan.interleave)
     inflight = np.minimum(plan.microbatches, most) * np.where(plan.interleave > 1, waiting, 1.0)
-    # An end with a layer less has all microbatches, the next stage all layers.
+    # The end stage with one layer less holds all microbatches; the next stage holds all layers.
     held = layers * inflight - spared * np.minimum(inflight, layers)
     first, last = kept.layer * held + kept.mask * plan.pipeline, kept.layer * layers + kept.logits
     return np.where(plan.pipeline == 1, first + kept.logits, np.maximum(first, last))
 
 
 def _layer_bytes(job: TrainingJob, plan: TrainingPlan) -> Floats:
-    """The activations of one layer and microbatch that wait for the backward pass, (n,).
+    """Return the bytes of activations that one layer keeps for one microbatch, (n,).
 
-    The paper's layer has four times the hidden width within and as many key as query heads; the
-    terms of those two are those of the model. Inputs of products are kept in their format.
+    The paper assumes a feed-forward width of four times the hidden width, and as many key as query
+    heads; here both are the model's. Inputs of GEMMs are kept in the GEMM format.
 
     Source:
         Korthikanti et al.: Reducing Activation Recomputation in Large Transformer Models, 2022,
-        equations 1-4 and 6; the kept inputs of experts are ours.
+        equations 1-4 and 6; the kept inputs of experts are an addition of this project.
     """
     model = job.model
     tokens, operand = plan.tokens(job.sequence), plan.operand_bytes
     everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
-    # Before the layer's two wide products their inputs, before its norms the stream, two masks.
+    # Inputs of the two unsharded GEMMs, inputs of the two norms, and two dropout masks.
     stream = (2.0 * operand + 2.0 * WORD_BYTES + 2.0) / everyone
     heads = model.heads * model.head / model.hidden
     keys = WORD_BYTES * heads * (1.0 + 2.0 * model.kv_heads / model.heads) + operand * heads
     gates = 2.0 if model.gated else 1.0
     each = (gates * WORD_BYTES + operand) * model.ffn / model.hidden / plan.tensor
-    # What goes to experts, and what they tell before it is weighed.
+    # Tokens sent to experts, and the results of experts before they are weighted.
     each += (operand + WORD_BYTES) / everyone if model.experts > 1 else 0.0
     scores = 5.0 * model.heads * (job.sequence / model.hidden) / plan.tensor
     keeps_scores = (plan.recompute == RECOMPUTED.index("none")) & (not job.fused)

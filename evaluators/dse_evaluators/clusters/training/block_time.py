@@ -1,4 +1,4 @@
-"""Forward time of one transformer block on its share of a layer."""
+"""Kernel times of one transformer layer and of the LM head on one device, for one microbatch."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from dse.core.values import Floats
 from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip, plain, select_chips
 from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 
-# Passes over an array, reads and writes together: of a norm 2; of bias, dropout and the residual
-# 3 and a mask of one byte; of an activation function 2; of scale, mask, softmax and dropout 5; of
-# tokens that go to their experts and come back 2 each.
+# Reads and writes of an array per kernel: norm 2; bias, dropout and residual 3 and a one-byte mask;
+# activation function 2; scale, mask, softmax and dropout 5; permuting tokens to their experts and
+# back 2 each.
 _NORM, _RESIDUAL, _ACTIVATION, _SOFTMAX, _ROUTING = 2.0, 3.5, 2.0, 5.0, 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockTime:
-    """Seconds of kernels for one microbatch, those of a layer forward; every field is (n,)."""
+    """Forward seconds of a layer's kernels for one microbatch; every field is (n,)."""
 
     products_s: Floats
+    """GEMMs with weights."""
     head_s: Floats
-    """Not of a layer: the model's head, forward and backward."""
+    """The LM head, forward and backward; not part of a layer."""
     core_s: Floats
-    """The products of queries with keys and of what they find with values."""
+    """Attention core: products of queries with keys, and of scores with values."""
     softmax_s: Floats
+    """Softmax of the scores, where it is a separate kernel."""
     elementwise_s: Floats
 
     @property
@@ -35,25 +37,25 @@ class BlockTime:
 
     @property
     def backward_s(self) -> Floats:
-        """Two products for each, and one and a half passes for each pass."""
+        """Seconds of the backward pass: 2 x the products, 1.5 x the elementwise kernels."""
         return 2.0 * (self.products_s + self.core_s) + 1.5 * (self.softmax_s + self.elementwise_s)
 
     @property
     def weights_s(self) -> Floats:
-        """Seconds of the backward pass for weight gradients, which no other device waits for."""
+        """Seconds of the backward pass for weight gradients, on which no other device depends."""
         return self.products_s
 
 
 def block(job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip]) -> BlockTime:
-    """The kernels of a layer on one device.
+    """Compute the kernel times of a layer on one device.
 
-    Products with weights are in the plan's format. Attention's core, the head, norms and all that
-    is elementwise are in 16 bits. Each device of a context has its queries, and meets the keys of
-    one other at a time.
+    GEMMs with weights are in the plan's format. The attention core, the LM head, norms and other
+    elementwise kernels are in 16 bits. With context parallelism each device keeps its queries and
+    processes the keys of one device at a time.
 
     Source:
-        Shoeybi et al.: Megatron-LM, 2019, section 3 (who holds which columns); Korthikanti et al.:
-        Reducing Activation Recomputation in Large Transformer Models, 2022, figures 4 and 5;
+        Shoeybi et al.: Megatron-LM, 2019, section 3 (sharding of columns and rows); Korthikanti et
+        al.: Reducing Activation Recomputation in Large Transformer Models, 2022, figures 4 and 5;
         Dao: FlashAttention-2, 2023 (fused); Liu et al.: Ring Attention, 2023, section 3.
     """
     model, fused, wide = job.model, job.fused, plain(chips)
@@ -76,13 +78,16 @@ def block(job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip]) -> Bl
 
 
 def expert_tokens(job: TrainingJob, plan: TrainingPlan) -> Floats:
-    """Of a microbatch, the tokens that the busiest device of a layer has for its experts, (n,)."""
+    """Return the tokens of a microbatch that the busiest device's experts process, (n,).
+
+    Tokens count once per active expert; without experts this is the number of tokens.
+    """
     tokens, model = plan.tokens(job.sequence), job.model
     return tokens * model.active_experts * job.imbalance if model.experts > 1 else tokens
 
 
 def _products_s(job: TrainingJob, plan: TrainingPlan, chip: Chip) -> Floats:
-    """All products of a layer with its weights; those of several experts are one kernel."""
+    """Return the seconds of a layer's GEMMs with weights; experts run as one grouped GEMM."""
     model, share = job.model, plan.tensor
     tokens, hidden = plan.tokens(job.sequence), float(model.hidden)
     together = (model.heads + 2.0 * np.maximum(model.kv_heads, share)) * model.head / share

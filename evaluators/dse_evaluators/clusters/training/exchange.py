@@ -1,4 +1,4 @@
-"""Communication between the devices of a pipeline for one microbatch."""
+"""Communication times of tensor, context, pipeline and expert parallelism for one microbatch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, Train
 def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """Return the seconds of tensor-parallel communication in a layer.
 
-    Two all-reduces forward and two backward, and two more where all is computed again; with
-    sequence parallelism each is an all-gather and a reduce-scatter, and two all-gathers bring the
-    inputs back that the backward pass needs whole. All of it waits, in 16 bits.
+    There are two all-reduces forward and two backward, and two more with full recomputation. With
+    sequence parallelism each is an all-gather and a reduce-scatter, and the backward pass needs two
+    more all-gathers of its inputs. All communication is exposed, in 16 bits.
 
     Source:
         Shoeybi et al., 2019, figure 4; Korthikanti et al., 2022, section 4.2.
@@ -26,7 +26,7 @@ def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     again = plan.recompute == RECOMPUTED.index("full")
     sums = 4.0 + np.where(again, 2.0, 0.0)
     whole_s = neighbours_s(system, "all_reduce", size, plan.tensor)
-    # One half of a ring's all-reduce: nobody measured the two halves on this fabric.
+    # Half of an all-reduce on a ring: all-gather and reduce-scatter were not measured here.
     half_s = whole_s / 2.0
     return np.where(plan.sequence_parallel, (2.0 * sums + 2.0) * half_s, sums * whole_s)
 
@@ -34,19 +34,19 @@ def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
 def context_s(
     job: TrainingJob, plan: TrainingPlan, system: System, core_s: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the exposed seconds of a ring of keys and values, forward and backward.
+    """Return the exposed seconds of ring attention, forward and backward.
 
-    Exposed is the part that attention does not hide.
+    Exposed is the part of the communication that attention does not hide.
 
-    Forward a device sends the keys and values that it has to its neighbour, once for each other
-    device, while it works on them; backward it sends them again, with their gradients, beside twice
-    the work. What is computed again is sent again.
+    In the forward pass a device sends its current keys and values to its neighbour, once for each
+    other device, while it processes them; in the backward pass it sends them again with their
+    gradients, during twice the work. Recomputation repeats the forward messages.
 
     Args:
-        job: what is trained.
-        plan: the layout.
-        system: what joins the devices.
-        core_s: attention's core forward, of all steps of the ring, (n,).
+        job: the model and its sequences.
+        plan: the layouts.
+        system: the cluster.
+        core_s: forward seconds of the attention core over all steps of the ring, (n,).
 
     Source:
         Liu et al.: Ring Attention with Blockwise Transformers for Near-Infinite Context, 2023,
@@ -61,7 +61,7 @@ def context_s(
         sent_s = spread_s(system, "send_recv", times * size, np.full_like(size, 2.0), apart=apart)
         return (plan.context - 1.0) * np.maximum(sent_s - work * turn_s, 0.0)
 
-    # Most neighbours of a ring over several nodes are in one; it waits for those who are not.
+    # Most neighbours in a ring share a node, but the ring waits for the pairs that do not.
     apart = plan.tensor * plan.context / 2.0
     forward_s = ring_s(1.0, 1.0)
     again = plan.recompute != RECOMPUTED.index("none")
@@ -69,25 +69,25 @@ def context_s(
 
 
 SEEN_BY_STAGES = frozenset({"tp", "dp", "cp", "microbatch"})
-"""The knobs of a plan that decide how long a message between stages takes."""
+"""Inputs of a plan that determine the time of a message between stages."""
 
 
 def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
-    """The message of a microbatch from one stage to the next, which is a stage of devices away."""
+    """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,)."""
     size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden / plan.tensor
     apart = plan.tensor * plan.replicas
     return spread_s(system, "send_recv", size, np.full_like(size, 2.0), apart=apart)
 
 
 def expert_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
-    """Four all-to-alls: tokens to their experts and back, forward and backward; nothing hides them.
+    """Return the seconds of a layer's expert all-to-alls, (n,); all are exposed.
 
-    Each has a word for every number of every token that the device's experts get. Where a layer is
-    computed again, two more.
+    There are four: tokens to their experts and back, forward and backward; full recomputation adds
+    two. Each carries 16 bits per element of every token that the device's experts receive.
 
     Source:
         Lepikhin et al.: GShard, 2020, section 3.2; Fedus et al.: Switch Transformers, 2021, section
-        5 (what goes forward comes back).
+        5 (the backward pass repeats the exchanges of the forward pass).
     """
     if job.model.experts <= 1:
         return np.zeros_like(plan.tensor)

@@ -1,4 +1,4 @@
-"""Time of the kernels of training on a device, by the format of their products."""
+"""Roofline times of training kernels on a device, by GEMM format."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineCon
 Size = Floats | float
 
 WORD_BYTES = 2.0
-"""What is no operand of a product: bf16 or fp16."""
+"""Bytes of an element that is not a GEMM operand: bf16 or fp16."""
 
 FORMATS = ("bf16", "fp16", "fp8")
 OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
-"""Of a number in each of FORMATS."""
+"""Bytes of a GEMM operand in each of FORMATS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """Rates of a device on kernels; numbers, or arrays aligned with the work."""
+    """Roofline constants of a device; fields are scalars, or arrays aligned with the work."""
 
     constants: RooflineConstants
     flops_per_s: Size
@@ -32,7 +32,7 @@ class Chip:
     measured: bool = True
 
     def product_s(self, m: Size, k: Size, n: Size, copies: Size = 1.0) -> Floats:
-        """The time of ``copies`` products of m x k by k x n in one kernel; results have a word."""
+        """Return the seconds of one kernel of ``copies`` GEMMs, m x k by k x n; 16-bit output."""
         m = np.asarray(m, dtype=np.float64)
         operands = self.operand_bytes * (m * k + k * n)
         work = KernelWork(
@@ -46,14 +46,14 @@ class Chip:
         ).total_s
 
     def passes_s(self, moved_bytes: Floats) -> Floats:
-        """The time of a kernel that only moves, elementwise."""
+        """Return the seconds of an elementwise kernel that moves ``moved_bytes``."""
         return self.constants.launch_s + moved_bytes / (
             self.constants.memory_share * self.bytes_per_s
         )
 
 
 def plain(chips: Mapping[str, Chip]) -> Chip:
-    """The device in 16 bits, where there are several the first of FORMATS."""
+    """Return the device in the first of FORMATS that it has: a 16-bit format where there is one."""
     return next(chips[name] for name in FORMATS if name in chips)
 
 

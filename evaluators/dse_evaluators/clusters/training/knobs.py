@@ -24,12 +24,12 @@ READINGS: Mapping[str, Reading] = {
 }
 
 _FIELDS = {"tp": "tensor", "pp": "pipeline", "dp": "data", "cp": "context", "ep": "expert"}
-"""Of a plan, where it is not the reading's name."""
+"""Fields of :class:`TrainingPlan` whose names differ from their inputs."""
 
 
 def plans(batch: Batch, readings: Readings) -> TrainingPlan:
-    """The plans of n designs."""
-    found: dict[str, Any] = {  # a number or a truth, as its field is
+    """Return the plans of n designs."""
+    found: dict[str, Any] = {  # columns of numbers; flags become masks below
         _FIELDS.get(name, name): column for name, column in readings.columns(batch).items()
     }
     for truth in ("sequence_parallel", "overlap"):

@@ -17,7 +17,7 @@ from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, Train
 SEEN_BY_LAYERS = frozenset(
     {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}
 )
-"""The knobs of a plan that decide what one layer does."""
+"""Inputs of a plan that determine the time of one layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,17 @@ class LayerTime:
     context_s: Floats
     expert_s: Floats
     weights_s: Floats
-    """Of the computing, the gradients of weights."""
+    """The part of ``compute_s`` for weight gradients."""
     backward_s: Floats
-    """The backward pass, with what it computes again and waits for."""
+    """The backward pass, with its recomputation and exposed communication."""
     head_s: Floats
-    """Not of a layer: the model's head."""
+    """The LM head, which is not part of a layer."""
 
 
 def layer(
     job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip], system: System
 ) -> LayerTime:
-    """One layer of each plan."""
+    """Compute the time of one layer and microbatch of each plan."""
     one = block(job, plan, chips)
     again_s = _again_s(one, plan)
     told_s, back_s = context_s(job, plan, system, one.core_s)
@@ -58,7 +58,7 @@ def layer(
 
 
 def _again_s(one: BlockTime, plan: TrainingPlan) -> Floats:
-    """Return the seconds of a layer's recomputation."""
+    """Return the seconds of a layer's recomputation, (n,)."""
     kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
     choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]
     return np.choose(plan.recompute.astype(np.intp), choices)

@@ -16,14 +16,14 @@ __all__ = ["TrainingMemoryUse", "block_weights", "memory"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemoryUse:
-    """Bytes of the fuller end of the pipeline; every field is (n,)."""
+    """Bytes on the fullest device; every field is (n,)."""
 
     weights: Floats
     gradients: Floats
     optimizer: Floats
     activations: Floats
     host: Floats
-    """Not of the device: in its share of its host."""
+    """Bytes in the device's share of the host's memory; not part of ``total``."""
 
     @property
     def total(self) -> Floats:
@@ -31,18 +31,18 @@ class TrainingMemoryUse:
 
 
 def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> TrainingMemoryUse:
-    """The parts of the memory.
+    """Compute the memory use on the fullest device by part.
 
-    Of weights that live elsewhere a device has two layers: the one that computes, and the one that
-    is on its way.
+    If weights are kept elsewhere (ZeRO 3, or offload to the host), the device buffers two layers:
+    the one that is computed and the one that is fetched.
 
     Args:
-        plan: the layout.
-        state: what a device holds, wherever it is.
-        kept: the activations of one microbatch.
+        plan: the layouts.
+        state: model state of a device, in its own memory or its host's.
+        kept: activations of one microbatch.
 
     Source:
-        Rajbhandari et al.: ZeRO-Infinity, 2021, section 5 (what may live in the host).
+        Rajbhandari et al.: ZeRO-Infinity, 2021, section 5 (offload to the host).
     """
     away = plan.offload >= OFFLOADED.index("optimizer+weights")
     far = plan.offload >= OFFLOADED.index("optimizer")

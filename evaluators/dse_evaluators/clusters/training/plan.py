@@ -1,4 +1,4 @@
-"""Layout of a training step over devices."""
+"""Parallel layout of a training step over devices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dse_evaluators.clusters.training.kernels import OPERAND_BYTES
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 RECOMPUTED = ("none", "selective", "full")
-"""What of a layer is computed again in the backward pass: nothing, attention's core, all of it."""
+"""Recomputation of a layer in the backward pass: nothing, the attention core, or everything."""
 
 SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x")
-"""One forward, one backward; ZB-H1, which holds as much; ZB-H2, which holds twice as much."""
+"""Pipeline schedules: 1F1B; ZB-H1 with the memory of 1F1B; ZB-H2 with twice that memory."""
 
 OFFLOADED = ("none", "optimizer", "optimizer+weights")
-"""What of a device's state is in the memory of its host."""
+"""State of a device that is kept in the memory of its host."""
 
 
 class _Dataclass(Protocol):
@@ -34,8 +34,8 @@ _Record = TypeVar("_Record", bound=_Dataclass)
 class TrainingJob:
     """Training job: a model on sequences of a fixed number of tokens.
 
-    With ``fused`` attention its scores are never written, and passes over none that a mask leaves
-    out. The busiest expert has ``imbalance`` times the mean of tokens.
+    ``fused`` attention never writes its scores, and skips those that the causal mask excludes. The
+    busiest expert has ``imbalance`` times the mean number of tokens.
     """
 
     model: Transformer
@@ -46,36 +46,40 @@ class TrainingJob:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """The layout of n steps; every field is (n,), shares of a whole step's devices and samples."""
+    """Parallel layouts of n training steps; every field is (n,)."""
 
     tensor: Floats
+    """Degree of tensor parallelism."""
     pipeline: Floats
+    """Degree of pipeline parallelism."""
     data: Floats
+    """Degree of data parallelism."""
     microbatch: Floats
-    """Sequences that pass through the pipeline at once."""
+    """Sequences of one microbatch."""
     interleave: Floats
     """Stages of the pipeline on each device."""
     sequence_parallel: Mask
     recompute: Floats
-    """The place among RECOMPUTED."""
+    """Index into RECOMPUTED."""
     zero: Floats
-    """The stage of ZeRO: 0 shares nothing among replicas, 3 all."""
+    """ZeRO stage: 0 shards nothing among replicas, 3 everything."""
     global_batch: Floats
+    """Sequences of a step."""
     context: Floats
-    """Devices among which each sequence is cut."""
+    """Degree of context parallelism: devices among which each sequence is split."""
     expert: Floats
-    """Of the replicas, those among which the experts are dealt out."""
+    """Degree of expert parallelism: replicas over which the experts are split."""
     schedule: Floats
-    """The place among SCHEDULES."""
+    """Index into SCHEDULES."""
     number_format: Floats
-    """The place among FORMATS."""
+    """Index into FORMATS."""
     offload: Floats
-    """The place among OFFLOADED."""
+    """Index into OFFLOADED."""
     overlap: Mask
-    """True where replicas tell one another while they compute."""
+    """Whether communication between replicas overlaps with compute."""
 
     def take(self, among: Distinct) -> TrainingPlan:
-        """One plan of each that are alike."""
+        """Return one plan of each group of equal ones."""
         if among.place is None:
             return self
         return TrainingPlan(
@@ -98,21 +102,21 @@ class TrainingPlan:
 
     @cached_property
     def microbatches(self) -> Floats:
-        """Of each replica and step."""
+        """Microbatches of each replica per step."""
         return self.global_batch / (self.data * self.microbatch)
 
     @cached_property
     def operand_bytes(self) -> Floats:
-        """Of a number that enters a product."""
+        """Bytes of a GEMM operand."""
         return OPERAND_BYTES[self.number_format.astype(np.intp)]
 
     def tokens(self, sequence: int) -> Floats:
-        """Of a microbatch on one device."""
+        """Return the tokens of a microbatch on one device, (n,), for this sequence length."""
         return self.microbatch * sequence / self.context
 
 
 def spread(one: _Record, among: Distinct) -> _Record:
-    """A record of what was found for plans that differ, for all that are like them."""
+    """Expand a record of arrays from the distinct plans to all plans."""
     if among.place is None:
         return one
     found = {each.name: among.spread(getattr(one, each.name)) for each in fields(one)}

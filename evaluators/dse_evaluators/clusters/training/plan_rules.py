@@ -1,4 +1,4 @@
-"""Rules that exclude impossible layouts of a training step."""
+"""Constraints of training layouts, with the reason that is given for a violation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 
 
 def infeasible(plan: TrainingPlan, job: TrainingJob, *, node_devices: int) -> dict[int, Fault]:
-    """The first rule that each row breaks, if it breaks one.
+    """Return the first constraint that each infeasible row violates, as a fault.
 
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
@@ -40,10 +40,10 @@ def _shapes(plan: TrainingPlan, job: TrainingJob, node_devices: int) -> Iterator
     yield _divides(model.kv_heads, np.minimum(plan.tensor, model.kv_heads), "key and value heads")
     stages = plan.pipeline * plan.interleave
     layers = _divides(model.layers, stages, "layers over pipeline stages")
-    # Both ends may have one less than those between them, for the embedding and the head.
+    # Both end stages may have one layer less than the others, for the embedding and the LM head.
     balanced = (plan.pipeline > 2) & _whole(np.full_like(stages, model.layers + 2.0), stages)
     yield layers._replace(broken=layers.broken & ~balanced)
-    # The first part of a text attends to less than the last: each device has one of both ends.
+    # Causal attention costs less at the start of a sequence: each device gets one part of each end.
     ends = np.where(plan.context > 1, 2.0 * plan.context, 1.0)
     yield _divides(job.sequence, ends, "tokens over both ends of a context")
     yield _divides(model.experts, plan.expert, "experts over expert parallel devices")
@@ -54,19 +54,19 @@ def _shapes(plan: TrainingPlan, job: TrainingJob, node_devices: int) -> Iterator
 def _choices(plan: TrainingPlan) -> Iterator[Rule]:
     yield Rule(
         (plan.zero > 0) & (plan.replicas < 2),
-        "ZeRO {has:g} shares among replicas, and there is {needs:g}",
+        "ZeRO stage {has:g} shares among replicas, but there is only {needs:g}",
         plan.zero,
         plan.replicas,
     )
     yield Rule(
         plan.overlap & (plan.replicas < 2),
-        "to overlap what {has:g} replica tells the others, there must be {needs:g}",
+        "to overlap communication of replicas, there must be {needs:g}, not {has:g}",
         plan.replicas,
         np.full_like(plan.replicas, 2.0),
     )
     yield Rule(
         (plan.expert > 1) & (plan.tensor > 1) & ~plan.sequence_parallel,
-        "experts over {has:g} devices want sequence parallelism beside {needs:g} tensor parallel",
+        "experts over {has:g} devices need sequence parallelism if tensor parallel over {needs:g}",
         plan.expert,
         plan.tensor,
     )
@@ -79,19 +79,19 @@ def _choices(plan: TrainingPlan) -> Iterator[Rule]:
     )
     yield Rule(
         interleaved & ~_whole(plan.microbatches, plan.pipeline),
-        "interleaved, {has:g} microbatches are no multiple of {needs:g} stages",
+        "{has:g} microbatches are no multiple of {needs:g} stages, as interleaving requires",
         plan.microbatches,
         plan.pipeline,
     )
     yield Rule(
         spared & (plan.pipeline < 2),
-        "a schedule without bubbles for a pipeline of {has:g}; it must have {needs:g}",
+        "a zero-bubble schedule for a pipeline of {has:g} stage: there must be {needs:g} or more",
         plan.pipeline,
         np.full_like(plan.pipeline, 2.0),
     )
     yield Rule(
         spared & interleaved,
-        "a schedule without bubbles has one stage on each device, not {has:g}",
+        "a zero-bubble schedule has one stage on each device, not {has:g}",
         plan.interleave,
         np.ones_like(plan.interleave),
     )
@@ -99,11 +99,16 @@ def _choices(plan: TrainingPlan) -> Iterator[Rule]:
 
 def _divides(of: Floats | float, by: Floats, what: str) -> Rule:
     whole = np.broadcast_to(np.asarray(of, dtype=np.float64), by.shape)
-    return Rule(~_whole(whole, by), f"{what}: {{has:g}} in {{needs:g}} leaves a rest", whole, by)
+    return Rule(
+        ~_whole(whole, by),
+        f"{what}: {{has:g}} in {{needs:g}} equal parts leaves a remainder",
+        whole,
+        by,
+    )
 
 
 def _whole(of: Floats, by: Floats) -> Mask:
-    """True where nothing is left; exact for whole numbers, and sooner than a remainder."""
+    """Return where ``by`` divides ``of``, (n,); exact for integers, and faster than ``%``."""
     parts = of / by
     whole: Mask = parts == np.floor(parts)
     return whole

@@ -1,4 +1,4 @@
-"""Communication in a step between devices that hold the same weights."""
+"""Communication between replicas in a step: gradient reduction and weight gathers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dse_evaluators.clusters.training.state import GRADIENT_BYTES, count_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCommunication:
-    """Seconds and bytes of saying each thing once; every field is (n,)."""
+    """Seconds and sent bytes of one collective of each kind; every field is (n,)."""
 
     summed_s: Floats
-    """All gradients, to all."""
+    """All-reduce of all gradients."""
     scattered_s: Floats
-    """All gradients, to those who have the share."""
+    """Reduce-scatter of all gradients."""
     gathered_s: Floats
-    """All weights, from those who have the share."""
+    """All-gather of all weights."""
     scattered_bytes: Floats
     gathered_bytes: Floats
 
     def step_s(self, plan: TrainingPlan) -> Floats:
-        """The seconds of a step, (n,)."""
+        """Return the seconds of replica communication in a step, before overlap, (n,)."""
         scatters, gathers = _times(plan)
         shared_s = scatters * self.scattered_s + gathers * self.gathered_s
         return np.where(plan.zero >= 1, shared_s, self.summed_s)
@@ -42,9 +42,10 @@ class ReplicaCommunication:
 
 
 def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> ReplicaCommunication:
-    """Return the traffic of replicas: gradients in 32 bits, and weights as stored.
+    """Compute the cost of replica collectives: gradients in 32 bits, and weights as stored.
 
-    Experts are summed over fewer replicas, since those among which they are dealt out hold others.
+    Gradients of experts are reduced over fewer replicas, because expert parallelism splits the
+    experts over replicas.
     """
     count = count_weights(job.model, plan)
     common = count.layers + count.edge
@@ -80,8 +81,9 @@ def _said(
 def _times(plan: TrainingPlan) -> tuple[Floats, Floats]:
     """Return the number of gradient scatters and of weight gathers in a step.
 
-    Up to stage 1 a device sums its microbatches itself; from stage 2 it has no room to. Stage 3
-    gathers for the forward and for the backward pass of each, the others once for all.
+    Up to ZeRO stage 1 a device accumulates the gradients of its microbatches locally; from stage 2
+    on it has no memory for that and scatters each. Stage 3 gathers weights for the forward and the
+    backward pass of each microbatch, lower stages once per step.
 
     Source:
         Rajbhandari et al.: ZeRO, 2020, section 7 (volumes of one microbatch: 2, 2 and 3 times the

@@ -1,4 +1,4 @@
-"""Training plans that do not fit into the memory of their devices or hosts."""
+"""Faults of training plans that do not fit into the memory of their devices or hosts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _GIB = 2.0**30
 def too_large(
     kept: TrainingMemoryUse, possible: Mask, *, device_bytes: float, host_bytes: float
 ) -> dict[int, Fault]:
-    """The possible rows that do not fit, with by how much.
+    """Return a fault with the shortfall for each possible row that does not fit.
 
     Args:
-        kept: what the plans keep.
-        possible: rows that break no other rule.
-        device_bytes: what a device has for it.
-        host_bytes: what its share of a host has.
+        kept: memory use of the plans.
+        possible: rows that violate no other constraint, (n,).
+        device_bytes: usable bytes of a device.
+        host_bytes: bytes of a device's share of its host.
     """
     return {
         **_over(kept.host, host_bytes, possible, "in a device's share of its host"),
@@ -33,7 +33,7 @@ def _over(needed: Floats, room: float, possible: Mask, what: str) -> dict[int, F
     if not rows.size:
         return {}
     has = room / _GIB
-    # Rows that differ by less than three digits share a reason: texts cost more than the model.
+    # Rows equal to three digits share a fault: formatting texts costs more than the model itself.
     size = needed[rows] / _GIB
     digit = 10.0 ** np.maximum(np.floor(np.log10(size)) - 2.0, -1.0)
     known = (np.ceil(size / digit) * digit).tolist()

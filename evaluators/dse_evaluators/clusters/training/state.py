@@ -1,4 +1,4 @@
-"""The weights that a device holds, and among how many devices each is shared."""
+"""Model state on a device: weights, gradients and optimizer state, with ZeRO sharding."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from dse_evaluators.clusters.training.plan import TrainingPlan
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 GRADIENT_BYTES, OPTIMIZER_BYTES = 4.0, 12.0
-"""The gradient of a weight in 32 bits, and a copy of it with two moments in 32."""
+"""Bytes per weight: gradient in fp32; master copy and two Adam moments in fp32."""
 
 
 def block_weights(model: Transformer) -> float:
-    """The weights of one layer with all of its experts, without biases and norms."""
+    """Return the number of weights of a layer with all experts, without biases and norms."""
     return common_weights(model) + model.experts * expert_weights(model)
 
 
 def common_weights(model: Transformer) -> float:
-    """Return the weights of a layer that every token uses: attention and the router."""
+    """Return the number of a layer's weights that every token uses: attention and the router."""
     chooser = model.hidden * model.experts if model.experts > 1 else 0
     return float(model.hidden * (model.together + model.heads * model.head) + chooser)
 
 
 def expert_weights(model: Transformer) -> float:
-    """The feed-forward part of a layer; where there are experts, that of one."""
+    """Return the number of weights of the feed-forward part of a layer, or of one expert."""
     return float((3 if model.gated else 2) * model.hidden * model.ffn)
 
 
 SEEN_BY_STATE = frozenset({"tp", "pp", "dp", "cp", "ep", "zero", "number_format"})
-"""The knobs of a plan that decide what of the weights a device holds."""
+"""Inputs of a plan that determine the model state on a device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Weights on one device of an end of the pipeline, if not sharded; each (n,).
+    """Number of weights on a device of the first or last pipeline stage; every field is (n,).
 
-    Those of ``experts`` have fewer replicas than those of ``layers``, and none where the model has
-    no experts; those at the ``edge``, the embedding and the head, are in 16 bits always.
+    Weights of ``experts`` have fewer replicas than those of ``layers``, and are 0 for a dense
+    model; ``edge`` are the embedding and the LM head, which are always in 16 bits.
     """
 
     layers: Floats
@@ -52,11 +52,11 @@ class Held:
         return self.layers + self.experts + self.edge
 
     def stored_bytes(self, plan: TrainingPlan) -> Floats:
-        """Of layers in the format of their products, at the edge in 16 bits, (n,)."""
+        """Return the bytes of the weights: layers in the GEMM format, the edge in 16 bits, (n,)."""
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
     def shares(self, plan: TrainingPlan, stage: int) -> Held:
-        """Return the weights left on each device where ZeRO has reached a stage, (n,)."""
+        """Return the weights per device if they are sharded from ZeRO stage ``stage`` on, (n,)."""
         shared = plan.zero >= stage
         among = np.where(shared, plan.replicas, 1.0)
         few = np.where(shared, plan.expert_replicas, 1.0)
@@ -64,9 +64,9 @@ class Held:
 
 
 def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
-    """Return the weights of an end: its layers, and the embedding or the head.
+    """Return the weights on a device of an end stage: its layers, and the embedding or LM head.
 
-    A single stage has both the embedding and the head.
+    A single stage has both the embedding and the LM head.
     """
     most, spared = stage_layers(model, plan)
     layers = (most - spared) / plan.tensor
@@ -74,7 +74,7 @@ def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
     one, many = (0.0, model.experts * whole) if model.experts > 1 else (whole, 0.0)
     both = 1.0 if model.tied or not model.causal else 2.0
     edge = model.vocabulary * model.hidden * np.where(plan.pipeline == 1, both, 1.0)
-    # Where the ends have a layer less, the others have it in place of the edge.
+    # If the end stages have one layer less, a middle stage has this layer instead of the edge.
     layer = common_weights(model) + one + many / plan.expert
     return Held(
         layers=layers * (common_weights(model) + one),
@@ -84,7 +84,7 @@ def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
 
 
 def stage_layers(model: Transformer, plan: TrainingPlan) -> tuple[Floats, Floats]:
-    """The layers of the fullest stage, and how many less each end of the pipeline has: 0 or 1."""
+    """Return the layers of the fullest stage, and how many fewer each end stage has, (n,) each."""
     most = np.ceil(model.layers / plan.pipeline)
     return most, np.minimum((most * plan.pipeline - model.layers) / 2.0, 1.0)
 
@@ -94,23 +94,23 @@ class ModelState:
     """Memory held between steps, on the device or its host; every field is (n,)."""
 
     layers: Floats
-    """Of the fullest stage."""
+    """Layers of the fullest stage."""
     spared: Floats
-    """Layers that each end of the pipeline has less."""
+    """Layers that each end stage has fewer."""
     whole_bytes: Floats
-    """Of its weights, if nobody shared them."""
+    """Bytes of the weights without ZeRO sharding."""
     weights_bytes: Floats
     gradients_bytes: Floats
     optimizer_bytes: Floats
     updated: Floats
-    """The weights whose optimizer it is."""
+    """Number of weights that the device updates."""
 
 
 def state(model: Transformer, plan: TrainingPlan) -> ModelState:
-    """The state of each plan.
+    """Return the model state on the fullest device of each plan.
 
     Source:
-        Rajbhandari et al.: ZeRO, 2020, section 5 (what each stage shares); Korthikanti et al.:
+        Rajbhandari et al.: ZeRO, 2020, section 5 (ZeRO stages); Korthikanti et al.:
         Reducing Activation Recomputation in Large Transformer Models, 2022, table 2.
     """
     count = count_weights(model, plan)

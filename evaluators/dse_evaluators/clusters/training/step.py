@@ -1,4 +1,4 @@
-"""Time of a training step, in parts."""
+"""Time of a training step by part: compute, communication, pipeline bubble, offload, optimizer."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ PARTS = (
     "optimizer",
 )
 EXPOSED = ("tensor", "context", "expert", "pipeline", "data", "offload")
-"""The parts in which devices wait for what is told."""
+"""Parts in which devices wait for communication."""
 
 _UPDATE_BYTES = 30.0
-"""A step of Adam, a weight: moments and copy read and written, gradient read, weight written."""
+"""Bytes moved by Adam per weight.
+
+Moments and master copy are read and written, the gradient is read, the weight is written.
+"""
 
 _SPARED = np.array([0.0, 2.0, 3.0])
-"""Of the gradients of weights, how often each schedule has them fill the bubble of a stage."""
+"""Weight-gradient computations that fill the pipeline bubble per stage, for each of SCHEDULES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """Properties of a machine that are stated and not measured here.
+    """Machine properties that are given as options, not measured.
 
-    ``host_bytes_per_s`` passes between a device and its host, each way; ``overlap_tax`` is the
-    share of its rate that a device loses while it tells what it computes beside.
+    ``host_bytes_per_s`` is the bandwidth between a device and its host in each direction;
+    ``overlap_tax`` is the share of its compute rate that a device loses during communication.
     """
 
     host_bytes_per_s: float
@@ -49,7 +52,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Costs outside the layers: state, replicas, and seconds of a message to the next stage."""
+    """Model state, replica communication, and seconds of a message to the next pipeline stage."""
 
     state: ModelState
     told: ReplicaCommunication
@@ -58,7 +61,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """Seconds of a step that sum to it, one for each of PARTS; every field is (n,)."""
+    """Parts of the time of a step in seconds, one for each of PARTS; every field is (n,)."""
 
     compute_s: Floats
     recompute_s: Floats
@@ -75,12 +78,19 @@ class TrainingStep:
 def step(
     plan: TrainingPlan, one: LayerTime, rest: Rest, *, chip: Chip, habits: Habits
 ) -> TrainingStep:
-    """The parts of a step, made of what one layer and microbatch takes.
+    """Compute the parts of a step from the time of one layer and microbatch.
 
-    The last stage, which has the head, is the slowest, unless it has a layer less: all microbatches
-    pass at its pace. Every device waits once for the rest of the pipeline to fill and to drain.
-    Interleaving shortens that wait and sends more messages; schedules without bubbles compute
-    gradients of weights meanwhile.
+    The last stage, which has the LM head, is the slowest unless it has one layer less, and limits
+    the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.
+    Interleaving shortens this bubble and sends more messages; zero-bubble schedules compute weight
+    gradients in it.
+
+    Args:
+        plan: the layouts, (n,).
+        one: seconds of one layer and microbatch.
+        rest: state, replica communication, and messages between stages.
+        chip: the device in 16 bits.
+        habits: host bandwidth and overlap tax.
 
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
@@ -95,7 +105,7 @@ def step(
     optimizer_s = chip.passes_s(_UPDATE_BYTES * rest.state.updated)
     late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
     data_s = _data_s(plan, rest, habits, layers=layers, pass_s=layers * pass_s, one=one)
-    # The host's link is another one than that of replicas: both may be busy at once.
+    # The link to the host is separate from the links between replicas: both may be busy at once.
     busy_s = every * pass_s + np.where(plan.overlap, data_s, 0.0)
     stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave, 0.0)
     return TrainingStep(
@@ -123,9 +133,9 @@ def _data_s(
 ) -> Floats:
     """Return the exposed seconds of replica communication, with the cost of hiding the rest.
 
-    Where gradients are summed once, they can hide behind the last backward pass, and with ZeRO 1
-    weights behind the next forward pass; from stage 2 on behind all passes. While both go on,
-    computing loses the tax; a layer's share can never be hidden.
+    Gradients that are reduced once overlap with the last backward pass, and with ZeRO 1 the weights
+    with the next forward pass; from stage 2 on communication overlaps with all passes. During
+    overlap compute loses the overlap tax; the communication of one layer is never hidden.
 
     Source:
         Isaev et al.: Calculon, SC 2023, section 3 (processor usage of communication).
@@ -142,12 +152,12 @@ def _offload_s(
 ) -> Floats:
     """Return the exposed seconds of transfers from the host and back.
 
-    The state of the optimizer comes and goes while weights are updated. Weights come for both
-    passes of each microbatch, while all else goes on, and go once.
+    Optimizer state is read and written back during the weight update. Weights are fetched for both
+    passes of each microbatch, overlapped with compute, and written back once.
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity, SC 2021, section 5; Ren et al.: ZeRO-Offload, 2021,
-        section 4; here devices update what they stream, and no processor of the host computes.
+        section 4; here the devices update the streamed state, not the host's processor.
     """
     if not plan.offload.any():
         return np.zeros_like(busy_s)

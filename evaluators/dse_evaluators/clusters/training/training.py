@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.training``: a step of training a transformer on many devices."""
+"""Evaluator ``clusters.training``: a step of distributed training of a transformer."""
 
 from __future__ import annotations
 
@@ -36,44 +36,44 @@ from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 @dataclass(kw_only=True, eq=False)
 class Training:
-    """Time, memory, energy, cost and carbon of a training step, by how it is laid out.
+    """Time, memory, energy, cost and carbon of a training step, by its parallel layout.
 
-    ``throughput`` is tokens a second, ``utilization`` the share of the devices' rate that the
-    model's own operations fill (recomputed ones do not count), ``headroom`` the memory that is left
-    on the fullest device, ``exposed`` the time of a step in which devices wait for one another's
-    messages, ``data_traffic`` what a device sends to replicas in a step. A plan that does not fit
-    is infeasible, and says by how much. ``extrapolated`` is yes where nobody measured the device in
-    the plan's format, and for experts. Prices, carbon and energy are told where they are known of
-    the device, ``time_to_train`` where ``tokens`` are.
+    ``throughput`` is tokens per second, ``utilization`` the model FLOPs utilization (recomputed
+    operations do not count), ``headroom`` the free memory of the fullest device, ``exposed`` the
+    time of a step in which devices wait for communication, ``data_traffic`` the bytes that a device
+    sends to replicas in a step. A plan that does not fit into memory is infeasible; its fault gives
+    the shortfall. ``extrapolated`` is yes where the device was not measured in the plan's format,
+    and for models with experts. Cost, carbon and energy are provided where the price and power of
+    the device are known, ``time_to_train`` where ``tokens`` is given.
 
-    Not modelled: experts that all tokens share, links that several collectives share at once,
-    tensor parallelism that overlaps, faults (``clusters.job-time``); kernels other than those that
-    Megatron runs.
+    Not modelled: shared experts, contention between collectives on one link, overlap of tensor
+    parallelism, faults (``clusters.job-time``); kernels other than those of Megatron.
 
     Args:
         model: a name of ``workloads.transformer_configs``.
         system: a name of ``clusters.systems``.
         sequence: tokens of one sequence.
-        number_format: of the products, where no design tells.
-        fused: attention as one kernel that never writes its scores.
-        global_batch: sequences of a step; else a reading.
-        reserve: share of the memory that is kept free, for the runtime and what fragments.
-        imbalance: tokens of the busiest expert over their mean.
-        overlap_tax: share of its rate that a device loses while it tells what it computes beside;
-            0.02 to 0.15 in Calculon.
-        host_bandwidth: between a device and its host, each way; assumed: PCIe 4 as realised.
-        host_memory: of a node.
-        price_per_hour: of a device, in US dollars; without it that of ``clusters.upkeep``.
+        number_format: GEMM format of designs that do not give one.
+        fused: whether attention is one kernel that never writes its scores.
+        global_batch: sequences of a step; ``None`` makes it an input.
+        reserve: share of the memory that is kept free, for the runtime and fragmentation.
+        imbalance: tokens of the busiest expert over the mean of all experts.
+        overlap_tax: share of its compute rate that a device loses during communication; 0.02 to
+            0.15 in Calculon.
+        host_bandwidth: bandwidth between a device and its host, in each direction [B/s]; the
+            default is assumed: PCIe 4 as realised.
+        host_memory: memory of a node's host [B].
+        price_per_hour: US dollars per device and hour; by default that of ``clusters.upkeep``.
         grid: a name of ``carbon.grids``.
-        pue: power of the building over that of its computers.
-        tokens: of the whole training.
+        pue: power usage effectiveness: power of the building over that of its computers.
+        tokens: tokens of the complete training.
 
     Raises:
         SpecError: a name is unknown, an amount out of range, or the device lacks the format.
 
     Source:
         Narayanan et al., SC 2021; Korthikanti et al., 2022; Rajbhandari et al., 2020; the modules
-        behind it tell which equation is whose.
+        of this package cite the source of each equation.
     """
 
     model: str
@@ -130,7 +130,7 @@ class Training:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n plans."""
+        """Return the metrics of n plans."""
         return told_once(batch, self.reads | self.optional, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
@@ -165,7 +165,7 @@ class Training:
         )
 
     def _formats(self) -> ChoiceInput:
-        """Return the formats that the device multiplies in, and the default of designs."""
+        """Return the input for the GEMM format: those of the device, and the default."""
         known = {name: float(place) for place, name in enumerate(FORMATS) if name in self._chips}
         usual = self.number_format or next(iter(known))
         chip_of(self._device.name, usual)

@@ -1,1 +1,1 @@
-"""An iteration as two streams, one that computes and one that communicates: the model MAD-Max."""
+"""MAD-Max model of a distributed iteration: one compute stream and one communication stream."""

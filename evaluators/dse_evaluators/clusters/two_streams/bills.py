@@ -1,4 +1,4 @@
-"""Cost of devices held for a while: joules, dollars and carbon, by machine."""
+"""Energy, cost and carbon of device time, by machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ class Bills:
     """Cost of one second of one device, for each machine by its name."""
 
     watts: Mapping[Value, float]
+    """Power limit of a device [W]."""
     dollars: Mapping[Value, float]
+    """US dollars per device and second."""
     made_kg: Mapping[Value, float]
+    """Embodied carbon per device and second [kg]."""
     kg_per_j: float
+    """Operational carbon per joule of a device [kg]."""
 
     @staticmethod
     def of(*, price_per_hour: float | None, grid: str, pue: float) -> Bills:
-        """The bills at one price for all machines, or each at its own.
+        """Build the table, at one price for all machines or each at its own if ``None``.
 
         Raises:
             SpecError: there is no such grid, or a number is out of range.
@@ -42,12 +46,18 @@ class Bills:
             watts={n: device_of(one.device).power_limit_w or np.nan for n, one in MACHINES.items()},
             dollars={name: float(one.dollars(_ONE)[0]) for name, one in held.items()},
             made_kg={name: float(one.embodied_share_kg(_ONE)[0]) for name, one in held.items()},
-            # The grid and the building are the same for all machines.
+            # The grid and the PUE are the same for all machines, so any machine will do.
             kg_per_j=float(held["zionex"].operational_kg(_ONE)[0]),
         )
 
     def per_sample(self, batch: Batch, held_s: Floats, drawn_s: Floats) -> dict[str, Floats]:
-        """Of a sample that holds a device so long, and its full power so long, (n,) each."""
+        """Return the energy, cost and carbon of a sample, (n,) each.
+
+        Args:
+            batch: designs, with their ``system``.
+            held_s: device-seconds per sample, (n,).
+            drawn_s: equivalent device-seconds at full power per sample, (n,).
+        """
         energy_j = drawn_s * batch.lookup("system", self.watts)
         made_kg = held_s * batch.lookup("system", self.made_kg)
         return {

@@ -1,4 +1,4 @@
-"""Diffusion models: the U-Net of Stable Diffusion, and transformers in its place."""
+"""Diffusion models: the U-Net of Stable Diffusion, and diffusion transformers (DiT)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import Layer
 
 _BATCH = 2_048
-"""Of Stable Diffusion 1 (model card of version 1-4, 2022)."""
+"""Batch size of Stable Diffusion 1 (model card of version 1-4, 2022)."""
 
 _FITS = fits_in(Path(__file__).with_name("diffusion.fits.json"))
 
 
 def _unet(name: str, latent: int, fit: str) -> TwoStreamsModel:
-    """A unit is one block of a level, with the attention that follows it.
+    """Build a U-Net whose units are the blocks of a level, each with the attention after it.
 
-    Its convolutions reach far less of the peak than the products that MAD-Max knows.
+    Its convolutions reach a far smaller share of the peak rate than the GEMMs of MAD-Max models,
+    so ``flops_share`` is fitted.
     """
     layers = layers_of(f"sd-unet:latent={latent}")
     return TwoStreamsModel(
@@ -34,7 +35,7 @@ def _unet(name: str, latent: int, fit: str) -> TwoStreamsModel:
 
 
 def _block(layer: Layer) -> str:
-    """The block that a layer is of: its name is ``down0-1-residual-first`` or ``up2-double``."""
+    """Return the block of a layer, from its name: ``down0-1-residual-first`` or ``up2-double``."""
     return "-".join(layer.name.split("-")[:2])
 
 
@@ -49,15 +50,15 @@ def _unit(layers: list[Layer]) -> Unit:
 
 
 def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> TwoStreamsModel:
-    """Return the blocks of a DiT: attention and feed-forward, each modulated by the time.
+    """Build a DiT: blocks of attention and feed-forward, each modulated by the diffusion time.
 
-    Each part has three time vectors of its own: a shift, a scale and a gate.
+    Each of the two parts has three modulation vectors: a shift, a scale and a gate.
 
     Source:
         Peebles, Xie: Scalable Diffusion Models with Transformers (DiT), ICCV 2023, section 3.
     """
     tokens = (latent // patch) ** 2
-    told = 3.0 * width * width  # a shift, a scale and a gate, for one vector and not for tokens
+    told = 3.0 * width * width  # a shift, a scale and a gate, per sample instead of per token
     outputs = float(tokens * width)
     scores = 2.0 * tokens * tokens * width
     pair = tuple(

@@ -14,18 +14,18 @@ from dse_evaluators.clusters.two_streams.streams import play
 from dse_evaluators.clusters.two_streams.work_time import MOVES, TwoStreamsJob
 
 PARTS = ("compute", "embedding", *(f"exposed_{name}" for name in COLLECTIVES))
-"""Of an iteration's time."""
+"""Parts of an iteration's time."""
 
 _LEARNT = 3.0
-"""What a weight that learns takes, in weights: the tool's table of memory has three of each.
+"""Memory of a trained weight, in weights: with gradient and optimizer state three per weight.
 
-Hsia et al., ISCA 2024, with whose sheets (samhsia/MADMax) it agrees to the printed digits; that a
-weight which learns nothing is kept once is ours.
+Hsia et al., ISCA 2024; it agrees with their sheets (samhsia/MADMax) to the printed digits. That a
+frozen weight is stored once is an assumption of this project.
 """
 
 
 def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
-    """The times of an iteration in seconds, each (n,): whole, parts, and all communication."""
+    """Return seconds of an iteration, of its parts and of each collective in total, each (n,)."""
     seconds = [job.work_s(work) for work in steps.works]
     played = play(steps, seconds)
     often = Counter(step.work for one in steps.passes for step in one)
@@ -46,9 +46,7 @@ def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
 def memory_bytes(job: TwoStreamsJob, task: IterationTask) -> Mapping[str, Floats]:
     """Return the bytes per device of layers and of tables, each (n,).
 
-    The bytes are of weights, gradients and the optimizer.
-
-    Activations are not in it, as they are not in MAD-Max.
+    These are weights, gradients and optimizer state; activations are left out, as in MAD-Max.
     """
     model = job.model
     dense = sum(unit.weights * _states(unit.stack, task) for unit in model.units)

@@ -1,4 +1,4 @@
-"""Clusters that one can build or rent, as MAD-Max's authors describe them."""
+"""Table of cluster nodes, on premises and in public clouds, as configured by MAD-Max's authors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """Nodes of one kind: what a data sheet promises, and which share of it is reached.
+    """Kind of cluster node: peak rates of the data sheet, and the share of each that is reached.
 
-    ``flops_per_s`` is by the bytes of a number. ``link_bytes_per_s`` are all of a device's links
-    within the node, ``network_bytes_per_s`` all adapters of the node, both in one direction.
-    ``near_share`` is the part of an all-reduce that stays within nodes where there are several.
-    ``device`` is the row of ``devices.csv`` whose power and making it has; ``price_per_hour`` is a
-    device's, where not that row's.
+    ``flops_per_s`` is keyed by the bytes of a number. ``link_bytes_per_s`` sums all links of a
+    device within the node, ``network_bytes_per_s`` all network adapters of the node, both in one
+    direction. ``near_share`` is the part of an all-reduce over several nodes that stays within
+    nodes. ``device`` is the row of ``devices.csv`` for power and embodied carbon;
+    ``price_per_hour`` is in US dollars per device, by default the price of that row.
     """
 
     name: str
@@ -34,23 +34,23 @@ class ClusterNode:
     memory_share: float = 0.836
     price_per_hour: float | None = None
     measured: bool = False
-    """Whether the shares were measured on this very machine."""
+    """Whether the shares were measured on this machine."""
 
     @property
     def has_a100(self) -> bool:
         return self.device.startswith("a100")
 
 
-_A100 = {4: 156e12, 2: 312e12}  # four bytes are TF32 where there is one
+_A100 = {4: 156e12, 2: 312e12}  # four bytes: TF32 where supported
 _V100 = {4: 14e12, 2: 112e12}
-_H100 = {4: 378e12, 2: 756e12}  # of the card with PCIe, as its memory's rate: theirs
+_H100 = {4: 378e12, 2: 756e12}  # the authors use the PCIe card's rates, also for its memory
 
 _A100_S, _V100_S, _H100_S = 1555e9, 900e9, 2000e9
 
-# Every figure but the prices is of the configurations that Hsia et al., ISCA 2024, published with
-# their tool (facebookresearch/ScaleExplorer@562db98): shares of ZionEX were measured on it, those
-# of the clouds are one set for all. Links are 25 GB/s each way on NVLink, adapters as rented.
-# Prices: lists of the vendors, on demand, in US dollars, recalled and not looked up again.
+# Every figure except the prices is from the configurations that Hsia et al., ISCA 2024, published
+# with their tool (facebookresearch/ScaleExplorer@562db98): shares of ZionEX were measured on it,
+# the clouds use one common set. Links are 25 GB/s each way on NVLink, adapters as rented.
+# Prices: on-demand list prices of the vendors in US dollars, quoted from memory.
 MACHINES: Mapping[str, ClusterNode] = {
     name: ClusterNode(
         name=name,
@@ -109,9 +109,9 @@ MACHINES: Mapping[str, ClusterNode] = {
 
 
 def machine_of(name: str) -> ClusterNode:
-    """The machine of a name.
+    """Return the machine with this name.
 
     Raises:
-        SpecError: there is none; the nearest name is told.
+        SpecError: there is no such machine; the hint gives the nearest name.
     """
     return look_up_row("system", name, MACHINES)

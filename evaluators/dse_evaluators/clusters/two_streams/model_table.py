@@ -1,4 +1,4 @@
-"""The models that MAD-Max's authors lay out over clusters, and diffusion models beside them."""
+"""Table of the models of MAD-Max's authors, and of diffusion models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WORDS = 50_257
 _EXPERTS, _ACTIVE = 16, 2
 _DLRM_BATCH, _OTHER_BATCH = 65_536, 2_048
 _BLOCK: tuple[int, int, int, int] = (4, 512, 2_048, 80)
-"""Blocks between the two stacks of a recommender: how many, their widths, and the tokens."""
+"""Transformer blocks between a recommender's stacks: layers, width, inner width and tokens."""
 
 
 def _mlp(stack: Literal["bottom", "top"], layers: int, width: int, experts: int = 1) -> list[Unit]:
-    """Square layers; two of them make whole what tensor parallelism left in parts.
+    """Return the square layers of an MLP, with one tensor-parallel all-reduce per two layers.
 
-    Megatron's pair: columns of the first, rows of the second, so one sum for two layers.
+    As in Megatron, the first layer of a pair is sharded by columns, the second by rows.
     """
     active = min(experts, _ACTIVE)
     return [
@@ -38,7 +38,7 @@ def _mlp(stack: Literal["bottom", "top"], layers: int, width: int, experts: int 
 
 
 def _blocks(layers: int, width: int, inner: int, tokens: int, experts: int = 1) -> tuple[Unit, ...]:
-    """Attention and feed-forward in turn; what attention does beside its weights is left out."""
+    """Return alternating attention and feed-forward units, without score and value products."""
     active = min(experts, _ACTIVE)
     attention, forward = 4.0 * width * width, 2.0 * width * inner
     pair = (
@@ -67,7 +67,10 @@ def _dlrm(
     experts: int = 1,
     attends: bool = False,
 ) -> TwoStreamsModel:
-    """Two stacks of as many layers, between which the tables join; or four blocks between them."""
+    """Build a recommender: two MLP stacks of equal depth, joined with the embedding tables.
+
+    With ``attends`` there are four transformer blocks between the stacks.
+    """
     layers, width = dense
     count, rows, vector, pooled = tables
     bottom, top = _mlp("bottom", layers, width), _mlp("top", layers, width, experts)
@@ -101,7 +104,7 @@ def _language(
 
 
 def _vision(name: str, layers: int, width: int, inner: int, patch: int) -> TwoStreamsModel:
-    """On pictures of 224 x 224 in three colours."""
+    """Build a vision transformer for images of 224 x 224 pixels with three channels."""
     tokens = (224 // patch) ** 2
     return _language(name, (layers, width, inner, tokens), entries=3 * patch * patch)
 
@@ -128,8 +131,8 @@ _LANGUAGE = {
     "llama2-70b-32k": (80, 8192, 21_846, 32_768),
 }
 
-# Layers, width, inner width, side of a patch. ViT-H and DINOv2-B are as shallow and as deep as the
-# tool has them, which is not what their papers say (32 and 12 layers).
+# Layers, width, inner width, side of a patch. The depths of ViT-H and DINOv2-B are those of the
+# authors' tool and differ from their papers (32 and 12 layers).
 _VISION = {
     "vit-l": (24, 1024, 4096, 16),
     "vit-h": (4, 1280, 5120, 16),
@@ -161,9 +164,9 @@ MODELS: Mapping[str, TwoStreamsModel] = {
 
 
 def model_of(name: str) -> TwoStreamsModel:
-    """The model of a name.
+    """Return the model with this name.
 
     Raises:
-        SpecError: there is none; the nearest name is told.
+        SpecError: there is no such model; the hint gives the nearest name.
     """
     return look_up_row("model", name, MODELS)

@@ -1,4 +1,4 @@
-"""Models to train: units of layers in the order in which they run, and tables."""
+"""Models as sequences of layer units in execution order, with embedding tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Layers that are gathered, run and summed as one.
+    """Layers that are gathered, executed and reduced together.
 
-    ``weights`` are those of all its ``experts``; ``operations`` are of a sample's forward pass,
-    where a multiplication and an addition are two; ``outputs`` are the numbers that tensor
-    parallelism sums for a sample, after the forward pass, the backward pass, or both. ``stack``
-    names what is frozen as one.
+    ``weights`` counts those of all ``experts``; ``operations`` are those of one sample's forward
+    pass, where a multiply-add counts as two; ``outputs`` are the elements per sample that tensor
+    parallelism all-reduces after the forward pass, the backward pass, or both. ``stack`` names a
+    group of units that are frozen together.
     """
 
     stack: str
@@ -26,10 +26,11 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStreamsModel:
-    """A network with its tables.
+    """Network with its embedding tables.
 
-    ``joins`` is the place of the unit that first needs what the tables gave, ``lookup_bytes`` what
-    a sample reads from them; ``batch`` samples are in an iteration where nobody tells.
+    ``joins`` is the index of the first unit that needs the looked-up embeddings, ``lookup_bytes``
+    the bytes that a sample reads from the tables; ``batch`` is the default number of samples per
+    iteration; ``weight_bytes`` and ``table_weight_bytes`` are the bytes of one weight.
     """
 
     name: str
@@ -42,9 +43,9 @@ class TwoStreamsModel:
     table_weight_bytes: int = 2
     lookup_bytes: float = 0.0
     tables: str = "ddp"
-    """How the tables are usually laid out: a name of ``strategies.EMBEDDING``."""
+    """Default layout of the tables: a name of ``strategies.EMBEDDING``."""
     flops_share: float | None = None
-    """Of the peak rate, what its products reach on A100; None: what the machine's do."""
+    """Share of the peak rate that its kernels reach on A100; ``None``: that of the machine."""
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -53,10 +54,10 @@ class TwoStreamsModel:
 
     @property
     def weights(self) -> float:
-        """All weights, of all experts and tables."""
+        """Number of weights, including all experts and tables."""
         return self.dense_weights + self.table_weights
 
     @property
     def dense_weights(self) -> float:
-        """All weights but those of the tables."""
+        """Number of weights without the tables."""
         return sum(unit.weights for unit in self.units)

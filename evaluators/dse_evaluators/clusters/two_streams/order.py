@@ -1,4 +1,4 @@
-"""The order in which the two streams of an iteration do their work, and what waits for what."""
+"""Order of the steps in the two streams of an iteration, and their dependencies."""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ _NOTHING = -1
 
 
 class StreamWork(NamedTuple):
-    """Role of a piece of work, and its unit; None: of the tables."""
+    """Compute or communication work: its role and its unit; ``None`` for the tables."""
 
     role: Role
     unit: Unit | None = None
 
     @property
     def talks(self) -> bool:
-        """True if the work is in the stream that communicates."""
+        """Return whether the work runs in the communication stream."""
         return self.role not in _COMPUTES
 
 
 class StreamStep(NamedTuple):
-    """A place in one of the streams: which work, and the step of the other that ends before it."""
+    """Step of one stream, and the step of the other stream that must end before it starts."""
 
     work: int
+    """Index into ``Order.works``."""
     talks: bool
+    """Whether the step is in the communication stream."""
     waits: int
-    """The place of that step in the same pass; -1 where none."""
+    """Index of the awaited step in the same pass; -1: the step waits for no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """The works that differ, and the passes one after the other, each as its steps."""
+    """Distinct works of an iteration, and the steps of its consecutive passes."""
 
     works: tuple[StreamWork, ...]
     passes: tuple[tuple[StreamStep, ...], ...]
@@ -56,10 +58,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationTask:
-    """Kind of an iteration: what it trains, and when it gathers weights.
+    """Kind of an iteration: which parts it trains, and when it gathers weights.
 
-    ``frozen`` stacks learn nothing; ``ahead`` gathers the weights of a unit for the backward pass
-    while the one before it runs, and waits for nothing then.
+    ``learns`` is whether there is a backward pass. ``frozen`` stacks are not trained. ``ahead``
+    prefetches the weights of a unit for the backward pass while the previous unit runs; such a
+    gather waits for no step.
     """
 
     learns: bool = True
@@ -68,7 +71,7 @@ class IterationTask:
 
 
 def order(model: TwoStreamsModel, dense: Ways, embedding: Ways, task: IterationTask) -> Order:
-    """The steps of an iteration of a model whose weights are laid out so.
+    """Return the steps of an iteration for the given layouts of layers and tables.
 
     Source:
         Hsia et al., ISCA 2024, section 4; which step waits for which is that of the authors' tool.
@@ -88,13 +91,13 @@ class _Ways(NamedTuple):
 
 @dataclass(slots=True)
 class _Pass:
-    """The steps of a pass as far as they are known."""
+    """Steps of a pass under construction."""
 
     works: list[StreamWork]
     steps: list[StreamStep] = field(default_factory=list)
 
     def add(self, role: Role, unit: Unit | None = None, *, waits: int = _NOTHING) -> int:
-        """The place of one more step."""
+        """Append a step and return its index."""
         work = StreamWork(role, unit)
         if work not in self.works:
             self.works.append(work)
@@ -115,7 +118,7 @@ def _forward(model: TwoStreamsModel, ways: _Ways, works: list[StreamWork]) -> _P
         gathered = told.add("gather", unit, waits=_before(done, 2)) if shared else _NOTHING
         handed = told.add("dispatch", unit) if split and unit.experts > 1 else _NOTHING
         looked_up = exchanged if place == model.joins else _NOTHING
-        # The stream that talks keeps its order: the last of these steps ends last.
+        # The communication stream runs in order: of these steps the one added last ends last.
         last = max(summed, gathered, handed, looked_up)
         done.append(told.add("forward", unit, waits=last))
         if split:
@@ -152,7 +155,7 @@ def _backward(
 
 @dataclass(slots=True)
 class _Gathers:
-    """Gathers of the backward pass, each issued before the unit that needs it."""
+    """FSDP weight gathers of the backward pass, each issued before the unit that needs it."""
 
     told: _Pass
     units: Sequence[Unit]
@@ -161,7 +164,7 @@ class _Gathers:
     places: list[int] = field(default_factory=list)
 
     def before(self, turn: int, done: list[int]) -> int:
-        """The place of the gather that a unit waits for; none where weights are whole."""
+        """Return the index of the gather that a unit waits for; -1 if weights are not sharded."""
         if "fsdp" not in self.ways.dense:
             return _NOTHING
         if not self.task.ahead:
@@ -182,7 +185,10 @@ def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int
 
 
 def _run_back(model: TwoStreamsModel, frozen: frozenset[str], *, learns_tables: bool) -> list[Unit]:
-    """The units that something at or before them asks for a gradient, the last one first."""
+    """Return the units of the backward pass, last unit first.
+
+    A unit belongs to it if it or an earlier part of the model is trained.
+    """
     found = list[Unit]()
     asked = False
     for place, unit in enumerate(model.units):

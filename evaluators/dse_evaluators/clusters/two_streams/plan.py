@@ -1,4 +1,4 @@
-"""The readings of a plan, as columns over n clusters, and what a plan may not be."""
+"""Inputs of a plan as columns over n clusters, and the constraints of a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dse_evaluators.clusters.two_streams.strategies import ParallelLayout, Ways
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _UNTOLD = float("nan")
-"""Of a reading that the machine or the model settles."""
+"""Default of an input that is taken from the machine or the model."""
 
 KNOBS: Mapping[str, Reading] = {
     "nodes": NumberInput(1, 1e6, whole=True),
@@ -32,9 +32,10 @@ KNOBS: Mapping[str, Reading] = {
     "link_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
     "network_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
 }
-"""``link_bandwidth`` is one device's within its node, ``network_bandwidth`` a whole node's.
+"""Numeric inputs of a plan.
 
-``flops_share`` is the part of ``peak`` that products reach.
+``link_bandwidth`` is that of one device within its node, ``network_bandwidth`` that of a complete
+node, and ``flops_share`` the part of ``peak`` that GEMMs reach.
 """
 
 _RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_bandwidth")
@@ -42,24 +43,25 @@ _RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStreamsPlan:
-    """Clusters, and how many neighbours share the inner level; each array is (n,)."""
+    """Clusters of n plans, their batch and their inner parallel degree; each array is (n,)."""
 
     nodes: Floats
     node_devices: Floats
     inner: Floats
+    """Devices of the inner level of a two-level layout."""
     global_batch: Floats
     memory_bytes: Floats
     extrapolated: Floats
-    """1 where a rate was told, or its share not measured on that device."""
+    """1 where a rate was given as input, or its share was not measured on that device."""
     rates: ClusterRates
 
     @property
     def devices(self) -> Floats:
-        """All of a cluster, (n,)."""
+        """Devices of a cluster, (n,)."""
         return self.nodes * self.node_devices
 
     def take(self, rows: Ints) -> TwoStreamsPlan:
-        """The plans of these rows."""
+        """Return the plans of these rows."""
         rates = {name: getattr(self.rates, name)[rows] for name in ClusterRates.__slots__}
         own = {
             name: getattr(self, name)[rows] for name in TwoStreamsPlan.__slots__ if name != "rates"
@@ -67,7 +69,7 @@ class TwoStreamsPlan:
         return TwoStreamsPlan(rates=ClusterRates(**rates), **own)
 
     def layout(self, ways: Ways) -> ParallelLayout:
-        """A strategy on these clusters."""
+        """Return a parallel layout on these clusters."""
         return ParallelLayout.of(ways, self.inner, self.devices)
 
 
@@ -87,7 +89,7 @@ def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStre
     far = either("network_bandwidth", machine(lambda one: one.network_bytes_per_s))
     near_bytes_per_s = near * machine(lambda one: one.link_share)
     far_bytes_per_s = far * machine(lambda one: one.network_share) / node_devices
-    # One node has no network, and a node of one device no neighbours.
+    # A single node needs no network, and a node with one device has no links.
     near_share = np.where(node_devices > 1, machine(lambda one: one.near_share), 0.0)
     share = either("flops_share", machine(lambda one: model.flops_share or one.flops_share))
     peak = either("peak", machine(lambda one: one.flops_per_s[model.weight_bytes]))
@@ -114,20 +116,26 @@ def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStre
 def infeasible(
     plan: TwoStreamsPlan, found: Mapping[str, Floats], needed_bytes: Floats
 ) -> dict[int, Fault]:
-    """Return the infeasible plans among n, each with the first rule that it breaks."""
+    """Return a fault for each infeasible plan among n: the first constraint that it violates.
+
+    Args:
+        plan: the plans.
+        found: columns of ``Scenario.spent``, (n,) each.
+        needed_bytes: bytes needed on a device, (n,).
+    """
     copies, table_copies = found["copies"], found["table_copies"]
     gib = 2.0**30
-    needed = np.round(needed_bytes / gib, 1)  # rows that differ by less share a reason
+    needed = np.round(needed_bytes / gib, 1)  # rows that are equal after rounding share a fault
     rules = (
         Rule(
             broken=(found["levels"] > 1) & (plan.node_devices % plan.inner != 0),
-            reason="the inner level has {has:.0f} devices: a node has {needs:.0f} to divide",
+            reason="an inner level of {has:.0f} devices does not divide a node of {needs:.0f}",
             has=plan.inner,
             needs=plan.node_devices,
         ),
         Rule(
             broken=(plan.global_batch % copies != 0) | (plan.global_batch % table_copies != 0),
-            reason="{has:.0f} samples over {needs:.0f} copies do not come out even",
+            reason="{has:.0f} samples cannot be split evenly over {needs:.0f} copies",
             has=plan.global_batch,
             needs=np.maximum(copies, table_copies),
         ),

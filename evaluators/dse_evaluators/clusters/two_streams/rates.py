@@ -1,4 +1,4 @@
-"""Rates of devices that compute, read and communicate, as the streams see them."""
+"""Effective compute, memory and communication rates of a device in a cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ COLLECTIVES: tuple[Collective, ...] = ("all2all", "allreduce", "allgather", "red
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRates:
-    """Rates of one device on n clusters, in one direction; each (n,).
+    """Effective rates of one device on n clusters; every field is (n,).
 
+    Bandwidths are in one direction: ``near`` within the node, ``far`` between nodes.
     ``near_share`` is the part of an all-reduce over all devices that stays within nodes.
     """
 
@@ -25,10 +26,11 @@ class ClusterRates:
     near_share: Floats
 
     def of(self, collective: Collective, *, outermost: bool) -> Floats:
-        """Bytes a second of a collective within nodes, or of one that spans them, (n,).
+        """Return the bytes per second of a collective, within a node or spanning nodes, (n,).
 
         Source:
-            Hsia et al., ISCA 2024; the two halves of an all-reduce move half of its bytes each.
+            Hsia et al., ISCA 2024; an all-gather and a reduce-scatter each move half of the bytes
+            of an all-reduce.
         """
         if not outermost:
             reached = self.near_bytes_per_s

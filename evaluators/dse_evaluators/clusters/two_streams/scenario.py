@@ -1,4 +1,4 @@
-"""One model for one purpose: what its strategies take on n clusters."""
+"""Times and memory of n plans for one model and one task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TASKS = ("pretrain", "finetune", "inference")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A model and a task, with the orders of the strategies that were asked for."""
+    """Model and task, with a cache of the step orders of its parallel layouts."""
 
     model: TwoStreamsModel
     task: IterationTask
@@ -31,7 +31,7 @@ class Scenario:
     orders: dict[tuple[str, str], Order] = field(default_factory=dict)
 
     def spent(self, batch: Batch, plan: TwoStreamsPlan) -> Mapping[str, Floats]:
-        """Times [s], memory [B], copies and levels of n plans, each (n,), by their strategies."""
+        """Return times [s], memory [B], copies and levels of n plans, (n,) each, by name."""
         found: dict[str, Floats] = {}
         usual = {"dense": "", "embedding": self.model.tables}
         for (dense, embedding), rows in groups(batch, usual):
@@ -40,7 +40,7 @@ class Scenario:
         return found
 
     def _strategy(self, plan: TwoStreamsPlan, dense: str, embedding: str) -> Mapping[str, Floats]:
-        """The same of plans with one strategy."""
+        """Return the columns of :meth:`spent` for plans that share one parallel layout."""
         ways = DENSE[dense], EMBEDDING[embedding]
         if (dense, embedding) not in self.orders:
             self.orders[dense, embedding] = order(self.model, *ways, self.task)
@@ -68,16 +68,18 @@ def task_of(
     """Return the task of a name; fine-tuning without ``frozen`` freezes the tables.
 
     Raises:
-        SpecError: there is no such stack, nothing would learn, or the task is another one.
+        SpecError: ``frozen`` has an unknown stack or all stacks, or the task is not fine-tuning.
     """
     if name != "finetune":
         if frozen:
-            raise SpecError(f"frozen is {list(frozen)}, but the task is {name}", hint="finetune")
+            raise SpecError(
+                f"frozen is {list(frozen)}, but the task is {name}", hint="task: finetune"
+            )
         return IterationTask(learns=name != "inference", ahead=ahead)
     parts = (*model.stacks, *(("embedding",) if model.lookup_bytes else ()))
     told = {"embedding"} & set(parts) if frozen is None else set(frozen)
     for one in sorted(told - set(parts)):
         raise SpecError(f"frozen cannot be {one!r}", hint=nearest(one, parts))
     if told == set(parts):
-        raise SpecError("all is frozen", hint=f"some, not all, of: {', '.join(parts)}")
+        raise SpecError("every part is frozen", hint=f"leave out one of: {', '.join(parts)}")
     return IterationTask(frozen=frozenset(told), ahead=ahead)

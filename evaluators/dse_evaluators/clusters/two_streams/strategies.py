@@ -1,4 +1,4 @@
-"""Layout of weights over devices, level by level, as data."""
+"""Parallel layouts of weights over devices, one or two levels deep."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from dse.core.values import Floats
 
 Ways = tuple[str, ...]
-"""What each level does, from the devices of a node outwards."""
+"""Kind of parallelism of each level, from the devices of a node outwards."""
 
-# Hsia et al., ISCA 2024: FSDP is the first level where it is one, and no level repeats another.
+# Hsia et al., ISCA 2024: FSDP is used only as the first level, and no level repeats another.
 DENSE: Mapping[str, Ways] = {
     "-".join(ways): ways
     for ways in (
@@ -26,12 +26,12 @@ DENSE: Mapping[str, Ways] = {
         ("fsdp", "tp"),
     )
 }
-"""Of layers: fully sharded (``fsdp``), data (``ddp``) and tensor parallel (``tp``)."""
+"""Layouts of layers: fully sharded (``fsdp``), data (``ddp``) and tensor parallel (``tp``)."""
 
 EMBEDDING: Mapping[str, Ways] = {
     "-".join(ways): ways for ways in (("mp",), ("ddp",), ("mp", "ddp"))
 }
-"""Of tables: dealt out among devices (``mp``), or copied (``ddp``)."""
+"""Layouts of embedding tables: model parallel, i.e. sharded (``mp``), or replicated (``ddp``)."""
 
 _COPIES = frozenset({"ddp", "fsdp"})
 _SHARDS = frozenset({"tp", "fsdp", "mp"})
@@ -39,33 +39,33 @@ _SHARDS = frozenset({"tp", "fsdp", "mp"})
 
 @dataclass(frozen=True, slots=True)
 class ParallelLayout:
-    """A strategy on n clusters: what each level does, and among how many devices."""
+    """Parallel layout on n clusters: kind of parallelism and number of devices of each level."""
 
     ways: Ways
     degrees: tuple[Floats, ...]  # each (n,)
 
     @staticmethod
     def of(ways: Ways, inner: Floats, devices: Floats) -> ParallelLayout:
-        """One level over all devices, or one over ``inner`` neighbours and one over the rest."""
+        """Build a layout of one level over all devices, or of two levels, ``inner`` the first."""
         degrees = (devices,) if len(ways) == 1 else (inner, devices / inner)
         return ParallelLayout(ways, degrees)
 
     @property
     def copies(self) -> Floats:
-        """Among how many the samples are dealt out, (n,)."""
+        """Number of devices, or groups of them, that the samples are split over, (n,)."""
         return self._product(_COPIES)
 
     @property
     def shards(self) -> Floats:
-        """Among how many the weights are dealt out, (n,)."""
+        """Number of shards of the weights, (n,)."""
         return self._product(_SHARDS)
 
     def degree(self, way: str) -> Floats:
-        """Return the number of devices that share in ``way``, (n,); 1 without it."""
+        """Return the parallel degree of ``way``, (n,); 1 without it."""
         return self._product(frozenset({way}))
 
     def shards_beyond(self, way: str) -> Floats:
-        """Among how many the weights are dealt out by the levels outside of that one, (n,)."""
+        """Return the number of weight shards due to the levels outside of ``way``, (n,)."""
         after = self.ways.index(way) + 1
         return ParallelLayout(self.ways[after:], self.degrees[after:]).shards * np.ones_like(
             self.degrees[0]

@@ -1,4 +1,4 @@
-"""Two streams that keep their order, played over n clusters at once."""
+"""Simulation of the in-order compute and communication streams on n clusters at once."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from dse.core.values import Floats
 from dse_evaluators.clusters.two_streams.order import Order, StreamStep
 
 _AT_ONCE = 1024
-"""Rows whose clocks stay in a core's cache through all steps."""
+"""Rows simulated at once: few enough that their arrays stay in a core's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSchedule:
-    """Seconds of all passes, (n,), and exposed communication of each work, (n,)."""
+    """Seconds of all passes, (n,), and exposed seconds of each communication by its index, (n,)."""
 
     total_s: Floats
     exposed_s: Mapping[int, Floats]
 
 
 def play(order: Order, seconds: Sequence[Floats]) -> StreamSchedule:
-    """An iteration whose works take so long, each (n,); a pass starts when the last one is over.
+    """Simulate an iteration; a pass starts when the previous one has ended.
 
-    A step starts when its stream is free and what it waits for is over. Communication is exposed
-    while it runs and the other stream has nothing to do; both are never idle at once.
+    A step starts when its stream is free and the step that it waits for has ended. Communication is
+    exposed while it runs and the compute stream is idle; both are never idle at once.
+
+    Args:
+        order: the steps of each pass.
+        seconds: duration of each of ``order.works``, (n,) each.
     """
     rows = len(seconds[0])
     total_s = np.zeros(rows)
@@ -47,7 +51,7 @@ def _pass_s(
     """Return the seconds of one pass, (n,); add exposed communication to ``exposed_s``."""
     computed = talked = np.zeros_like(seconds[0])
     ends = list[Floats]()
-    hidden = deque[tuple[int, int, Floats, Floats]]()  # as yet: place, work, start, end
+    hidden = deque[tuple[int, int, Floats, Floats]]()  # not yet counted: place, work, start, end
     for place, step in enumerate(steps):
         if step.talks:
             start = talked if step.waits < 0 else np.maximum(talked, ends[step.waits])
@@ -69,7 +73,7 @@ def _pass_s(
 def _expose(
     one: tuple[int, int, Floats, Floats], computed: Floats, exposed_s: Mapping[int, Floats]
 ) -> None:
-    """Add the part of a communication after the end of all computing independent of it."""
+    """Add the part of a communication that runs after ``computed``, the end of compute so far."""
     _, work, start, end = one
     left = end - np.maximum(start, computed)
     exposed_s[work] += np.maximum(left, 0.0, out=left)

@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.two-streams``: what an iteration takes, as MAD-Max sees it."""
+"""Evaluator ``clusters.two-streams``: time and memory of an iteration by the MAD-Max model."""
 
 from __future__ import annotations
 
@@ -52,40 +52,44 @@ _READINGS: Mapping[str, Reading] = {
     "task": one_of(TASKS, TASKS[0]),
     "system": one_of(MACHINES),
     "dense": one_of(DENSE),
-    "embedding": one_of(EMBEDDING, "mp"),  # where nobody tells, each model has its own
+    "embedding": one_of(EMBEDDING, "mp"),  # designs without it use the default of their model
 }
 
 _IDLE_SHARE = 0.3
-"""Of the power limit, what a device draws that waits; as for ``clusters.training``."""
+"""Power of a waiting device, as a share of its power limit; as for ``clusters.training``."""
 
 
 @dataclass(kw_only=True, eq=False)
 class TwoStreams:
-    """Time, memory, energy and price of an iteration of a model laid out over a cluster.
+    """Time, memory, energy and cost of an iteration of a model sharded over a cluster.
 
-    One stream computes, one communicates, and each keeps its order. ``dense`` names how layers are
-    laid out and ``embedding`` how tables are, from the devices of a node outwards: ``tp-ddp`` is
-    tensor parallel in a node and data parallel between nodes. An ``exposed`` time is that of a
-    collective while nothing is computed; ``throughput`` is in samples, sequences or pictures.
+    One stream computes, one communicates, and each runs in order. ``dense`` is the parallel layout
+    of layers and ``embedding`` that of tables, from the devices of a node outwards: ``tp-ddp`` is
+    tensor parallel within a node and data parallel between nodes. An ``exposed`` time is that of a
+    collective during which nothing is computed; ``throughput`` counts samples: recommendation
+    samples, sequences or images.
 
-    Not modelled, as in MAD-Max: activations in memory, attention's own products in language models,
-    pipelines, faults; a collective takes as long among two devices as among thousands.
+    Not modelled, as in MAD-Max: activation memory, the score and value products of attention in
+    language models, pipelines, faults; the time of a collective does not depend on the number of
+    devices.
 
     Args:
         model: a name of :data:`~dse_evaluators.clusters.two_streams.model_table.MODELS`.
         system: a name of :data:`~dse_evaluators.clusters.two_streams.machines.MACHINES`.
-        task: pretrain, finetune or inference. These three are readings where they are not options;
-            a task that nobody tells is pretrain.
-        frozen: what learns nothing while fine-tuning: stacks of the model, or ``embedding``; the
-            latter, where nobody tells and there are tables. Needs ``model`` and ``task``.
-        prefetch: a unit's weights are gathered for the backward pass while the last one runs.
-        sharded_sums: sum only the gradients of the weights that a device has. The authors' tool
-            sums whole layers where ``tp`` or ``fsdp`` is inside ``ddp``, and so does this without.
-        samples: of the whole training; without it nobody knows ``time_to_train``.
-        nodes, devices_per_node, global_batch: settle the readings of these names.
-        price_per_hour: of a device, in US dollars; without it each machine's own.
+        task: pretrain, finetune or inference. Without the option, each of these three is an input;
+            the default task is pretrain.
+        frozen: parts that are not trained while fine-tuning: stacks of the model, or ``embedding``;
+            by default ``embedding`` if the model has tables. Needs ``model`` and ``task``.
+        prefetch: whether a unit's weights for the backward pass are gathered while the previous
+            unit runs.
+        sharded_sums: whether a device reduces only the gradients of its own weight shard. By
+            default complete layers are reduced where ``tp`` or ``fsdp`` is inside ``ddp``, as in
+            the authors' tool.
+        samples: samples of the complete training; needed for ``time_to_train``.
+        nodes, devices_per_node, global_batch: fix the inputs of these names.
+        price_per_hour: US dollars per device and hour; by default the price of each machine.
         grid: a name of ``carbon.grids``.
-        pue: power of the building over that of its computers.
+        pue: power usage effectiveness: power of the building over that of its computers.
 
     Raises:
         SpecError: a name is unknown, or a number out of range.
@@ -143,11 +147,11 @@ class TwoStreams:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of n plans."""
+        """Return the metrics of n plans."""
         return told_once(batch, self.reads | self.optional, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans, each by its own scenario."""
+        """Return the metrics of n plans, each by the scenario of its model and task."""
         every = fix_columns(batch, self._settled)
         parts = (
             (rows, self._under(self._scenario(model, task), every.take(rows)))
@@ -165,7 +169,7 @@ class TwoStreams:
         return self._scenarios[model, task]
 
     def _under(self, scenario: Scenario, batch: Batch) -> Metrics:
-        """The metrics of plans for one model and task."""
+        """Return the metrics of plans that share one model and task."""
         plan = plan_of(batch, self._readings, scenario.model)
         found = scenario.spent(batch, plan)
         total_s = found["iteration_time"]
@@ -195,7 +199,7 @@ class TwoStreams:
 
 
 def _sum_collectives(found: Mapping[str, Floats], pattern: str) -> Floats:
-    """Return the sum over collectives, (n,), always in the same order."""
+    """Return the sum over all collectives, (n,), in a fixed order for reproducible rounding."""
     total = np.zeros(1)
     for name in COLLECTIVES:
         total = total + found[pattern.format(name)]

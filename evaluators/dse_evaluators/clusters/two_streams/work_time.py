@@ -1,4 +1,4 @@
-"""Time of each work of an iteration on n clusters."""
+"""Duration of each compute or communication work of an iteration on n clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOVES: Mapping[Role, Collective] = {
     "sum_activations": "allreduce",
     "sum_lookups": "allreduce",
 }
-"""The collective that each role of communication is."""
+"""Collective of each communication role."""
 
 _WAY: Mapping[Role, str] = {
     "exchange": "mp",
@@ -33,15 +33,15 @@ _WAY: Mapping[Role, str] = {
     "sum_activations": "tp",
     "sum_lookups": "ddp",
 }
-"""The level of a layout that each of them is for."""
+"""Level of a parallel layout to which each communication role belongs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStreamsJob:
-    """A model on n clusters; every array is (n,).
+    """Model with its parallel layouts on n clusters; every array is (n,).
 
-    ``sharded_sums`` lets a device sum only the gradients of the weights that it has; without it
-    whole layers are summed where sharding is the inner level, as the authors' tool does.
+    With ``sharded_sums`` a device reduces only the gradients of its own weight shard; without it,
+    complete layers are reduced where sharding is the inner level, as in the authors' tool.
     """
 
     model: TwoStreamsModel
@@ -53,17 +53,17 @@ class TwoStreamsJob:
 
     @property
     def samples(self) -> Floats:
-        """Of one copy of the layers."""
+        """Samples of one data-parallel copy of the layers per iteration, (n,)."""
         return self.global_batch / self.dense.copies
 
     @property
     def lookup_bytes(self) -> Floats:
-        """Bytes that one device reads from its tables."""
+        """Bytes that one device reads from its tables per iteration, (n,)."""
         samples = self.global_batch / self.embedding.copies
         return self.model.lookup_bytes * samples / self.embedding.shards
 
     def work_s(self, work: StreamWork) -> Floats:
-        """Return the seconds of one such work.
+        """Return the seconds of one work, (n,).
 
         Source:
             Hsia et al., ISCA 2024, section 4, and the authors' tool (ScaleExplorer, 2024).
@@ -96,7 +96,7 @@ class TwoStreamsJob:
         return weights / (self.dense.shards / self.dense.degree("fsdp"))
 
     def _moved_s(self, role: Role, layout: ParallelLayout, size_bytes: Floats) -> Floats:
-        """Return the seconds of a collective; 0 where one device is alone."""
+        """Return the seconds of a collective, (n,); 0 where its level has a single device."""
         way = _WAY[role]
         bytes_per_s = self.rates.of(MOVES[role], outermost=layout.outermost(way))
         return np.where(layout.degree(way) > 1, size_bytes / bytes_per_s, 0.0)

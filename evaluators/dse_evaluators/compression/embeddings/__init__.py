@@ -1,1 +1,1 @@
-"""Embeddings trained as a product of two tables, and stored as one."""
+"""Recommender embeddings trained as a product of two tables and stored as one table."""

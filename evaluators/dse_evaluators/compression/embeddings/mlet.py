@@ -1,4 +1,4 @@
-"""The evaluator `compression.mlet`: embeddings trained as one table or two, and measured."""
+"""Evaluator `compression.mlet`: embeddings trained as one table or as a product of two."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ _WIDEST = 4096
 class Mlet:
     """Recommender trained on MovieLens-100k, with the design's embedding width.
 
-    Without an ``inner_dimension`` each field has one table of ``embedding_dimension`` numbers a
-    category; with one, the table is learnt as a product through that many numbers, and stored as
-    their product: the size in use is the same. Both kinds are trained at every rate of ``rates``
-    with every seed, and the rate that is best on the split to choose by is told: the same budget
-    of tuning for both.
+    Without an ``inner_dimension`` each field has one table of ``embedding_dimension`` numbers per
+    category; with one, the table is trained as a product of two tables with that inner dimension,
+    and stored as their product, so the size at inference is the same. Both variants are trained at
+    every learning rate in ``rates`` with every seed, and the results of the rate with the best
+    ``auc`` are reported: the tuning budget is the same for both.
 
-    ``auc`` and ``loss`` (nats) are of the split to choose by, ``test_auc`` of another;
-    ``rare_auc`` is of the third of the test ratings whose movies have the fewest ratings to learn
-    from. All are means over the seeds. ``training_time`` is the CPU time of one training when it
-    was done; readings are kept on disk.
+    ``auc`` and ``loss`` (nats) are measured on the search split, ``test_auc`` on the test split;
+    ``rare_auc`` is that of the third of the test ratings whose movies have the fewest training
+    ratings. All are means over the seeds. ``training_time`` is the CPU time of one training when it
+    was run; results are cached on disk.
 
     Args:
         optimizer: ``sgd``, ``adagrad`` or ``adam``.
-        rates: the step lengths to choose from.
-        seeds: how many trainings at each.
-        epochs: of each training; the epoch that is best on the split to choose by is told.
+        rates: learning rates to choose from.
+        seeds: number of trainings at each learning rate.
+        epochs: epochs of each training; the results are those of the epoch with the best ``auc``.
 
     Source:
         Ghaemmaghami et al., Training with Multi-Layer Embeddings for Model Reduction, 2020;
@@ -61,8 +61,8 @@ class Mlet:
         Embedding Training, 2023.
 
     Raises:
-        PluginError: there is no such optimizer, a rate is not above zero, or there are
-            too few seeds or epochs.
+        PluginError: the optimizer is unknown, a rate is not above zero, or there are too few seeds
+            or epochs.
     """
 
     optimizer: str = "adam"
@@ -93,11 +93,11 @@ class Mlet:
         check_readings(values, {**counts, "inner_dimension": number(0, _WIDEST, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One design after the other."""
+        """Measure one design at a time."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=_SPREADS)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
-        # Torch takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.compression.embeddings.training import widths_of
 
         width = int(design["embedding_dimension"])
@@ -110,7 +110,7 @@ class Mlet:
         told = {rate: self._read(width, inner, rate) for rate in self.rates}
         rate = max(told, key=lambda each: float(told[each]["auc"].mean()))
         if not told[rate]["auc"].all():
-            raise EvaluationError(f"training ran away at every rate of {list(self.rates)}")
+            raise EvaluationError(f"training diverged at every rate of {list(self.rates)}")
         widths = widths_of(width, inner)
         means = {name: float(values.mean()) for name, values in told[rate].items()}
         errors = {
@@ -122,7 +122,7 @@ class Mlet:
         return Found(values={**means, "rate": rate}, errors=errors)
 
     def _read(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
-        """Return the results of trainings at one rate, a number for each seed."""
+        """Return the results of the trainings at one learning rate, one value per seed."""
         from dse_evaluators.compression.embeddings.training import Training, reading_of
 
         readings = [

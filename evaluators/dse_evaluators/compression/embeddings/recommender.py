@@ -1,4 +1,4 @@
-"""A recommender whose embeddings are one table each, or a product of two while it learns."""
+"""Recommender model whose embeddings are single tables, or products of two during training."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-_START = 0.1  # standard deviation of a first embedding
+_START = 0.1  # standard deviation of an initial embedding
 _HIDDEN = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Widths:
-    """The sizes of a recommender; ``inner`` is 0 where embeddings are one table each."""
+    """Dimensions of a recommender; ``inner`` is 0 if each embedding is a single table."""
 
     categories: tuple[int, ...]
-    dense: int  # numbers that are no category
+    dense: int  # number of numeric features
     embedding: int
     inner: int = 0
 
     @property
     def dots(self) -> int:
-        """Products of every two vectors, the dense numbers' among them."""
+        """Number of dot products of pairs of vectors, including that of the dense features."""
         return math.comb(len(self.categories) + 1, 2)
 
     @property
     def stored(self) -> int:
-        """Numbers of the recommender as it is used."""
+        """Number of parameters at inference, with one table per embedding."""
         return sum(self.categories) * self.embedding + self._head
 
     @property
     def trained(self) -> int:
-        """Numbers of the recommender while it learns."""
+        """Number of parameters during training."""
         if not self.inner:
             return self.stored
         pairs = (rows + self.embedding for rows in self.categories)
@@ -49,11 +49,11 @@ class Widths:
 
 @dataclass(frozen=True, slots=True)
 class Recommender:
-    """Embeddings of categories, their products, and a perceptron that reads them.
+    """Recommender of embeddings, their pairwise dot products, and a perceptron on top.
 
     Source:
         Naumov et al., Deep Learning Recommendation Model for Personalization and Recommendation
-        Systems, 2019, section 2 (dots of every two vectors beside the dense vector).
+        Systems, 2019, section 2 (dot products of all pairs of vectors, and the dense vector).
     """
 
     tables: tuple[tuple[Tensor, ...], ...]  # each (categories, d), or (categories, k) and (k, d)
@@ -62,11 +62,11 @@ class Recommender:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """All that is learnt."""
+        """Trainable tensors."""
         return [*(part for table in self.tables for part in table), self.dense, *self.weights]
 
     def collapsed(self) -> Recommender:
-        """The same recommender with one table for each field."""
+        """Return the same recommender with one table for each field."""
         return Recommender(
             tuple((_whole(table),) for table in self.tables), self.dense, self.weights
         )
@@ -91,7 +91,7 @@ class Recommender:
 
 
 def init_recommender(widths: Widths, chance: torch.Generator) -> Recommender:
-    """Return an untrained recommender; embeddings start equally large with one table or two."""
+    """Return an untrained recommender; initial embeddings have one scale for one table or two."""
 
     def drawn(shape: Sequence[int], size: float) -> Tensor:
         return (torch.randn(tuple(shape), generator=chance) * size).requires_grad_()
@@ -116,5 +116,5 @@ def init_recommender(widths: Widths, chance: torch.Generator) -> Recommender:
 
 
 def _whole(table: tuple[Tensor, ...]) -> Tensor:
-    """The embeddings, whether they are stored as they are or as a product."""
+    """Return the embedding table, as the product of its factors if there are two."""
     return table[0] if len(table) == 1 else table[0] @ table[1]

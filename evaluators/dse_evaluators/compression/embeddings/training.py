@@ -1,4 +1,4 @@
-"""A recommender learnt from ratings once, and what it was worth; kept on disk."""
+"""Training of one recommender on MovieLens, with its results cached on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 _TOLD = 5
-_VERSION = 1  # of this file's numbers
+_VERSION = 1  # of the results; part of the cache key
 _MOVIE = "movie"
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}
@@ -28,10 +28,10 @@ OPTIMIZERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """One way to learn; all of it is in the name under which its reading is kept."""
+    """Settings of one training; all of them are part of the cache key of its result."""
 
     embedding: int
-    inner: int  # 0: one table for each field
+    inner: int  # inner dimension; 0: one table for each field
     optimizer: str
     rate: float
     seed: int
@@ -41,17 +41,17 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The recommender at the epoch that is best on the split to choose by."""
+    """Quality of the recommender at the epoch with the best AUC on the search split."""
 
-    auc: float  # to choose by
-    loss: float  # the same split, nats
+    auc: float  # on the search split
+    loss: float  # on the search split, nats
     test_auc: float
-    rare_auc: float  # of the third of the test ratings whose films are rated least
-    cpu_s: float  # of the whole training
+    rare_auc: float  # on the test ratings of the third with the least-rated movies
+    cpu_s: float  # of the entire training
 
 
 def widths_of(embedding: int, inner: int) -> Widths:
-    """The sizes of the recommender for these ratings."""
+    """Return the dimensions of the recommender for the MovieLens ratings."""
     known = _load_ratings()
     return Widths(
         categories=tuple(known.rows.values()),
@@ -62,9 +62,9 @@ def widths_of(embedding: int, inner: int) -> Widths:
 
 
 def reading_of(training: Training) -> Reading:
-    """Return the result of a training, from the disk if it was run before.
+    """Return the result of a training, from the disk cache if it was run before.
 
-    One that ran away from its first step on has read nothing: its ``auc`` is 0.
+    A training without an epoch of finite results has an ``auc`` of 0.
     """
     key = hashlib.sha256(f"{_VERSION} {training} {torch.__version__}".encode()).hexdigest()[:16]
     shapes = {"reading": (_TOLD,)}
@@ -98,7 +98,7 @@ def _epoch(
     training: Training,
     chance: torch.Generator,
 ) -> None:
-    """Every rating once, but for those that fill no batch."""
+    """Train on every rating once, except those that do not fill a batch."""
     categories, features, liked = _tensors(_load_ratings().train)
     order = torch.randperm(len(liked), generator=chance)
     steps = len(order) // training.batch
@@ -126,7 +126,10 @@ def _judged(model: Recommender, known: MovieLens) -> tuple[float, ...]:
 
 
 def rare(known: MovieLens) -> NDArray[np.bool_]:
-    """The third of the test ratings whose movies have the fewest ratings to learn from, (n,)."""
+    """Return the mask of the third of the test ratings with the least-rated movies, (n,).
+
+    Movies are ranked by their number of training ratings.
+    """
     column = list(known.rows).index(_MOVIE)
     counts = np.bincount(known.train.ids[:, column], minlength=known.rows[_MOVIE])
     each = counts[known.test.ids[:, column]]
@@ -140,7 +143,7 @@ def _scores(model: Recommender, ratings: Ratings) -> Tensor:
 
 
 def _tensors(ratings: Ratings) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, features and labels."""
+    """Return ids, features and labels as tensors."""
     return (
         torch.from_numpy(ratings.ids),
         torch.from_numpy(ratings.features),

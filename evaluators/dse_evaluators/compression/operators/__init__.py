@@ -1,1 +1,1 @@
-"""Compression operators: arrays in, a record of exactly counted bits out, and back."""
+"""Compression operators: encoding of arrays as records with exact bit counts, and decoding."""

@@ -1,4 +1,4 @@
-"""Parts of one step of a recipe: an operator's name, and numbers."""
+"""Parsing of one step of a recipe into an operator's name and its arguments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def parts(step: str) -> tuple[str, str]:
 
 
 def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
-    """Return the texts on both sides of a mark.
+    """Return the texts before and after a separator.
 
     Raises:
-        SpecError: there are not two sides.
+        SpecError: the text does not contain the separator exactly once.
     """
     sides = text.split(mark)
     if len(sides) != _PAIR:
@@ -28,10 +28,10 @@ def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
 
 
 def whole(text: str) -> int:
-    """A whole number.
+    """Return the non-negative integer that a text holds.
 
     Raises:
-        SpecError: it is none.
+        SpecError: the text is not a non-negative integer.
     """
     if not text.strip().isdecimal():
         raise SpecError(f"{text!r} is no whole number")
@@ -39,15 +39,15 @@ def whole(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A share of the weights.
+    """Return the fraction of the weights that a text holds.
 
     Raises:
-        SpecError: it is none, or not from 0 to 1.
+        SpecError: the text is not a number from 0 to 1.
     """
     try:
         found = float(text)
     except ValueError:
         found = math.nan
     if not 0 <= found <= 1:
-        raise SpecError(f"{text!r} is no share of the weights", hint="0 to 1")
+        raise SpecError(f"{text!r} is not a fraction of the weights", hint="0 to 1")
     return found

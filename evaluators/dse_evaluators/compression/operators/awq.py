@@ -1,4 +1,4 @@
-"""Weights of channels that see large inputs get finer words."""
+"""AWQ: finer quantization of weights whose input channels have large values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LEAST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Awq:
-    """Stores a layer in a format, its weights first multiplied by how large their inputs are.
+    """AWQ encoder: scales weights by the magnitude of their inputs, then stores them in a format.
 
-    The factors are a power of the inputs' mean magnitudes: the best of twenty from 0 (plain
-    rounding) to 0.95, by the output error on the calibration inputs. Clipping, which the paper's
-    code searches after that, is the format's to do (``scale=mse``).
+    The factors are a power of the inputs' mean magnitudes; the exponent is the best of twenty from
+    0 (plain rounding) to 0.95, by the output error on the calibration inputs. Clipping, which the
+    paper's code searches after that, is left to the format (``scale=mse``).
 
     Source:
         Lin et al., AWQ: Activation-aware Weight Quantization for On-Device LLM Compression and
@@ -31,7 +31,7 @@ class Awq:
     text: str
 
     def __call__(self, weight: Single, inputs: Single) -> Record:
-        """The record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
+        """Return the record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
 
         Raises:
             EvaluationError: the inputs do not fit the layer.

@@ -1,4 +1,4 @@
-"""A mask as the boolean product of two small ones."""
+"""Pruning mask stored as the boolean product of two smaller masks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryIndex:
-    """Low-rank index of a mask, found by factoring; ``rank`` (rows + columns) bits a tile.
+    """Low-rank binary index of a pruning mask, with ``rank`` x (rows + columns) bits per tile.
 
-    Each tile's magnitudes are factored into two tables without negatives, and both are cut at
-    thresholds so that their product keeps the wanted share. Of several thresholds of the first
-    (each with that of the second which fits) those stay that lose the least magnitude of what
-    plain pruning would have kept.
+    Each tile's magnitudes are factored into two non-negative tables, and both are thresholded so
+    that their boolean product has the wanted density. Of several thresholds of the first table
+    (each with the matching one of the second), those are chosen that lose the least magnitude
+    among the weights that magnitude pruning would keep.
 
     Source:
         Lee et al., Network Pruning for Low-Rank Binary Indexing, 2019, algorithm 1; the
@@ -40,10 +40,10 @@ class BinaryIndex:
     seed: int = 0
 
     def __call__(self, weight: Single) -> Record:
-        """The record of the mask.
+        """Return the record of the pruning mask of a weight tensor.
 
         Raises:
-            EvaluationError: tiles do not divide the weights, or the share is not in 0 to 1.
+            EvaluationError: tiles do not divide the weights, or the density is not in 0 to 1.
         """
         table = table_of(weight)
         high, wide = self.tile or table.shape
@@ -72,7 +72,7 @@ class BinaryIndex:
             left = tall > np.quantile(tall, share)
             right = _fitting(left, broad, self.density)
             lost = float(magnitudes[wanted & ~_product(left, right)].sum())
-            # Thresholds that keep too much would lose nothing.
+            # Penalize a wrong density: otherwise thresholds that keep everything would win.
             off = abs(_product(left, right).mean() - self.density)
             score = lost + off * float(magnitudes.sum())
             if best is None or score < best[0]:
@@ -94,26 +94,26 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def index_bits(record: Record) -> int:
-    """By the formula: the rank times rows and columns, for each tile."""
+    """Return the size of the index by the formula: rank x (rows + columns) bits per tile."""
     rank, high, wide = record.settings
     return rank * (high + wide) * (math.prod(record.shape) // (high * wide))
 
 
 def _factors(magnitudes: Floats, rank: int, seed: int) -> tuple[Floats, Floats]:
-    """Two tables without negatives whose product is near, by multiplicative updates."""
+    """Return two non-negative factors of the magnitudes, by multiplicative updates."""
     rng = np.random.default_rng(seed)
     tall = rng.random((magnitudes.shape[0], rank)) + _TINY
     broad = rng.random((rank, magnitudes.shape[1])) + _TINY
     for _ in range(_ROUNDS):
         broad *= (tall.T @ magnitudes) / (tall.T @ tall @ broad + _TINY)
         tall *= (magnitudes @ broad.T) / (tall @ (broad @ broad.T) + _TINY)
-    # Columns of one length, so that one threshold means the same in each.
+    # Normalize the columns, so that one threshold has the same meaning in each.
     lengths = np.linalg.norm(tall, axis=0) + _TINY
     return tall / lengths, broad * lengths[:, None]
 
 
 def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
-    """The second mask with which the product keeps the wanted share, by halving."""
+    """Return the second mask with which the product has the wanted density, by bisection."""
     order = np.sort(broad.ravel())
     low, high = 0, len(order)
     for _ in range(max(_HALVINGS, len(order).bit_length())):
@@ -126,7 +126,7 @@ def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
 
 
 def _above(broad: Floats, order: Floats, place: int) -> Mask:
-    """Return the mask of the numbers larger than all up to a place in the order."""
+    """Return the mask of the elements larger than the first ``place`` numbers of ``order``."""
     return broad > order[place - 1] if place else np.ones(broad.shape, dtype=np.bool_)
 
 

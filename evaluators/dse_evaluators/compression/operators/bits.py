@@ -1,4 +1,4 @@
-"""Words of any width as bits in a row, and back."""
+"""Packing of codes of any width into bit sequences, and back."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 from dse_evaluators.formats.arrays import Words
 
 Loose = NDArray[np.uint8]
-"""Bits, one a byte, the lowest of each word first."""
+"""Bits stored one per byte, the least significant bit of each code first."""
 
 
 def unpack_words(words: Words, width: int) -> Loose:
-    """Return the low ``width`` bits of each word."""
+    """Return the low ``width`` bits of each code, concatenated."""
     table = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.unpackbits(table, axis=1, bitorder="little")[:, :width].ravel()
 
 
 def pack_words(bits: Loose, width: int) -> Words:
-    """Return the words whose low ``width`` bits are given; none where the width is zero."""
+    """Return the codes whose low ``width`` bits are given; an empty array if ``width`` is 0."""
     count = len(bits) // width if width else 0
     table = np.zeros((count, 32), dtype=np.uint8)
     table[:, :width] = bits.reshape(count, width)
@@ -27,5 +27,5 @@ def pack_words(bits: Loose, width: int) -> Words:
 
 
 def width_of(most: int) -> int:
-    """The bits that hold every whole number from zero to ``most``."""
+    """Return the number of bits that represent every integer from 0 to ``most``."""
     return int(most).bit_length()

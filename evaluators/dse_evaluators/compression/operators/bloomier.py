@@ -1,4 +1,4 @@
-"""Clustered weights in a Bloomier filter, which answers for every place and is seldom wrong."""
+"""Clustered weights in a Bloomier filter, which stores no positions but has false positives."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ _MOST_BITS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bloomier:
-    """Stores ``cells`` x kept weights x ``cell_bits`` bits, and no places at all.
+    """Encoder that stores ``cells`` x kept weights x ``cell_bits`` bits, and no positions.
 
-    A place's word is the XOR of three cells and a mask of its own; below two to the
-    ``value_bits`` it names a cluster, else the weight is zero. Kept weights come back as their
-    cluster; of the zeros, a share of two to the (value_bits - cell_bits) come back as some cluster.
+    A position's value is the XOR of three cells and of a mask of its own. A value below two to the
+    ``value_bits`` is a cluster index; any other means that the weight is zero. Kept weights are
+    restored as their cluster's centre; of the zeros, a fraction of two to the
+    (value_bits - cell_bits) is restored as some cluster's centre.
 
     Source:
         Reagen et al., Weightless: Lossy Weight Encoding For Deep Neural Network Compression,
-        2018, section 3; Chazelle et al., The Bloomier Filter, 2004; three cells need 1.222 a
-        key: Majewski et al., A Family of Perfect Hashing Methods, 1996.
+        2018, section 3; Chazelle et al., The Bloomier Filter, 2004; with three hashes at least
+        1.222 cells per key are needed: Majewski et al., A Family of Perfect Hashing Methods, 1996.
     """
 
     value_bits: int
     cell_bits: int
-    cells: float = 1.25  # for each kept weight
+    cells: float = 1.25  # per kept weight
 
     def __call__(self, weight: Single) -> Record:
-        """The record of the weights that are not zero.
+        """Return the record of the non-zero weights.
 
         Raises:
             EvaluationError: a cell is not wider than a value, or there are too few cells.
         """
         if not 1 <= self.value_bits < self.cell_bits <= _MOST_BITS:
             raise EvaluationError(
-                f"cells of {self.cell_bits} bits cannot tell values of {self.value_bits} from "
-                f"zero: they need more bits, and at most {_MOST_BITS}"
+                f"cells of {self.cell_bits} bits cannot distinguish values of {self.value_bits} "
+                f"bits from zero: they need more bits, and at most {_MOST_BITS}"
             )
         flat = table_of(weight).ravel()
         places = np.flatnonzero(flat)
@@ -69,7 +70,7 @@ class Bloomier:
     def _fill_cells(
         self, values: Single, places: Ints
     ) -> tuple[tuple[int, int, int, int], tuple[Section, ...]]:
-        """Build the cells that map each place to its cluster."""
+        """Return the settings and the sections with the cells that map positions to clusters."""
         form = format_of(_clusters(self.value_bits))
         encoded = form.encode(values)
         third, seed, order = self._peel_keys(places)
@@ -87,9 +88,9 @@ class Bloomier:
         )
 
     def _peel_keys(self, places: Ints) -> tuple[int, int, list[tuple[Ints, Ints]]]:
-        """Return cells per third, the seed, and rounds of keys that each have a cell alone."""
+        """Return cells per third, the seed, and peeling rounds of keys that own a cell each."""
         if self.cells < 1:
-            raise EvaluationError(f"{self.cells} cells cannot hold a weight", hint="1.25")
+            raise EvaluationError(f"{self.cells} cells per weight are too few", hint="1.25")
         keys = places.astype(np.uint64)
         size = self.cells * len(places)
         for seed in range(_TRIES):
@@ -97,9 +98,9 @@ class Bloomier:
             order = _order(_spots(keys, third, seed))
             if sum(len(picked) for picked, _ in order) == len(keys):
                 return third, seed, order
-            size = size * _GROWTH + 1  # chance was against it: a few more cells
+            size = size * _GROWTH + 1  # this seed did not work: add a few cells
         raise EvaluationError(
-            f"{self.cells} cells a weight are too few for {len(keys)} weights", hint="1.25"
+            f"{self.cells} cells per weight are too few for {len(keys)} weights", hint="1.25"
         )
 
 
@@ -118,7 +119,7 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def false_positives(weight: Single, given: Single) -> float:
-    """The share of zero weights that came back as something else."""
+    """Return the fraction of zero weights that are restored as non-zero."""
     zeros = weight == 0
     return float((given[zeros] != 0).mean()) if zeros.any() else 0.0
 
@@ -128,7 +129,7 @@ def _clusters(value_bits: int) -> str:
 
 
 def _values(record: Record, words: Words, sides: Loose) -> Single:
-    """The clusters' centres."""
+    """Return the cluster centres of these indices."""
     row = Record(kind=dense.KIND, shape=words.shape, text=record.text)
     width = record.settings[0]
     codes = Section.of_words("payload", words, width).loose
@@ -136,7 +137,7 @@ def _values(record: Record, words: Words, sides: Loose) -> Single:
 
 
 def _spots(keys: Keys, third: int, seed: int) -> Ints:
-    """Three cells for each key, one in each third, (n, 3)."""
+    """Return three cell indices for each key, one in each third, (n, 3)."""
     columns = [
         mix_keys(keys, _HASHES * seed + each + 1) % np.uint64(third) + np.uint64(each * third)
         for each in range(_HASHES)
@@ -145,18 +146,18 @@ def _spots(keys: Keys, third: int, seed: int) -> Ints:
 
 
 def _masks(keys: Keys, seed: int, cell_bits: int) -> Words:
-    """A word for each key, so that words of places that were never stored look drawn by chance."""
+    """Return a random mask for each key, so that positions not stored decode to random values."""
     return (mix_keys(keys, 1_000_003 + seed) >> np.uint64(64 - cell_bits)).astype(np.uint32)
 
 
 def _order(
     spots: Ints,  # (n, 3)
 ) -> list[tuple[Ints, Ints]]:
-    """Rounds of keys and their own cells: no key that is left, or of the round, uses those."""
+    """Return peeling rounds: keys, and for each a cell that no other remaining key uses."""
     size = int(spots.max()) + 1
     degree = np.bincount(spots.ravel(), minlength=size)
     ids = np.arange(len(spots))
-    who = np.zeros(size, dtype=np.int64)  # the XOR of the keys in a cell: of one key, the key
+    who = np.zeros(size, dtype=np.int64)  # XOR of the keys in a cell; the key if there is one
     np.bitwise_xor.at(who, spots, ids[:, None])
     rounds: list[tuple[Ints, Ints]] = []
     while True:

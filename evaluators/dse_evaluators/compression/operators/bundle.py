@@ -1,4 +1,4 @@
-"""The layers of a network as one record: what is compressed and what stays as it is."""
+"""Layers of a network as one record, with both compressed and uncompressed layers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ KIND = "bundle"
 
 
 def bundle_layers(layers: Layers, compressed: Mapping[str, Record]) -> Record:
-    """Bundle all layers by name; those without a record stay in single precision.
+    """Bundle all layers by name; layers without a record stay in single precision.
 
     Raises:
-        EvaluationError: a record is of no layer, or a name has a line break.
+        EvaluationError: a record belongs to no layer, or a layer's name contains a line break.
     """
     unknown = [name for name in compressed if name not in layers]
     if unknown or any("\n" in name for name in layers):
-        raise EvaluationError(f"there are no layers of the names {unknown}")
+        raise EvaluationError(f"no layers are named {unknown}, or a layer's name has a line break")
     parts = (
         compressed[name] if name in compressed else FP32(np.asarray(layer, dtype=np.float32))
         for name, layer in layers.items()

@@ -1,4 +1,4 @@
-"""Short words, and a product of low rank that makes up for what they lost."""
+"""Quantized layer plus a low-rank correction of its error."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def correct_layer(
     inputs: Single | None = None,
     store: Store = FP16,
 ) -> Record:
-    """Return a compressed layer plus the best product of this rank for its error.
+    """Return a compressed layer plus the best correction of this rank for its error.
 
-    With calibration ``inputs`` the product is the one that leaves the least output error; without,
-    the least error of the weights. INT2.1 trains the product on the task, starting from nothing;
-    this is the solution in one step for one layer.
+    With calibration ``inputs`` the correction minimizes the output error; without, the error of
+    the weights. INT2.1 trains the correction on the task, starting from zero; here it is the
+    closed-form solution for one layer.
 
     Args:
-        weight: what is to be reached.
+        weight: original weights, (outputs, ...).
         record: the same weights, compressed.
-        given: what that record stands for.
-        rank: of the product.
-        inputs: (n, inputs).
-        store: of both factors.
+        given: weights that ``record`` decodes to.
+        rank: rank of the correction.
+        inputs: calibration inputs, (n, inputs).
+        store: encoder of both factors.
 
     Source:
         Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
         Correction through Low-Rank Adaptation, 2023, section 3 (LREC).
 
     Raises:
-        EvaluationError: the matrix has no such rank, or the inputs do not fit it.
+        EvaluationError: the rank is out of range, or the inputs do not fit the layer.
     """
     table = table_of(weight)
     check_rank(rank, min(table.shape))

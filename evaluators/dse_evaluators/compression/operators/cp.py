@@ -1,4 +1,4 @@
-"""A convolution as a sum of products of four vectors: CP."""
+"""CP decomposition of a convolution: a sum of outer products of four vectors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _RIDGE = 1e-9
 
 
 def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Record:
-    """Two pointwise and two one-dimensional convolutions, fitted by alternating least squares.
+    """Return the CP decomposition of a convolution, fitted by alternating least squares.
+
+    It equals two pointwise and two one-dimensional convolutions.
 
     Args:
-        weight: (outputs, inputs, height, width).
-        rank: how many products are summed; more than the axes' length is allowed.
-        store: of the four factors.
-        seed: of the factors' start.
+        weight: weights of the convolution, (outputs, inputs, height, width).
+        rank: number of summed products; it may exceed the axes' lengths.
+        store: encoder of the four factors.
+        seed: seed of the initial factors.
 
     Source:
         Lebedev et al., Speeding-up Convolutional Neural Networks Using Fine-tuned
@@ -32,7 +34,7 @@ def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Reco
         Applications, 2009, figure 3.3.
 
     Raises:
-        EvaluationError: it is no convolution, or the rank is more than its weights.
+        EvaluationError: it is not a convolution, or the rank exceeds its number of weights.
     """
     check_convolution(weight)
     check_rank(rank, weight.size)
@@ -79,7 +81,7 @@ def _solve_axis(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
 
 
 def _multiply_rows(sides: list[Floats]) -> Floats:
-    """Return the products of every row of one with every row of the next, by column."""
+    """Return the Khatri-Rao product of the factors: Kronecker products column by column."""
     table = sides[0]
     for side in sides[1:]:
         table = (table[:, None] * side[None]).reshape(-1, side.shape[1])

@@ -1,4 +1,4 @@
-"""Every number of an array in one number format."""
+"""Dense storage: every element of an array in one number format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KIND = "dense"
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """Stores arrays in the format that a text such as ``int4:group=32`` names."""
+    """Encoder that stores arrays in the format named by a text, such as ``int4:group=32``."""
 
     text: str
 
@@ -33,12 +33,12 @@ FP16 = Dense("fp16")
 
 
 def axis_of(shape: tuple[int, ...]) -> Axis:
-    """The inputs of each output, along which scales run."""
+    """Return the axes of each output's inputs, along which scales run; -1 for vectors."""
     return tuple(range(1, len(shape))) if len(shape) > 1 else -1
 
 
 def of_codes(form: Format, encoded: Encoded) -> Record:
-    """The record of an array that was encoded already."""
+    """Return the record of an array that is already encoded."""
     codes, sides = split(form, encoded)
     use: Use = "fp32" if form.grid.bits == 32 else "payload"
     return Record(
@@ -50,13 +50,13 @@ def of_codes(form: Format, encoded: Encoded) -> Record:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Return the numbers that the codes stand for."""
+    """Return the numbers that the codes represent."""
     codes, sides = (section.loose for section in record.sections)
     return decode_array(record, codes, sides)
 
 
 def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
-    """The bits of the codes, and those of what is beside them."""
+    """Return the bits of the codes, and the bits of the other fields, such as scales."""
     size = form.bits(encoded.shape, encoded.axis)
     table = np.frombuffer(form.packed(encoded), dtype=np.uint8)
     bits = np.unpackbits(table, count=size.total, bitorder="little")
@@ -64,7 +64,7 @@ def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
 
 
 def decode_array(record: Record, codes: Loose, sides: Loose) -> Single:
-    """Return the array of a record's shape and format from both kinds of bits."""
+    """Return the array of a record's shape and format, from its codes and its other fields."""
     form = format_of(record.text)
     data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()
     return form.decode(form.unpacked(data, record.shape, axis_of(record.shape)))

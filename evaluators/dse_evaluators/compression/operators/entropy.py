@@ -1,4 +1,4 @@
-"""An array in a number format, with its codes in Huffman's bits."""
+"""Array in a number format with Huffman-coded codes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ KIND = "entropy"
 
 @dataclass(frozen=True, slots=True)
 class Entropy:
-    """Stores arrays in the format that a text such as ``kmeans:4`` names, then codes the codes.
+    """Encoder that stores arrays in a format such as ``kmeans:4``, with Huffman-coded codes.
 
-    With ``kmeans`` for the kept weights and ``gaps`` coded likewise it is Deep Compression.
+    With ``kmeans`` for the kept weights and Huffman-coded ``gaps`` it is Deep Compression.
 
     Source:
         Han et al., Deep Compression: Compressing Deep Neural Networks with Pruning, Trained
@@ -42,7 +42,7 @@ class Entropy:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Return the numbers that the codes stand for."""
+    """Return the numbers that the codes represent."""
     table, codes, sides = record.sections
     width = format_of(record.text).grid.bits
     words = huffman.decode_symbols(table, codes, width)

@@ -1,4 +1,4 @@
-"""Words chosen column by column, each making up for the errors of those before it."""
+"""GPTQ: columns are quantized in order, each compensating the errors of those before it."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Gptq:
-    """Stores a layer in the format that a text names, with the output error in view.
+    """GPTQ encoder: stores a layer in a format with a small output error.
 
-    What is stored is as large, and is read as fast, as without. Scales are those of the weights as
-    they were; within them, each column's rounding error is spread over the columns to come.
+    Size and decoding speed are those of the plain format. Scales are computed from the original
+    weights; with these scales, each column's rounding error is spread over the later columns.
 
     Args:
         text: a format with a grid per tensor, channel or group, such as ``int4:group=32,asym``.
-        damping: share of the mean second moment that is added to each.
+        damping: fraction of the mean second moment that is added to each.
 
     Source:
         Frantar et al., GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
-        Transformers, 2023, algorithm 1; there a group's scales are taken when it is reached.
+        Transformers, 2023, algorithm 1 (there, a group's scales are computed on reaching it).
     """
 
     text: str
     damping: float = 0.01
 
     def __call__(self, weight: Single, inputs: Single) -> Record:
-        """The record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
+        """Return the record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
 
         Raises:
-            EvaluationError: the inputs do not fit, or the format's grids are no tables of rows.
+            EvaluationError: the inputs do not fit, or the format has no fixed grid per column.
         """
         table = table_of(weight)
         check_inputs(table, inputs)
@@ -56,7 +56,7 @@ class Gptq:
         grid.choose(_spreading(moments(inputs), self.damping))
         encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.ravel(), sides=sides)
         if not np.array_equal(form.decode(encoded), grid.given):
-            raise EvaluationError(f"{self.text!r} has no grid that stays along a column")
+            raise EvaluationError(f"gptq cannot use {self.text!r}: it has no fixed grid per column")
         whole = Encoded(
             shape=weight.shape,
             axis=dense.axis_of(weight.shape),
@@ -67,7 +67,7 @@ class Gptq:
 
 
 class _Columns:
-    """The columns of a layer while their words are chosen."""
+    """Columns of a layer during quantization: remaining weights, codes and decoded values."""
 
     def __init__(
         self, *, form: Format, lattice: Lattice, layout: BlockLayout, table: Single
@@ -84,7 +84,7 @@ class _Columns:
         self,
         spreading: Floats,  # (inputs, inputs), upper
     ) -> None:
-        """Takes the columns in their order."""
+        """Quantize the columns in order, and spread each one's error over the later ones."""
         count = self._left.shape[1]
         for start in range(0, count, _AT_ONCE):
             end = min(start + _AT_ONCE, count)
@@ -100,7 +100,7 @@ class _Columns:
             self._left[:, end:] -= errors @ spreading[start:end, end:]
 
     def _snap(self, column: int) -> None:
-        """The nearest words of one column."""
+        """Round one column to its nearest codes."""
         rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
         values = self._left[:, column].astype(np.float32)
         values = values[None, :] if self._whole else values[:, None]
@@ -114,7 +114,10 @@ class _Columns:
 
 
 def _spreading(second: Floats, damping: float) -> Floats:
-    """The upper root of the inverse of the moments; inputs that are never used count a little."""
+    """Return the upper Cholesky factor of the inverse of the damped second moments.
+
+    Damping keeps the matrix invertible if some inputs are always zero.
+    """
     mean = float(np.diag(second).mean())
     damped = second + np.eye(len(second)) * (damping * mean if mean else 1.0)
     return np.linalg.cholesky(np.linalg.inv(damped)).T

@@ -1,4 +1,4 @@
-"""Words of a few kinds in bits that follow how often each kind comes."""
+"""Canonical Huffman coding of symbols."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from dse_evaluators.compression.operators.record import Section
 from dse_evaluators.formats.arrays import Words
 
 _LENGTH_BITS = 6
-_LONGEST = 62  # a word of 64 bits holds every code of fewer than 2 ** 40 symbols
+_LONGEST = 62  # 64 bits hold every code of fewer than 2 ** 40 symbols
 
 
 def encode_symbols(
     symbols: Words,  # (n,), below 2 ** width
     width: int,
 ) -> tuple[Section, Section]:
-    """Return the code table and the codes in a row.
+    """Return the code table and the concatenated codes.
 
-    The table has one length for each symbol up to the largest.
-
-    The codes are canonical: from the lengths alone both sides make the same ones.
+    The table has one code length for each symbol up to the largest. Codes are canonical: encoder
+    and decoder derive the same codes from the lengths alone.
 
     Source:
         Huffman, A Method for the Construction of Minimum-Redundancy Codes, 1952; use on weights:
@@ -65,20 +64,23 @@ def decode_symbols(table: Section, codes: Section, width: int) -> Words:
 
 
 def entropy_bits(symbols: Words) -> float:
-    """The least bits that any code of single symbols needs; Huffman's are below one more each."""
+    """Return the entropy of the symbols in bits, a lower bound for any code of single symbols.
+
+    A Huffman code exceeds it by less than one bit per symbol.
+    """
     counts = np.bincount(symbols)
     shares = counts[counts > 0] / len(symbols)
     return float(-len(symbols) * (shares * np.log2(shares)).sum())
 
 
 def _lengths(counts: Ints) -> Ints:
-    """The length of each symbol's code, zero where a symbol does not come."""
+    """Return the length of each symbol's code, 0 for symbols that do not occur."""
     lengths = np.zeros(len(counts), dtype=np.int64)
     heap: list[tuple[int, int, tuple[int, ...]]] = [
         (int(counts[s]), int(s), (int(s),)) for s in np.flatnonzero(counts)
     ]
     if len(heap) == 1:
-        lengths[heap[0][1]] = 1  # a code of no bits could not be counted
+        lengths[heap[0][1]] = 1  # with codes of 0 bits the number of symbols would be lost
     heapq.heapify(heap)
     while len(heap) > 1:
         first, low, few = heapq.heappop(heap)
@@ -89,7 +91,7 @@ def _lengths(counts: Ints) -> Ints:
 
 
 def _canonical(lengths: Ints) -> Ints:
-    """The codes, shorter before longer and then by symbol."""
+    """Return the canonical codes, which ascend by length and then by symbol."""
     codes = np.zeros(len(lengths), dtype=np.int64)
     code, last = 0, 0
     for symbol in np.lexsort((np.arange(len(lengths)), lengths)):
@@ -102,7 +104,7 @@ def _canonical(lengths: Ints) -> Ints:
 
 
 def _at_every_bit(bits: Loose, lengths: Ints) -> tuple[Ints, Ints]:
-    """The symbol that would begin at each bit, and its length."""
+    """Return, for each bit, the symbol whose code would begin there, and that code's length."""
     codes = _canonical(lengths)
     padded = np.concatenate([bits, np.zeros(_LONGEST, dtype=np.uint8)]).astype(np.int64)
     symbols = np.zeros(len(bits), dtype=np.int64)
@@ -116,5 +118,5 @@ def _at_every_bit(bits: Loose, lengths: Ints) -> tuple[Ints, Ints]:
             found = (each == 0) & (window >= first) & (window < first + len(members))
             symbols[found] = members[window[found] - first]
             each[found] = length
-    each[each == 0] = len(bits) + 1  # no code begins here: it is within one
+    each[each == 0] = len(bits) + 1  # no code begins at this bit
     return symbols, each

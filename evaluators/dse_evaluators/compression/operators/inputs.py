@@ -1,4 +1,4 @@
-"""Calibration inputs of a layer, as the second moments that its errors depend on."""
+"""Calibration inputs of a layer, and their second moments, which determine its output errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def check_inputs(
     table: Single,  # (outputs, inputs)
     inputs: Single,  # (n, inputs)
 ) -> None:
-    """Nothing, if these can be the inputs of this layer.
+    """Check that these can be calibration inputs of a layer.
 
     Raises:
-        EvaluationError: there are none, they have another width, or one is not a number.
+        EvaluationError: there are no inputs, their width is wrong, or a value is not finite.
     """
     if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != table.shape[1]:
         raise EvaluationError(
@@ -31,7 +31,7 @@ def check_inputs(
 def moments(
     inputs: Single,  # (n, inputs)
 ) -> Floats:
-    """The mean product of every two inputs, (inputs, inputs)."""
+    """Return the mean product of every pair of inputs, (inputs, inputs)."""
     wide = inputs.astype(np.float64)
     return wide.T @ wide / len(wide)
 
@@ -41,7 +41,7 @@ def output_error(
     given: Single,
     inputs: Single,  # (n, inputs)
 ) -> float:
-    """The mean square of what the outputs differ by, over samples and outputs."""
+    """Return the mean squared difference of the outputs, over samples and outputs."""
     apart = wanted.astype(np.float64) - given
     outputs = inputs.astype(np.float64) @ apart.reshape(len(apart), -1).T
     return float((outputs**2).mean())

@@ -1,4 +1,4 @@
-"""Masks of the kept weights in the fewest bits: one kind of record for each encoding."""
+"""Encodings of the mask of kept weights, with one kind of record each."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ BITMAP, ROWS, GAPS, OF_M, BLOCKS = (
 )  # fmt: skip
 
 MaskCode = Callable[[Mask], Record]
-"""How a mask, (rows, columns), is stored; its record stands for ones and zeros."""
+"""Encoder of a mask, (rows, columns), as a record that decodes to ones and zeros."""
 
 
 def bitmap(mask: Mask) -> Record:
-    """One bit for each place."""
+    """Encode a mask with one bit for each position."""
     section = Section.of("metadata", mask.ravel().astype(np.uint8))
     return Record(kind=BITMAP, shape=mask.shape, sections=(section,))
 
 
 def rows(mask: Mask) -> Record:
-    """Compressed sparse rows: how many stay in each row, and the column of each."""
+    """Encode a mask as compressed sparse rows: each row's count, and the kept columns."""
     count_bits, column_bits = _row_bits(mask.shape)
     counts = mask.sum(axis=1).astype(np.uint32)
     columns = np.nonzero(mask)[1].astype(np.uint32)
@@ -42,11 +42,11 @@ def rows(mask: Mask) -> Record:
 
 
 def gaps(mask: Mask) -> Record:
-    """The places left out before each that stays, in Huffman's bits.
+    """Encode a mask as Huffman-coded gaps between kept positions.
 
     Source:
-        Han et al., Deep Compression, 2016, sections 2 and 4. They cut gaps to 5 or 8 bits and
-        fill longer ones with zero weights; a code over all gaps needs no filling.
+        Han et al., Deep Compression, 2016, sections 2 and 4. The paper limits gaps to 5 or 8 bits
+        and fills longer ones with zero weights; a code over all gaps needs no fillers.
     """
     places = np.flatnonzero(mask)
     apart = np.diff(places, prepend=-1) - 1
@@ -59,7 +59,9 @@ def gaps(mask: Mask) -> Record:
 
 
 def of_m(kept: int, of: int) -> MaskCode:
-    """The places within each group of ``of``, as the hardware reads them.
+    """Return the encoder of N:M masks, which stores the kept positions in each group of ``of``.
+
+    This is the layout that hardware reads.
 
     Source:
         Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3: two bits for
@@ -68,8 +70,8 @@ def of_m(kept: int, of: int) -> MaskCode:
 
     def told(mask: Mask) -> Record:
         if mask.shape[1] % of or (mask.reshape(-1, of).sum(axis=1) > kept).any():
-            raise EvaluationError(f"the mask keeps more than {kept} of some {of}")
-        first = np.argsort(~mask.reshape(-1, of), axis=1, kind="stable")  # zeros fill a group up
+            raise EvaluationError(f"the mask does not keep at most {kept} of every {of} columns")
+        first = np.argsort(~mask.reshape(-1, of), axis=1, kind="stable")  # zeros pad a group
         places = np.sort(first[:, :kept], axis=1).astype(np.uint32)
         section = Section.of_words("metadata", places, width_of(of - 1))
         return Record(kind=OF_M, shape=mask.shape, settings=(kept, of), sections=(section,))
@@ -78,7 +80,7 @@ def of_m(kept: int, of: int) -> MaskCode:
 
 
 def of_blocks(block: tuple[int, int]) -> MaskCode:
-    """One bit for each block of rows by columns."""
+    """Return the encoder of block masks, with one bit for each block of (rows, columns)."""
 
     def told(mask: Mask) -> Record:
         check_blocks((mask.shape[0], mask.shape[1]), block)
@@ -92,7 +94,7 @@ def of_blocks(block: tuple[int, int]) -> MaskCode:
 
 
 def smallest(mask: Mask) -> Record:
-    """The smallest of the codes that fit every mask; the simplest of equals."""
+    """Encode a mask by the smallest encoding that fits every mask; among ties, the simplest."""
     return min((bitmap(mask), rows(mask), gaps(mask)), key=lambda record: record.cost.total)
 
 
@@ -102,12 +104,12 @@ def mask_of(record: Record) -> Mask:
 
 
 def _read_bitmap(record: Record, _: tuple[Single, ...]) -> Single:
-    """Ones and zeros."""
+    """Decode a bitmap to ones and zeros."""
     return record.sections[0].loose.astype(np.float32).reshape(record.shape)
 
 
 def _read_rows(record: Record, _: tuple[Single, ...]) -> Single:
-    """Ones and zeros."""
+    """Decode compressed sparse rows to ones and zeros."""
     count_bits, column_bits = _row_bits(record.shape)
     counts = record.sections[0].words(count_bits)
     mask = np.zeros(record.shape, dtype=np.float32)
@@ -118,7 +120,7 @@ def _read_rows(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _read_gaps(record: Record, _: tuple[Single, ...]) -> Single:
-    """Ones and zeros."""
+    """Decode gaps to ones and zeros."""
     mask = np.zeros(math.prod(record.shape), dtype=np.float32)
     if record.sections:
         table, codes = record.sections
@@ -128,7 +130,7 @@ def _read_gaps(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _read_of_m(record: Record, _: tuple[Single, ...]) -> Single:
-    """Ones and zeros."""
+    """Decode an N:M mask to ones and zeros."""
     kept, of = record.settings
     groups = np.zeros((math.prod(record.shape) // of, of), dtype=np.float32)
     width = width_of(of - 1)
@@ -138,7 +140,7 @@ def _read_of_m(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
-    """Ones and zeros."""
+    """Decode a block mask to ones and zeros."""
     high, wide = record.settings
     stays = pack_words(record.sections[0].loose, 1).astype(np.float32)
     cut = stays.reshape(record.shape[0] // high, record.shape[1] // wide)
@@ -146,7 +148,7 @@ def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _row_bits(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return the bits of a row's count and of a column's number."""
+    """Return the bit widths of a row's count and of a column index."""
     return width_of(shape[1]), width_of(shape[1] - 1)
 
 

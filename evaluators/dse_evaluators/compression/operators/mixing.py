@@ -1,4 +1,4 @@
-"""Numbers that look drawn by chance, the same on every machine and for ever."""
+"""Pseudo-random hashes of integers, the same on every machine and in every version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mix_keys(keys: Keys, seed: int) -> Keys:
         Steele et al., Fast Splittable Pseudorandom Number Generators, 2014 (SplitMix64).
     """
     words = keys + np.uint64(_STEP * (seed + 1) % 2**64)
-    for _ in range(2):  # neighbouring seeds are apart by one step: mix twice
+    for _ in range(2):  # successive seeds differ by one step only: mix twice
         words = (words ^ (words >> np.uint64(30))) * _FIRST
         words = (words ^ (words >> np.uint64(27))) * _SECOND
         words = words ^ (words >> np.uint64(31)) ^ np.uint64(_STEP)
@@ -27,5 +27,5 @@ def mix_keys(keys: Keys, seed: int) -> Keys:
 
 
 def mixed_range(count: int, seed: int) -> Keys:
-    """The words of the keys from zero on."""
+    """Return the hashes of the keys 0 to ``count`` - 1."""
     return mix_keys(np.arange(count, dtype=np.uint64), seed)

@@ -1,4 +1,4 @@
-"""Weights as the product of a tall table and a wide one."""
+"""Weight matrices stored as the product of two low-rank factors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def product(
     shape: tuple[int, ...],
     store: Store,
 ) -> Record:
-    """The record of a matrix that is stored as two factors."""
+    """Return the record of a matrix that is stored as two factors."""
     parts = tuple(store(np.ascontiguousarray(side, dtype=np.float32)) for side in (left, right))
     return Record(kind=KIND, shape=shape, parts=parts)
 
 
 def check_rank(rank: int, most: int) -> None:
-    """Nothing, if a matrix of at most this rank has so many parts.
+    """Check that a rank is from 1 to ``most``.
 
     Raises:
-        EvaluationError: it has not.
+        EvaluationError: it is not.
     """
     if not 1 <= rank <= most:
         raise EvaluationError(f"a rank of {rank} is not in 1 to {most}")

@@ -1,4 +1,4 @@
-"""Pruning of the smallest weights of all layers, of each, of each M, or entire blocks."""
+"""Magnitude pruning: over all layers, per layer, N:M, or in blocks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dse_evaluators.formats.arrays import Single
 
 
 def globally(layers: Layers, density: float) -> dict[str, Single]:
-    """The layers with only the largest weights of all of them, ties by place.
+    """Return the layers with only the largest weights of all layers; among ties, the later.
 
     Args:
-        layers: judged together, under one threshold.
-        density: the share of all weights that stay, rounded to a whole count.
+        layers: weights by layer, ranked together under one threshold.
+        density: fraction of all weights that is kept, rounded to a whole count.
 
     Source:
         Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015;
@@ -33,7 +33,7 @@ def globally(layers: Layers, density: float) -> dict[str, Single]:
 
 
 def by_layer(weight: Single, density: float) -> Single:
-    """The weights with only the largest of this layer."""
+    """Return the weights with only the fraction ``density`` of largest magnitudes."""
     return _largest(weight.ravel(), density).reshape(weight.shape)
 
 
@@ -42,13 +42,13 @@ def n_of_m(
     kept: int,
     of: int,
 ) -> Single:
-    """The weights with the ``kept`` largest of every ``of`` inputs in a row.
+    """Return the weights with only the ``kept`` largest of every ``of`` consecutive inputs.
 
     Source:
         Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3 (2:4).
 
     Raises:
-        EvaluationError: inputs are no multiple of ``of``, or more are kept than there are.
+        EvaluationError: the inputs are not a multiple of ``of``, or ``kept`` exceeds ``of``.
     """
     table = table_of(weight)
     if not 0 < kept <= of:
@@ -68,14 +68,14 @@ def blocks(
     density: float,
     block: tuple[int, int],
 ) -> Single:
-    """The weights with only the blocks, outputs by inputs, of the largest sums of squares.
+    """Return the weights with only the blocks, (outputs, inputs), of largest sums of squares.
 
     Source:
-        Narang et al., Block-Sparse Recurrent Neural Networks, 2017; the sum in place of their
-        largest: Joseph et al., A Programmable Approach to Neural Network Compression, 2020.
+        Narang et al., Block-Sparse Recurrent Neural Networks, 2017 (there by the maximum); the
+        sum: Joseph et al., A Programmable Approach to Neural Network Compression, 2020.
 
     Raises:
-        EvaluationError: the table of outputs and inputs is no whole number of blocks.
+        EvaluationError: the outputs and inputs do not divide into whole blocks.
     """
     table = table_of(weight)
     high, wide = block
@@ -87,10 +87,10 @@ def blocks(
 
 
 def check_blocks(shape: tuple[int, int], block: tuple[int, int]) -> None:
-    """Nothing, if a table of this shape is a whole number of blocks.
+    """Check that a table of this shape divides into whole blocks.
 
     Raises:
-        EvaluationError: it is not.
+        EvaluationError: it does not.
     """
     if min(block) < 1 or shape[0] % block[0] or shape[1] % block[1]:
         raise EvaluationError(
@@ -100,12 +100,12 @@ def check_blocks(shape: tuple[int, int], block: tuple[int, int]) -> None:
 
 
 def _largest(flat: Single, density: float) -> Single:
-    """The numbers with all but the largest magnitudes at zero."""
+    """Return the numbers with all but the largest magnitudes set to zero."""
     return np.where(_stays(np.abs(flat), density), flat, np.float32(0))
 
 
 def _stays(sizes: Single | Floats, density: float) -> Mask:
-    """True for the largest, of equals for the later."""
+    """Return the mask of the largest sizes; among ties, of the later ones."""
     if not 0 <= density <= 1:
         raise EvaluationError(f"a share of {density} of the weights cannot stay", hint="0 to 1")
     dropped = sizes.size - round(density * sizes.size)

@@ -1,4 +1,4 @@
-"""Tensors restored from records, for all operators."""
+"""Decoding of records to tensors, for all operators."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ READERS: Mapping[str, Reader] = {
     corrected.KIND: corrected.read_record,
     **masks.MASK_READERS,
 }
-"""One reader for each kind of record."""
+"""Decoder of each kind of record."""
 
 
 def restore_tensor(record: Record) -> Single:
-    """Return the tensor that a record stands for, float32.
+    """Return the tensor that a record decodes to, float32.
 
     Raises:
-        EvaluationError: there is no such kind of record.
+        EvaluationError: the kind of the record is unknown.
     """
     if record.kind not in READERS:
         raise EvaluationError(

@@ -1,4 +1,4 @@
-"""Recipes for the compression of one layer, as text in a study's file."""
+"""Recipes for the compression of one layer, as text in a study file."""
 
 from __future__ import annotations
 
@@ -36,46 +36,46 @@ class OperatorContext:
 
     weight: Single
     inputs: Single | None
-    places: masks.MaskCode | None  # where an operator before it left zeros
+    places: masks.MaskCode | None  # encoder of the mask, if an operator before it pruned
     argument: str
 
     @property
     def seen(self) -> Single:
-        """The calibration inputs.
+        """Calibration inputs, (n, inputs).
 
         Raises:
-            SpecError: there are none.
+            SpecError: no calibration inputs were given.
         """
         if self.inputs is None:
             raise SpecError("this operator needs calibration inputs of the layer")
         return self.inputs
 
     def stored(self, values: Store) -> Record:
-        """All weights, or those that stayed and their places."""
+        """Return the record of all weights, or of the kept weights and their positions."""
         if self.places is None:
             return values(self.weight)
         return SparseStore(values, self.places)(self.weight)
 
 
 def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
-    """Compress a layer by operators in a row, such as ``prune 0.1 > huffman kmeans:4``.
+    """Compress a layer by a sequence of operators, such as ``prune 0.1 > huffman kmeans:4``.
 
-    Operators before the last make weights zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``,
-    ``low-rank-mask 16/0.1``. The last says how they are kept: ``format int4:group=32``,
-    ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, of whole
-    layers, ``gptq int4:group=32``, ``awq int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``,
-    ``corrected 8/int2:group=32,asym``, ``smooth 0.5/int8:channel``; of convolutions
+    Operators before the last set weights to zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks
+    0.5/4x4``, ``low-rank-mask 16/0.1``. The last stores the weights: ``format int4:group=32``,
+    ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, without
+    pruning, ``gptq int4:group=32``, ``awq int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``,
+    ``corrected 8/int2:group=32,asym``, ``smooth 0.5/int8:channel``; for convolutions
     ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
 
     Args:
-        recipe: the text.
-        weight: of the layer, (outputs, ...).
-        inputs: (n, inputs), which ``gptq``, ``awq``, ``smooth``, ``whitened`` and ``corrected``
-            need.
+        recipe: text of the recipe.
+        weight: weights of the layer, (outputs, ...).
+        inputs: calibration inputs, (n, inputs), required by ``gptq``, ``awq``, ``smooth``,
+            ``whitened`` and ``corrected``.
 
     Raises:
-        SpecError: there is no such operator, it stands at the wrong place, or says no such thing.
-        EvaluationError: the weights are not such that it can be done.
+        SpecError: an operator is unknown, out of order, or has an invalid argument.
+        EvaluationError: the operators cannot be applied to these weights.
     """
     steps = [parts(step) for step in recipe.split(">")]
     table_of(weight)
@@ -84,7 +84,7 @@ def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) ->
         weight, places = _row(_THINNING, name)(weight, argument)
     name, argument = steps[-1]
     if places is not None and name in _WHOLE:
-        raise SpecError(f"the operator {name!r} fills zeros up, so nothing is pruned before it")
+        raise SpecError(f"{name!r} does not preserve zeros, so it cannot follow a pruning operator")
     task = OperatorContext(weight=weight, inputs=inputs, places=places, argument=argument)
     return _row(_STORING, name)(task)
 
@@ -92,7 +92,7 @@ def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) ->
 def _prune_weights(weight: Single, argument: str) -> tuple[Single, masks.MaskCode | None]:
     density = share(argument)
     if density == 1:
-        return weight, None  # where all stay, no place need be told
+        return weight, None  # all weights are kept, so no positions are stored
     return prune.by_layer(weight, density), masks.smallest
 
 
@@ -149,7 +149,7 @@ def _cp(task: OperatorContext) -> Record:
 def _smooth(task: OperatorContext) -> Record:
     strength, text = pair(task.argument, "0.5/int8:channel")
     if task.weight.ndim > 2:
-        raise SpecError("'smooth' is of layers that are fully connected")
+        raise SpecError("'smooth' applies to fully connected layers only")
     return smooth_layer(task.weight, task.seen, Dense(text), strength=share(strength))
 
 
@@ -185,17 +185,17 @@ _WHOLE = ("gptq", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "correct
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:
-    """The operator of this name."""
+    """Return the operator of this name."""
     if name in table:
         return table[name]
     if name in _THINNING:
         raise SpecError(
-            f"{name!r} makes weights zero, and nothing says how they are kept",
+            f"{name!r} sets weights to zero, and no operator after it stores them",
             hint=f"end with a format: '{name} ... > format fp16'",
         )
     if name in _STORING:
         raise SpecError(
-            f"{name!r} says how weights are kept, and more follows it",
+            f"{name!r} stores the weights, so no operator can follow it",
             hint=f"write it last: 'prune 0.5 > {name} ...'",
         )
     raise SpecError(

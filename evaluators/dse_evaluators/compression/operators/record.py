@@ -1,4 +1,4 @@
-"""A compressed tensor as data: what is stored, what for, and the bytes of it."""
+"""Record of a compressed tensor: its bits by purpose, and its serialization to bytes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _USES: tuple[Use, ...] = ("payload", "metadata", "fp32")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageCost:
-    """Bits by what they are for; together they are all bits of the bytes."""
+    """Number of bits by purpose; together they are all bits of the serialized record."""
 
     payload: int = 0  # codes of weights
-    metadata: int = 0  # scales, codebooks, places, code tables
-    fp32: int = 0  # what stays in single precision
-    header: int = 0  # shapes and counts, without which the rest cannot be read
+    metadata: int = 0  # scales, codebooks, positions, code tables
+    fp32: int = 0  # values in single precision
+    header: int = 0  # shapes and counts, which decoding requires
     padding: int = 0  # up to whole bytes
 
     @property
     def total(self) -> int:
-        """All bits."""
+        """Total number of bits."""
         return self.payload + self.metadata + self.fp32 + self.header + self.padding
 
     @property
     def stored(self) -> int:
-        """The bits that papers count: no header and no padding."""
+        """Number of bits without header and padding, as papers count."""
         return self.payload + self.metadata + self.fp32
 
     def __add__(self, other: StorageCost) -> StorageCost:
@@ -49,7 +49,7 @@ class StorageCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Bits in a row for one use, filled up to a whole byte."""
+    """Sequence of bits of one purpose, padded to a whole byte."""
 
     use: Use
     bits: int
@@ -57,34 +57,34 @@ class Section:
 
     @staticmethod
     def of(use: Use, bits: Loose) -> Section:
-        """The section of these bits."""
+        """Return the section of these bits."""
         data = np.packbits(bits, bitorder="little").tobytes()
         return Section(use=use, bits=len(bits), data=data)
 
     @staticmethod
     def of_words(use: Use, words: Words, width: int) -> Section:
-        """The section of these words."""
+        """Return the section of these codes, ``width`` bits each."""
         return Section.of(use, unpack_words(words, width))
 
     @property
     def loose(self) -> Loose:
-        """The bits, one a byte."""
+        """Bits of the section, one per byte."""
         table = np.frombuffer(self.data, dtype=np.uint8)
         return np.unpackbits(table, count=self.bits, bitorder="little")
 
     def words(self, width: int) -> Words:
-        """The bits as words of this width."""
+        """Return the bits as codes of this width."""
         return pack_words(self.loose, width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One compressed tensor; ``parts`` are the tensors that it is put together from.
+    """Compressed tensor; ``parts`` are the records of the tensors that it is composed of.
 
-    Laws: the bytes give the record back, whole; they are as many bits as :attr:`cost` says.
+    Invariants: the bytes decode to an equal record; their size is the total of :attr:`cost`.
     """
 
-    kind: str  # how it is read
+    kind: str  # selects the decoder
     shape: tuple[int, ...]
     text: str = ""
     settings: tuple[int, ...] = ()
@@ -93,7 +93,7 @@ class Record:
 
     @property
     def cost(self) -> StorageCost:
-        """The bits of it and of all its parts."""
+        """Number of bits of the record and of all its parts, by purpose."""
         uses = dict.fromkeys(_USES, 0)
         for section in self.sections:
             uses[section.use] += section.bits
@@ -102,13 +102,13 @@ class Record:
         return sum((part.cost for part in self.parts), start=own)
 
     def to_bytes(self) -> bytes:
-        """All that is needed to read it back."""
+        """Return the serialized record, including its parts."""
         data = (section.data for section in self.sections)
         return b"".join((self._header(), *data, *(part.to_bytes() for part in self.parts)))
 
     @staticmethod
     def from_bytes(data: bytes) -> Record:
-        """The record that the bytes were made of.
+        """Return the record that was serialized to these bytes.
 
         Raises:
             EvaluationError: there are too few bytes, or too many.
@@ -131,23 +131,23 @@ class Record:
 
 
 Store = Callable[[Single], Record]
-"""How an array is stored: the operators that leave smaller arrays behind take one for each."""
+"""Encoder of an array; operators that produce smaller arrays take one to store them."""
 
 Reader = Callable[[Record, tuple[Single, ...]], Single]
-"""What a record of one kind stands for, given what its parts stand for."""
+"""Decoder of one kind of record, given the decoded parts."""
 
 Layers = Mapping[str, Single]
-"""Weights by the names of their layers."""
+"""Weights by layer name."""
 
 
 def table_of(weight: Single) -> Single:
-    """The weights with one row for each filter or output, (rows, columns).
+    """Return the weights as a table with one row for each filter or output, (rows, columns).
 
     Raises:
-        EvaluationError: there are none, fewer than two axes, or one is not a number.
+        EvaluationError: there are no weights, fewer than two axes, or a weight is not finite.
     """
     if weight.ndim < 2 or weight.size == 0:
-        raise EvaluationError(f"weights of shape {weight.shape} are no table of outputs and inputs")
+        raise EvaluationError(f"weights of {weight.shape} are not a table of outputs and inputs")
     if not np.isfinite(weight).all():
         raise EvaluationError("a weight is infinite or not a number")
     return weight.astype(np.float32).reshape(len(weight), -1)
@@ -158,7 +158,7 @@ def _describe_section(section: Section) -> tuple[int, int]:
 
 
 class _Reader:
-    """Takes one thing after the other."""
+    """Sequential reader of a serialized record."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""Weights whose input channels were multiplied before they became words."""
+"""Weights whose input channels are scaled by factors before they are encoded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def rescale_weights(
     factors: Single,  # (inputs,)
     store: Store,
 ) -> Record:
-    """Store the weights times the factors, and the factors.
+    """Return the record of the weights times the factors, and of the factors.
 
-    Where the layer before can take the factors on (a norm, or a linear layer without activation
-    between) they cost nothing there; here they are kept, in single precision, and counted.
+    If the layer before can absorb the factors (a norm, or a linear layer without an activation in
+    between) they need no storage; here they are always stored, in single precision, and counted.
 
     Raises:
-        EvaluationError: factors are not positive, or not one for each input.
+        EvaluationError: the factors are not positive, or there is not one for each input.
     """
     table = table_of(weight)
     if factors.shape != (table.shape[1],) or not (factors > 0).all():

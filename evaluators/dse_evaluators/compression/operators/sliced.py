@@ -1,4 +1,4 @@
-"""A residual stream of fewer numbers: the directions that vary least are cut off."""
+"""Operators for a residual stream without the directions that vary least (SliceGPT)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def basis(
     signals: Single,  # (n, d)
     kept: int,
 ) -> Single:
-    """The directions in which the stream varies most, the strongest first, (d, kept).
+    """Return the directions in which the stream varies most, in descending order, (d, kept).
 
-    With all of them a network whose norms are RMSNorm computes what it did, since a rotation
-    leaves the root mean square as it is.
+    With all directions kept, the outputs of a network with RMSNorm do not change, since a rotation
+    preserves the root mean square.
 
     Source:
         Ashkboos et al., SliceGPT: Compress Large Language Models by Deleting Rows and Columns,
         2024, section 3.
 
     Raises:
-        EvaluationError: there are no signals, or fewer directions than are kept.
+        EvaluationError: there are no signals, or ``kept`` is not from 1 to d.
     """
     check_inputs(table_of(signals), signals)
     check_rank(kept, signals.shape[1])
@@ -34,10 +34,10 @@ def basis(
 
 
 def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """A layer, (outputs, d), that reads the sliced stream: (outputs, kept) are stored.
+    """Return a layer, (outputs, d), that reads the sliced stream, stored as (outputs, kept).
 
     Raises:
-        EvaluationError: the directions are of another stream.
+        EvaluationError: the directions do not have the width of the stream.
     """
     table = table_of(weight)
     check_inputs(table, directions.T)
@@ -45,10 +45,10 @@ def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
 
 
 def writing(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """A layer, (d, inputs), that writes the sliced stream: (kept, inputs) are stored.
+    """Return a layer, (d, inputs), that writes the sliced stream, stored as (kept, inputs).
 
     Raises:
-        EvaluationError: the directions are of another stream.
+        EvaluationError: the directions do not have the width of the stream.
     """
     table = table_of(weight)
     check_inputs(table.T, directions.T)
@@ -59,7 +59,7 @@ def crossing(before: Single, after: Single, store: Store = FP32) -> Record:
     """Return the map of the residual from one block's directions to the next's.
 
     Raises:
-        EvaluationError: the directions are of two streams.
+        EvaluationError: the directions before and after have different widths.
     """
     check_inputs(after.T, before.T)
     return store(_times(after.T, before))

@@ -1,4 +1,4 @@
-"""Large inputs made smaller, and the weights that they meet larger."""
+"""SmoothQuant: scaling that reduces large inputs and enlarges the weights they multiply."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _LEAST = 1e-5
 
 
 def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
-    """The factor of each input: its largest value by the weights', both to powers, (inputs,).
+    """Return each input's factor, its maximum over that of its weights, to powers, (inputs,).
 
     Args:
-        weight: (outputs, ...).
-        inputs: (n, inputs), for calibration.
-        strength: 0 leaves the difficulty with the inputs, 1 gives all of it to the weights.
+        weight: weights of the layer, (outputs, ...).
+        inputs: calibration inputs, (n, inputs).
+        strength: exponent of the inputs' maximum, 0 to 1; 1 - ``strength`` is that of the weights'
+            maximum. 0 leaves the difficulty with the inputs, 1 moves all of it to the weights.
 
     Source:
         Xiao et al., SmoothQuant: Accurate and Efficient Post-Training Quantization for Large
@@ -38,9 +39,9 @@ def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
 
 
 def smooth_layer(weight: Single, inputs: Single, store: Store, *, strength: float = 0.5) -> Record:
-    """Return the layer with the factors in its weights; divide its inputs by them.
+    """Return the layer with the factors in its weights; its inputs must be divided by them.
 
     Raises:
-        EvaluationError: as :func:`smoothing`.
+        EvaluationError: as for :func:`smoothing`.
     """
     return rescale_weights(weight, smoothing(weight, inputs, strength), store)

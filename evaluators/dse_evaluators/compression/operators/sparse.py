@@ -1,4 +1,4 @@
-"""Only the weights that stay, and where they stand."""
+"""Sparse storage: the kept weights and their positions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ KIND = "sparse"
 
 @dataclass(frozen=True, slots=True)
 class SparseStore:
-    """Stores the weights that are not zero by ``values``, in a row, and their places by ``mask``.
+    """Encoder of the non-zero weights by ``values``, and of their positions by ``mask``.
 
-    Without a ``mask`` the places are told in whichever way is smallest. A mask for whole blocks or
-    N of M may keep a zero, and then it is stored.
+    By default, positions have the smallest of the general mask encodings. A block or N:M mask may
+    keep a zero, which is then stored.
     """
 
     values: Store
@@ -29,7 +29,7 @@ class SparseStore:
 
 
 def mask_weights(weight: Single, places: Record, values: Store) -> Record:
-    """Return the weights under a given mask, such as a product of two small ones."""
+    """Return the record of the weights that a mask's record keeps."""
     kept = table_of(weight)[mask_of(places)]
     row = (values(kept),) if kept.size else ()
     return Record(kind=KIND, shape=weight.shape, parts=(places, *row))

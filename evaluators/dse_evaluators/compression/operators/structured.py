@@ -1,4 +1,4 @@
-"""Filters, neurons, heads and the inputs that saw them, gone: tensors that are really smaller."""
+"""Structured pruning of filters, neurons or heads, with tensors that are actually smaller."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def strongest(
     multiple: int = 1,
     group: int = 1,
 ) -> Mask:
-    """The outputs with the largest norms, (outputs,), alone or in groups such as heads.
+    """Return the mask of the outputs with the largest norms, (outputs,), alone or in groups.
 
     Args:
-        weight: a layer's.
-        keep: the share that stays.
-        norm: L1 or L2.
-        multiple: the count of groups is rounded down to one of these, but not to nothing.
-        group: so many outputs in a row stay or go together.
+        weight: weights of a layer.
+        keep: fraction of the outputs that is kept.
+        norm: 1 for the L1 norm, 2 for the L2 norm.
+        multiple: the number of kept groups is rounded down to a multiple of this, at least one.
+        group: number of consecutive outputs that are kept or removed together, as in a head.
 
     Source:
         Li et al., Pruning Filters for Efficient ConvNets, 2017, section 3.1 (L1); Joseph et al.,
         A Programmable Approach to Neural Network Compression, 2020 (multiples).
 
     Raises:
-        EvaluationError: the share is not in 0 to 1, or there are no such multiples or groups.
+        EvaluationError: the fraction is not in 0 to 1, or ``multiple`` or ``group`` does not fit.
     """
     table = table_of(weight)
     if group < 1 or len(table) % group:
@@ -57,19 +57,19 @@ def strongest(
 
 
 def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
-    """Return the layer with only these outputs and inputs; it stands for zeros elsewhere.
+    """Return the record of a layer with only these outputs and inputs, and zeros elsewhere.
 
-    The smaller tensor is the record's only part, and all that is needed to compute with; which
-    outputs and inputs it is of is kept, one bit each, to compare it with the whole.
+    The smaller tensor is the record's only part and suffices for computation. The masks are stored
+    with one bit per output and input, so that the layer can be compared with the original.
 
     Args:
-        weight: (outputs, inputs, ...).
-        outputs: which stay, (outputs,).
-        inputs: which stay, (inputs,).
-        store: of the smaller tensor.
+        weight: weights of the layer, (outputs, inputs, ...).
+        outputs: mask of the kept outputs, (outputs,).
+        inputs: mask of the kept inputs, (inputs,).
+        store: encoder of the smaller tensor.
 
     Raises:
-        EvaluationError: the masks do not fit, or nothing stays.
+        EvaluationError: the masks do not fit the weights, or keep nothing.
     """
     table_of(weight)
     if (outputs.shape, inputs.shape) != ((weight.shape[0],), (weight.shape[1],)):
@@ -78,7 +78,7 @@ def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> R
             f"{weight.shape}"
         )
     if not outputs.any() or not inputs.any():
-        raise EvaluationError("a layer without outputs or inputs is none")
+        raise EvaluationError("a layer without outputs or inputs cannot be stored")
     smaller = np.ascontiguousarray(weight[outputs][:, inputs], dtype=np.float32)
     bits = np.concatenate([outputs, inputs]).astype(np.uint8)
     return Record(
@@ -90,13 +90,13 @@ def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> R
 
 
 def chain(layers: Layers, keep: float, *, norm: Norm = 2) -> dict[str, tuple[Mask, Mask]]:
-    """Outputs and inputs that stay in layers that feed one another, in this order.
+    """Return the masks of kept outputs and inputs of layers that feed one another, in order.
 
-    All outputs of the last stay. A layer that sees several numbers of each filter (the first after
-    flattening) loses all of them.
+    The last layer keeps all outputs. A layer with several inputs per filter (the first after
+    flattening) loses all inputs of a removed filter.
 
     Raises:
-        EvaluationError: the inputs of a layer are no multiple of the outputs before it.
+        EvaluationError: the inputs of a layer are not a multiple of the outputs before it.
     """
     found: dict[str, tuple[Mask, Mask]] = {}
     before: Mask | None = None

@@ -1,4 +1,4 @@
-"""The nearest weights of low rank: nearest by themselves, or in what they make of real inputs."""
+"""Low-rank approximation of weights with the least weight error or the least output error."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _NULL = 1e-12
 
 
 def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
-    """The weights of this rank with the least sum of squares off; singular values are shared out.
+    """Return the weights of this rank with the least squared error, by a truncated SVD.
+
+    Each factor is multiplied by the square roots of the singular values.
 
     Source:
         Eckart and Young, The Approximation of One Matrix by Another of Lower Rank, 1936; on
         layers: Denton et al., Exploiting Linear Structure Within Convolutional Networks, 2014.
 
     Raises:
-        EvaluationError: the matrix has no such rank.
+        EvaluationError: the rank is out of range.
     """
     table = table_of(weight).astype(np.float64)
     check_rank(rank, min(table.shape))
@@ -31,18 +33,18 @@ def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
 
 
 def whiten_weights(weight: Single, inputs: Single, rank: int, store: Store = FP32) -> Record:
-    """Return the weights of this rank with the nearest outputs on the calibration inputs.
+    """Return the weights of this rank with the least output error on the calibration inputs.
 
-    With inputs of moments S S', it is the truncated decomposition of W S, times the inverse of S:
-    no other matrix of the rank has a smaller output error on these inputs.
+    With second moments S S' of the inputs, it is the truncated SVD of W S times the inverse of S;
+    no other matrix of that rank has a smaller output error on these inputs.
 
     Source:
         Wang et al., SVD-LLM: Truncation-aware Singular Value Decomposition for Large Language
         Model Compression, 2024, section 3.1. The root of the moments is by eigenvectors, not by
-        Cholesky, so that inputs that are never used do no harm.
+        Cholesky, so that inputs that are always zero are allowed.
 
     Raises:
-        EvaluationError: the matrix has no such rank, or the inputs do not fit it.
+        EvaluationError: the rank is out of range, or the inputs do not fit the layer.
     """
     table = table_of(weight)
     check_inputs(table, inputs)
@@ -55,7 +57,7 @@ def factors(
     table: Floats,  # (outputs, inputs)
     rank: int,
 ) -> tuple[Floats, Floats]:
-    """Both factors of the nearest matrix, each with the root of the singular values."""
+    """Return both factors of the nearest matrix, each with the roots of the singular values."""
     left, values, right = np.linalg.svd(table, full_matrices=False)
     roots = np.sqrt(values[:rank])
     return left[:, :rank] * roots, roots[:, None] * right[:rank]
@@ -66,7 +68,7 @@ def whitened_factors(
     inputs: Single,  # (n, inputs)
     rank: int,
 ) -> tuple[Floats, Floats]:
-    """Both factors of the matrix that is nearest on the inputs."""
+    """Return both factors of the matrix of this rank with the least output error on the inputs."""
     strengths, axes = np.linalg.eigh(moments(inputs))
     roots = np.sqrt(np.clip(strengths, 0, None))
     used = roots > _NULL * roots[-1]

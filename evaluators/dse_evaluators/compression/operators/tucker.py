@@ -1,4 +1,4 @@
-"""A convolution between fewer channels: Tucker-2."""
+"""Tucker-2 decomposition of a convolution, with a core of fewer channels."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ _ROUNDS = 20
 
 
 def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> Record:
-    """A 1x1 convolution to fewer channels, the core, and a 1x1 convolution to all outputs.
+    """Return the Tucker-2 decomposition: a 1x1 convolution, a smaller core, a 1x1 convolution.
 
-    Higher-order orthogonal iteration from the leading singular vectors; the spatial axes stay.
+    It is computed by higher-order orthogonal iteration from the leading singular vectors; the
+    spatial axes are not decomposed.
 
     Args:
-        weight: (outputs, inputs, height, width).
+        weight: weights of the convolution, (outputs, inputs, height, width).
         outputs: rank along the first axis.
         inputs: rank along the second axis.
-        store: of the core and both factors.
+        store: encoder of the core and of both factors.
 
     Source:
         Kim et al., Compression of Deep Convolutional Neural Networks for Fast and Low Power
@@ -32,7 +33,7 @@ def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> 
         Rank-(R1, ..., RN) Approximation of Higher-Order Tensors, 2000, algorithm 4.2.
 
     Raises:
-        EvaluationError: it is no convolution, or a rank is more than its axis.
+        EvaluationError: it is not a convolution, or a rank exceeds the length of its axis.
     """
     check_convolution(weight)
     check_rank(outputs, weight.shape[0])
@@ -49,23 +50,23 @@ def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> 
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the product of the three factors."""
+    """Return the weights as the product of the core and both factors."""
     core, out, into = (part.astype(np.float64) for part in parts)
     whole = np.einsum("abhw,oa,ib->oihw", core, out, into, optimize=True)
     return whole.astype(np.float32).reshape(record.shape)
 
 
 def check_convolution(weight: Single) -> None:
-    """Nothing, if these are the filters of a convolution.
+    """Check that these are the weights of a convolution.
 
     Raises:
-        EvaluationError: they have not four axes, are empty, or one is not a number.
+        EvaluationError: they do not have four axes, are empty, or one is not finite.
     """
     table_of(weight)
     if weight.ndim != 4:
         raise EvaluationError(
-            f"weights of shape {weight.shape} are no convolution",
-            hint="(outputs, inputs, height, width); for a matrix take the SVD",
+            f"weights of shape {weight.shape} are not a convolution",
+            hint="(outputs, inputs, height, width); for a matrix use svd",
         )
 
 
@@ -73,7 +74,7 @@ def _leading(
     tensor: Floats,  # (n, ...)
     rank: int,
 ) -> Floats:
-    """The leading left singular vectors of the tensor as a matrix, (n, rank)."""
+    """Return the leading left singular vectors of the tensor as a matrix, (n, rank)."""
     table = tensor.reshape(len(tensor), -1)
     _, vectors = np.linalg.eigh(table @ table.T)
     return np.ascontiguousarray(vectors[:, ::-1][:, :rank])

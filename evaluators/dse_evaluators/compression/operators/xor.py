@@ -1,4 +1,4 @@
-"""Signs of sparse weights as short seeds that a fixed network of XOR gates spreads out."""
+"""Signs of sparse weights as short seeds that a fixed network of XOR gates expands."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ Table = NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Xor:
-    """Stores ``planes`` signs a weight; only those of weights that the mask keeps must be right.
+    """Encoder of ``planes`` signs per weight, exact for the weights that the mask keeps.
 
-    Slices of ``spread`` bits are each made of ``seed_bits`` by a random matrix over two elements.
-    As many kept signs as the matrix allows are solved for, the others are patched: their places
-    are told. So a sign costs seed_bits / spread bits and its share of the patches; the ratio comes
-    near the share of weights that are kept. Weights are sums of the signs times a scale each.
+    Slices of ``spread`` signs are each generated from ``seed_bits`` bits by a random matrix over
+    GF(2). As many kept signs as the matrix allows are solved for; the others are patched, and the
+    positions of the patches are stored. A sign thus costs seed_bits / spread bits plus its share of
+    the patches; that ratio is close to the fraction of kept weights. A weight is the sum over the
+    planes of its sign times the plane's scale.
 
     Source:
         Kwon et al., Structured Compression by Weight Encryption for Unstructured Pruning and
@@ -43,15 +44,15 @@ class Xor:
     seed: int = 0
 
     def __call__(self, weight: Single, places: Record) -> Record:
-        """The record of the weights under a mask's record.
+        """Return the record of the weights that a mask's record keeps.
 
         Raises:
-            EvaluationError: seeds are too wide, or there is nothing to spread.
+            EvaluationError: ``seed_bits``, ``spread`` or ``planes`` is out of range.
         """
         if not 1 <= self.seed_bits <= _MOST_SEED_BITS or self.spread < 1 or self.planes < 1:
             raise EvaluationError(
                 f"{self.planes} planes of {self.spread} signs from {self.seed_bits} bits "
-                f"cannot be: seeds have 1 to {_MOST_SEED_BITS} bits"
+                f"cannot be encoded: seeds have 1 to {_MOST_SEED_BITS} bits"
             )
         table = table_of(weight)
         mask = mask_of(places)
@@ -78,7 +79,7 @@ class Xor:
         )
 
     def _cut(self, mask: Mask) -> Mask:
-        """Slices, the last filled up, (slices, spread)."""
+        """Return the mask in slices, the last one padded, (slices, spread)."""
         return np.pad(mask.ravel(), (0, -mask.size % self.spread)).reshape(-1, self.spread)
 
 
@@ -102,7 +103,7 @@ def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
 
 
 def patched_share(record: Record) -> float:
-    """Wrong signs over all signs, the kept and the others."""
+    """Return the number of patched signs over the number of all signs, kept or not."""
     spread = record.settings[1]
     spots = sum(section.bits for section in record.sections[3::3])
     slices = -(-math.prod(record.shape) // spread)
@@ -110,17 +111,17 @@ def patched_share(record: Record) -> float:
 
 
 def _gates(spread: int, seed_bits: int, seed: int) -> Table:
-    """Return, for each sign, the mask of the seed bits whose sum it is, (spread,)."""
+    """Return, for each sign, the mask of the seed bits whose parity it is, (spread,)."""
     return (mixed_range(spread, seed) >> np.uint64(64 - seed_bits)).astype(np.uint32)
 
 
 def _spread(seeds: Words, gates: Table) -> Loose:
-    """The signs that seeds stand for, (slices, spread)."""
+    """Return the signs that the seeds expand to, (slices, spread)."""
     return np.bitwise_count(seeds[:, None] & gates) & np.uint8(1)
 
 
 def _signs(table: Single, mask: Mask, planes: int) -> tuple[Single, list[Mask]]:
-    """A scale and the signs of each plane: the sign of what is left, and its mean magnitude."""
+    """Return each plane's scale and signs: the mean magnitude and the signs of the residual."""
     left: Floats = np.where(mask, table.astype(np.float64), 0)
     scales, signs = [], []
     for _ in range(planes):
@@ -138,7 +139,7 @@ def _solve_seeds(
 ) -> tuple[Words, Mask]:
     """Return a seed for each slice, and the mask of its wrong signs among ``cared``.
 
-    All slices are eliminated at once, one sign after the other; a row's pivot is its lowest bit.
+    Gaussian elimination runs on all slices at once, sign by sign; a row's pivot is its lowest bit.
     """
     slices = len(signs)
     rows = np.zeros((slices, seed_bits), dtype=np.uint32)
@@ -158,7 +159,7 @@ def _solve_seeds(
 
 
 def _substitute_back(rows: Table, sums: Mask) -> Words:
-    """Return the seeds that solve the rows, from the last pivot back; free bits are zero."""
+    """Return the seeds that solve the rows, by back substitution; free bits are zero."""
     seeds: Words = np.zeros(len(rows), dtype=np.uint32)
     for pivot in reversed(range(rows.shape[1])):
         known = np.bitwise_count(rows[:, pivot] & seeds) & np.uint8(1)

@@ -1,1 +1,1 @@
-"""Compression that trains again: what a network is reduced to, and how it recovers."""
+"""Compression with retraining: methods that reduce a network and train what remains."""

@@ -1,4 +1,4 @@
-"""Operations of training and of running, counted from the weights that are multiplied."""
+"""Operations of training and of inference, counted from the weights that are multiplied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MULTIPLY_ADD = 2  # operations
 
 
 def whole_weights(layers: Sequence[Layer]) -> Floats:
-    """Return the number of weights of each layer before anything is cut, (layers,)."""
+    """Return the number of weights of each layer before compression, (layers,)."""
     return np.array([layer.weights for layer in layers], dtype=np.float64)
 
 
@@ -21,7 +21,7 @@ def forward_flop(
     weights: Floats,  # (..., layers)
     layers: Sequence[Layer],
 ) -> Floats:
-    """Operations for one image, (...,): every weight once for each place of its layer's output."""
+    """Return the operations per image, (...,): every weight is used once per output position."""
     places = np.array([layer.output_height * layer.output_width for layer in layers])
     return _MULTIPLY_ADD * (weights * places).sum(axis=-1)
 
@@ -33,10 +33,10 @@ def training_flop(
     *,
     taught: bool = False,
 ) -> float:
-    """Operations of all epochs of so many images.
+    """Return the operations of training for all epochs, with ``images`` images each.
 
     Forward, gradient of the weights and gradient of the inputs cost the same; the first layer has
-    no gradient of its inputs. ``taught`` adds a forward pass of the whole network.
+    no gradient of its inputs. ``taught`` adds a forward pass of the uncompressed teacher network.
 
     Source:
         The derivatives of y = W x: W' g costs what W x does, and so does the outer product g x';

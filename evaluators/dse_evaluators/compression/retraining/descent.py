@@ -1,4 +1,4 @@
-"""One loop of stochastic gradient descent for every method."""
+"""Stochastic gradient descent loop shared by all retraining methods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = 32
 
 
 class Lesson(NamedTuple):
-    """Images, their labels, and the original network's outputs for them."""
+    """Training batch: images, their labels, and the teacher's logits for them."""
 
     images: Tensor  # (n, 1, height, width)
     labels: Tensor  # (n,)
@@ -26,19 +26,19 @@ class Lesson(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRateSchedule:
-    """So many updates at rates that fall in a straight line."""
+    """Number of updates, with a learning rate that decreases linearly."""
 
     updates: int
     start_rate: float
     end_rate: float = 0.0
 
     def rate(self, update: int) -> float:
-        """The rate of an update, counted from 0."""
+        """Return the learning rate of an update, counted from 0."""
         return self.start_rate + (self.end_rate - self.start_rate) * update / self.updates
 
 
 def _nothing(update: int) -> None:
-    """Leaves gradients and weights alone."""
+    """Leave gradients and weights unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ FREE = Steer()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmented:
-    """Images as they are seen while learning: moved by pixels, and under noise."""
+    """Augmentation of training images: a random shift in pixels, and normal noise."""
 
     shift: int
     noise: float
@@ -77,7 +77,7 @@ def lessons(
     teacher: Callable[[Tensor], Tensor] | None,
     seed: int,
 ) -> Iterator[Lesson]:
-    """Batches without end: every epoch shows each image once, but for those left over."""
+    """Yield batches endlessly; each epoch has every image once, except an incomplete batch."""
     chance = torch.Generator().manual_seed(seed)
     updates = updates_per_epoch(len(labels))
     while True:
@@ -103,7 +103,7 @@ def descend(
     teaching: Teaching,
     steer: Steer = FREE,
 ) -> None:
-    """Moves the tensors, which ``logits`` reads, down the loss.
+    """Minimize the loss over the tensors, which ``logits`` reads, by SGD with momentum.
 
     Source:
         Polyak, Some Methods of Speeding up the Convergence of Iteration Methods, 1964 (momentum).

@@ -1,4 +1,4 @@
-"""Channels that a group lasso drives out while a network trains, and that are then taken away."""
+"""Channel pruning during training by a group lasso (PruneTrain)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dse_evaluators.compression.retraining.trained import (
 )
 from dse_evaluators.workloads.network import Affines, forward
 
-_LASSO_SHARE = 0.8  # of the training; after it nothing shrinks and nothing goes
+_LASSO_SHARE = 0.8  # of the training; after it no weight is shrunk and no channel removed
 _NEVER_ZERO = 1e-8
 
 
 def group_lasso(material: Material, knobs: Knobs) -> Trained:
-    """Trained from a random start; every few epochs the network is made smaller.
+    """Train from a random start, and remove channels every few epochs.
 
-    The penalty's weight is fixed once. The shrinking is the lasso's proximal step, which reaches
-    zero, in place of its gradient, which does not.
+    The penalty's weight is fixed at the start. Weights are shrunk by the lasso's proximal step,
+    which reaches zero, instead of by its gradient, which does not.
 
     Source:
         Lym et al., PruneTrain: Fast Neural Network Training by Dynamic Sparse Model
@@ -64,7 +64,7 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
 
 
 def penalty_weight(share: float, loss: float, groups: float) -> float:
-    """The weight under which the penalty is that share of the first loss and penalty.
+    """Return the penalty's weight, with which it is ``share`` of the initial loss plus penalty.
 
     Source:
         Lym et al., 2019, the code: ratio CE / (P (1 - ratio)), both at the first update.
@@ -73,9 +73,9 @@ def penalty_weight(share: float, loss: float, groups: float) -> float:
 
 
 def groups_sum(affines: Affines) -> float:
-    """The lasso's penalty: lengths of all filters' weights, and of all inputs' weights.
+    """Return the group-lasso penalty: the sum of the norms of all filters and all inputs.
 
-    The first layer's inputs and the last layer's outputs cannot go, and are left out.
+    The first layer's inputs and the last layer's outputs cannot be removed, and are excluded.
     """
     total = 0.0
     for place, affine in enumerate(affines):
@@ -90,7 +90,7 @@ def groups_sum(affines: Affines) -> float:
 def lengths(
     groups: Tensor,  # (groups, ...)
 ) -> Tensor:
-    """The Euclidean length of each group, (groups,)."""
+    """Return the Euclidean norm of each group, (groups,)."""
     return (groups.flatten(1).square().sum(dim=1) + _NEVER_ZERO**2).sqrt()
 
 
@@ -98,9 +98,9 @@ def by_input(
     weight: Tensor,  # (outputs, inputs, ...)
     channels: int,
 ) -> Tensor:
-    """The weights with a row for each channel before them, (channels, ...).
+    """Return the weights with one row for each input channel, (channels, ...).
 
-    A layer that follows flattening has several inputs of each channel.
+    A layer that follows flattening has several inputs per channel.
     """
     each = weight.shape[1] // channels
     return weight.transpose(0, 1).reshape(channels, each * weight[:, 0].numel())
@@ -110,7 +110,7 @@ def shrunk(
     groups: Tensor,  # (groups, ...)
     by: float,
 ) -> Tensor:
-    """Each group shorter by that length, and zero where it was no longer than it.
+    """Return each group with its norm reduced by ``by``, or zero if its norm is at most ``by``.
 
     Source:
         Parikh, Boyd, 2014, section 6.5.1, the proximal operator of the Euclidean norm.
@@ -121,10 +121,10 @@ def shrunk(
 
 
 def shrinking(affines: Affines, strength: float, piece: LearningRateSchedule) -> Steer:
-    """The proximal step after each update, filters first and then inputs.
+    """Return the callback with the proximal step after each update, filters before inputs.
 
-    With momentum a constant gradient moves a weight by rate / (1 - momentum) in the long run, and
-    the step is as long.
+    With momentum, a constant gradient moves a weight by rate / (1 - momentum) per update in the
+    long run; the proximal step has the same length.
     """
 
     def settle(update: int) -> None:
@@ -142,7 +142,7 @@ def shrinking(affines: Affines, strength: float, piece: LearningRateSchedule) ->
 
 
 def _filters(affines: Affines, place: int) -> int:
-    """Return the number of input channels."""
+    """Return the number of input channels of the layer at ``place``."""
     return len(affines[place - 1].weight)
 
 
@@ -153,6 +153,6 @@ def _first_loss(material: Material, affines: Affines) -> float:
 
 
 def _spans(epochs: int, interval: int) -> list[int]:
-    """The epochs in pieces, the last one shorter."""
+    """Return the epochs in pieces of ``interval``; the last piece may be shorter."""
     whole, rest = divmod(epochs, interval)
     return [interval] * whole + [rest] * (rest > 0)

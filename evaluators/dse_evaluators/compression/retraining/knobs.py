@@ -26,7 +26,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "distorted": ("density", "factoring", "period", *_TRAINED),
     }
 )
-"""Each method with the knobs that it reads beside ``seed`` and ``format``."""
+"""Knobs that each method reads, in addition to ``seed`` and ``format``."""
 
 FACTORINGS = ("svd", "tucker-2")
 
@@ -51,21 +51,21 @@ check_knob = one_among(
         "period": number(1, 100_000, whole=True),
     }
 )
-"""Nothing, if the knob can be set to the value; SpecError, if not, or if there is no such knob."""
+"""Check of a knob's value; raises SpecError if the knob is unknown or the value is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """One way to compress and train again.
+    """Settings of a compression with retraining.
 
-    ``density`` is the share of weights that stay, of all layers together; of a layer's own where
-    its rank is cut. ``rate`` is the learning rate at the start. The loss is 1 - ``alpha`` -
-    ``beta`` parts of cross-entropy with the labels, ``alpha`` of divergence from the whole
-    network's outputs at ``temperature``, ``beta`` of squared distance from its logits. ``steps``,
-    ``mu_start`` and ``mu_multiplier`` are those of the augmented Lagrangian; ``penalty`` is the
-    group lasso's share of the first loss, and channels below ``threshold`` go every ``interval``
-    epochs; ``period`` is how many updates lie between two cuts of the rank. ``format`` is what the
-    weights that stay are written in.
+    ``density`` is the fraction of weights kept, over all layers together; for methods that reduce
+    the rank, per layer. ``rate`` is the initial learning rate. The loss is a weighted sum:
+    1 - ``alpha`` - ``beta`` of cross-entropy with the labels, ``alpha`` of divergence from the
+    uncompressed network's outputs at ``temperature``, ``beta`` of squared distance from its logits.
+    ``steps``, ``mu_start`` and ``mu_multiplier`` are those of the augmented Lagrangian; ``penalty``
+    is the group lasso's fraction of the initial loss, and channels below ``threshold`` are removed
+    every ``interval`` epochs; ``period`` is the number of updates between two rank reductions.
+    ``format`` is the number format in which the kept weights are stored.
     """
 
     method: str = "whole"
@@ -91,13 +91,14 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Knobs))
 
 
 def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
-    """The knobs of a design, those in ``fixed`` as they are there.
+    """Return the knobs of a design; those in ``fixed`` take precedence.
 
-    What a method does not read is at its default, so that equal networks have equal knobs.
+    Knobs that the method does not read keep their defaults, so that equal networks have equal
+    knobs.
 
     Raises:
-        SpecError: the design sets a knob that its method does not read, there is no such knob, or
-            a value is out of its range.
+        SpecError: the design sets a knob that its method does not read, a knob is unknown, or a
+            value is invalid.
     """
     values = {**design, **fixed}
     for name, value in values.items():
@@ -110,7 +111,7 @@ def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
                 f"the method {method!r} does not read {name!r}",
                 hint=f"in the space: {{..., when: {_readers(name)}}}",
             )
-    # Any: each knob has a type of its own, and that is what it is cast to.
+    # Any: each knob is cast to the type of its default.
     told: dict[str, Any] = {
         name: type(getattr(Knobs(), name))(values[name]) for name in values if name in read
     }
@@ -118,7 +119,7 @@ def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
 
 
 def read_by(method: Value | None) -> frozenset[str]:
-    """The knobs that a method reads; all of them while it is not known."""
+    """Return the knobs that a method reads; all knobs if the method is None."""
     if method is None:
         return frozenset(KNOBS)
     return frozenset(("seed", "format", *METHODS[str(method)]))
@@ -127,7 +128,7 @@ def read_by(method: Value | None) -> frozenset[str]:
 def _check_knobs(knobs: Knobs) -> Knobs:
     if knobs.alpha + knobs.beta > 1:
         raise SpecError(
-            f"alpha {knobs.alpha} and beta {knobs.beta} are more than the whole loss",
+            f"alpha {knobs.alpha} plus beta {knobs.beta} is more than 1",
             hint="in the space: a constraint alpha + beta <= 1",
         )
     return knobs

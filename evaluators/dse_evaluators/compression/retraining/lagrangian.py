@@ -1,4 +1,4 @@
-"""Learning and compression in turns, drawn together by an augmented Lagrangian (L-C, ADMM)."""
+"""Alternating learning and compression steps with an augmented Lagrangian (L-C, ADMM)."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ from dse_evaluators.compression.retraining.trained import (
 from dse_evaluators.workloads.network import Affines, LayerWeights
 
 MU_CAP = 1e4
-_LAST_RATE = 0.1  # of the steps', as a share of the first
-_FINISH_SHARE = 0.25  # of the updates, for training on the support that was found
+_LAST_RATE = 0.1  # of the last step, as a fraction of the first step's
+_FINISH_SHARE = 0.25  # of the updates, for the final training of the kept weights
 
 
 def mu_schedule(start: float, multiplier: float, steps: int) -> list[float]:
-    """The weight of the pull in each step.
+    """Return the penalty parameter mu of each step.
 
     Source:
         Joseph et al., A Programmable Approach to Neural Network Compression, 2020 (Condensa), and
-        its code: times a constant after each step, up to 10,000.
+        its code: multiplied by a constant after each step, up to 10,000.
     """
     return [min(start * multiplier**step, MU_CAP) for step in range(steps)]
 
 
 def l_c(material: Material, knobs: Knobs) -> Trained:
-    """Steps of learning near the cut weights and of cutting, then training on the support.
+    """Alternate training towards pruned weights and pruning, then train the kept weights.
 
-    As many updates as other methods have in as many epochs. The first step only cuts; of the cut
-    weights of all steps those of the least loss on the search images are taken.
+    The number of updates is that of the other methods for the same number of epochs. The start is
+    a plain pruning; of the pruned weights of all steps, those with the least loss on the search
+    images are trained at the end.
 
     Source:
         Carreira-Perpinan, Idelbayev, "Learning-Compression" Algorithms for Neural Net Pruning,
@@ -71,7 +72,7 @@ def l_c(material: Material, knobs: Knobs) -> Trained:
 
 
 class Pair:
-    """Weights, their cut copy, and the multipliers between them."""
+    """Weights w, their pruned copy theta, and the Lagrange multipliers lambda."""
 
     def __init__(self, weights: Sequence[Tensor], density: float) -> None:
         self.cut = project_weights(list(weights), density)
@@ -80,7 +81,7 @@ class Pair:
         self._density = density
 
     def pulled(self, mu: float) -> Steer:
-        """Learning: the gradient of the loss, plus mu (w - theta) - lambda."""
+        """Return the learning step's callback: add mu (w - theta) - lambda to the gradient."""
 
         def pull(_: int) -> None:
             for weight, cut, multiplier in self._rows():
@@ -90,7 +91,7 @@ class Pair:
         return Steer(pull=pull)
 
     def compress(self, mu: float) -> None:
-        """Compression: theta = cut(w - lambda / mu), then lambda = lambda - mu (w - theta)."""
+        """Set theta = cut(w - lambda / mu), then lambda = lambda - mu (w - theta)."""
         moved = [weight.detach() - multiplier / mu for weight, _, multiplier in self._rows()]
         self.cut = project_weights(moved, self._density)
         self.multipliers = [
@@ -111,7 +112,7 @@ def _cut(affines: Affines, weights: Sequence[Tensor]) -> Affines:
 
 
 def _pieces(updates: int, steps: int, rate: float) -> list[LearningRateSchedule]:
-    """The updates in equal pieces, the rate the same within and smaller from one to the next."""
+    """Return the updates in equal pieces, each of constant rate, with rates that decrease."""
     ends = [updates * step // steps for step in range(steps + 1)]
     rates = [rate * _LAST_RATE ** (step / max(1, steps - 1)) for step in range(steps)]
     return [

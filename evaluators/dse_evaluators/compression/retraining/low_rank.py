@@ -1,4 +1,4 @@
-"""Weights of low rank: cut after training, trained as factors, or cut again and again meanwhile."""
+"""Low-rank weights: reduced after training, trained as factors, or reduced during training."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 
 def factor_weights(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
-    """Return the nearest weights of the rank that leaves this share of numbers."""
+    """Return the nearest weights of the rank whose factors have this fraction of the numbers."""
     ranks = ranks_of(weight.shape, density, factoring)
     if len(ranks) == 1:
         return svd.plain(weight, ranks[0], store)
@@ -42,17 +42,17 @@ def factor_weights(weight: Single, density: float, factoring: str, store: Store 
 
 
 def is_cut(place: int, layers: int) -> bool:
-    """Return whether the layer's rank is cut; the first and the last layer stay as they are."""
+    """Return whether the layer's rank is reduced; the first and the last layer keep theirs."""
     return 0 < place < layers - 1
 
 
 def low_rank(material: Material, knobs: Knobs) -> Trained:
-    """Cut after training, and not trained again."""
+    """Reduce the ranks of the trained network, without retraining."""
     return Trained.dense(frozen(_cut(material.whole, knobs)), material, 0)
 
 
 def train_with_distortion(material: Material, knobs: Knobs) -> Trained:
-    """Train as before, but cut the rank every ``period`` updates and at the end.
+    """Train all weights, and reduce the ranks every ``period`` updates and at the end.
 
     Source:
         Lee et al., DeepTwist: Learning Model Compression via Occasional Weight Distortion, 2018;
@@ -70,12 +70,12 @@ def train_with_distortion(material: Material, knobs: Knobs) -> Trained:
 
 
 def factors(material: Material, knobs: Knobs) -> Trained:
-    """Cut, and then trained as the smaller layers that the factors are.
+    """Factor the layers of the trained network, then train the factors.
 
     Source:
         Denton et al., Exploiting Linear Structure Within Convolutional Networks, 2014;
         Kim et al., Compression of Deep Convolutional Neural Networks for Fast and Low Power
-        Mobile Applications, 2016 (Tucker-2); both train again after the cut.
+        Mobile Applications, 2016 (Tucker-2); both retrain after factoring.
     """
     parts = [
         _leaves(affine.weight, knobs) if is_cut(place, len(material.whole)) else None
@@ -105,7 +105,7 @@ def factors(material: Material, knobs: Knobs) -> Trained:
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    """The weights that two factors, or a core and two factors, stand for."""
+    """Return the weights that are the product of two factors, or of a core and two factors."""
     if len(parts) == 2:
         return (parts[0] @ parts[1]).reshape(*shape)
     core, out, into = parts
@@ -129,7 +129,7 @@ def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
 
 
 def _count_weights(material: Material, knobs: Knobs) -> Floats:
-    """Return how many weights each layer multiplies by, the same in every epoch."""
+    """Return the number of weights that each layer multiplies, (epochs, layers)."""
     weights = whole_weights(material.layers)
     for place, affine in enumerate(material.whole):
         if is_cut(place, len(material.whole)):

@@ -1,4 +1,4 @@
-"""The largest weights stay: cut once, or little by little, and trained on what is left."""
+"""Magnitude pruning: in one step or gradually, with or without retraining."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from dse_evaluators.compression.retraining.trained import (
 )
 from dse_evaluators.workloads.network import Affines, LayerWeights
 
-_CUTTING_SHARE = 0.6  # of the training; the rest is on what is left
+_CUTTING_SHARE = 0.6  # of the training; the rest trains the kept weights
 
 
 def project_weights(weights: list[Tensor], density: float) -> list[Tensor]:
-    """Return the nearest weights with only a share non-zero, of all layers together."""
+    """Return the nearest weights of which only this fraction, over all layers, is non-zero."""
     layers = {str(place): weight.detach().numpy() for place, weight in enumerate(weights)}
     return [torch.tensor(thin) for thin in prune.globally(layers, density).values()]
 
 
 def cut(affines: Affines, density: float) -> Affines:
-    """The network with only the largest weights; biases stay."""
+    """Return the network with only the largest weights; biases do not change."""
     thin = project_weights([affine.weight for affine in affines], density)
     return tuple(
         LayerWeights(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True)
@@ -37,12 +37,12 @@ def cut(affines: Affines, density: float) -> Affines:
 
 
 def magnitude(material: Material, knobs: Knobs) -> Trained:
-    """Cut, and not trained again."""
+    """Prune once, without retraining."""
     return Trained.dense(frozen(cut(material.whole, knobs.density)), material, 0)
 
 
 def train_with_mask(material: Material, knobs: Knobs) -> Trained:
-    """Cut once, then train with the cut weights held at zero.
+    """Prune once, then train with the pruned weights held at zero.
 
     Source:
         Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015.
@@ -54,7 +54,7 @@ def train_with_mask(material: Material, knobs: Knobs) -> Trained:
 
 
 def gradual(material: Material, knobs: Knobs) -> Trained:
-    """Cut a little more each epoch, the most at first, then trained on what is left."""
+    """Prune more in each epoch, most in the first ones, then train the kept weights."""
     affines = leaves(material.whole)
     epoch = updates_per_epoch(len(material.labels))
     cutting = _CUTTING_SHARE * course_of(material, knobs).updates
@@ -73,7 +73,7 @@ def gradual(material: Material, knobs: Knobs) -> Trained:
 
 
 def cubic_density(density: float, progress: float) -> float:
-    """The share of weights that stay at a progress of 0 to 1.
+    """Return the fraction of weights kept at a progress of 0 to 1.
 
     Source:
         Zhu, Gupta, To Prune, or Not to Prune, 2017, eq. 1.

@@ -1,4 +1,4 @@
-"""A trained network with the examples that it learns from and is judged by."""
+"""Trained network with the images for its training and for its evaluation."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from dse_evaluators.workloads.weight_cache import Arrays, Shapes, load_or_make
 TAIL = (5, 6, 7, 8, 9)
 _EPOCHS = 60
 _RATE = 0.05
-_COPIES = 4  # of each judged image, under noise of its own
+_COPIES = 4  # of each evaluated image, with different noise each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """Model that is retrained, and the examples that it is trained on.
+    """Model to retrain, and the conditions of its images.
 
-    Of the classes in :data:`TAIL` only the share ``tail_keep`` of the training images is there;
-    ``noise`` is the deviation of normal noise on all pixels, whose white is 1.
+    Of the classes in :data:`TAIL` only the fraction ``tail_keep`` of the training images is used;
+    ``noise`` is the standard deviation of normal noise on all pixels, where white is 1.
     """
 
     model: str = "digits-cnn"
@@ -51,26 +51,26 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that a method needs; ``name`` changes with all that a trained network depends on."""
+    """Network and data for a method; ``name`` is a cache key of everything its result needs."""
 
     name: str
     layers: tuple[Layer, ...]
     network: tuple[NetworkStage, ...]
     whole: Affines
-    images: Tensor  # (n, 1, height, width), to learn from
+    images: Tensor  # (n, 1, height, width), for training
     labels: Tensor  # (n,)
     search: Lot
     test: Lot
     seen: Augmented
 
     def says(self, images: Tensor) -> Tensor:
-        """The whole network's logits, (n, classes)."""
+        """Return the uncompressed network's logits, (n, classes)."""
         return forward(self.network, self.whole, images)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """Images that are for judging."""
+    """Images for evaluation, with their labels."""
 
     images: Tensor
     labels: Tensor
@@ -78,12 +78,12 @@ class Lot:
 
 @lru_cache(maxsize=16)
 def material(circumstances: Circumstances, seed: int) -> Material:
-    """The network as it was before anything was cut, trained where no cache has it.
+    """Return the uncompressed network with its data; the network is trained if not cached.
 
-    In plain circumstances it is the workload's own, where there is one, whatever the seed.
+    With the default conditions it is the workload's own network, if there is one, for every seed.
 
     Raises:
-        PluginError: the images are those of an asset that is not installed.
+        PluginError: the asset with the images is not installed.
     """
     model, pictures = MODELS[circumstances.model], pictures_of(circumstances.model)
     train = _thin_tail(pictures.train, circumstances.tail_keep, seed)
@@ -108,7 +108,7 @@ def material(circumstances: Circumstances, seed: int) -> Material:
 
 
 def start(layers: Sequence[Layer], seed: int) -> Affines:
-    """Random weights that keep a rectified signal's size, and no bias.
+    """Return random weights that preserve the magnitude of rectified signals, and zero biases.
 
     Source:
         He et al., Delving Deep into Rectifiers, 2015, eq. 10.
@@ -124,7 +124,7 @@ def start(layers: Sequence[Layer], seed: int) -> Affines:
 
 
 def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
-    """Weights and biases by the names of their layers."""
+    """Return weights and biases by the names of their layers."""
     arrays: Arrays = {}
     for layer, affine in zip(layers, affines, strict=True):
         arrays[f"{layer.name}.weight"] = affine.weight.numpy().astype(np.float32)
@@ -143,7 +143,7 @@ def as_affines(layers: Sequence[Layer], arrays: Arrays) -> Affines:
 
 
 def shapes_of(layers: Sequence[Layer]) -> Shapes:
-    """The shapes of those arrays."""
+    """Return the shapes of the arrays of :func:`as_arrays`."""
     found: dict[str, tuple[int, ...]] = {}
     for layer in layers:
         found[f"{layer.name}.weight"] = shape(layer)
@@ -154,7 +154,7 @@ def shapes_of(layers: Sequence[Layer]) -> Shapes:
 def _whole(
     name: str, layers: tuple[Layer, ...], train: ImageDataset, seen: Augmented, seed: int
 ) -> Affines:
-    """The network trained from a random start, from the cache where it is there."""
+    """Return the network trained from a random start, from the cache if present."""
 
     def make() -> Arrays:
         with deterministic():
@@ -185,7 +185,7 @@ def _train_network(
 
 
 def _thin_tail(train: ImageDataset, keep: float, seed: int) -> ImageDataset:
-    """Return the examples with only that share of each class of the tail."""
+    """Return the examples with only the fraction ``keep`` of each class in :data:`TAIL`."""
     if keep == 1:
         return train
     rng = np.random.default_rng(seed)
@@ -215,7 +215,7 @@ def _name(circumstances: Circumstances, train: ImageDataset, seed: int) -> str:
 
 
 def _further(name: str, whole: Affines) -> str:
-    """The name with the weights in it: what is trained again depends on them, to the last bit."""
+    """Return the name with a hash of the weights, on every bit of which retraining depends."""
     recipe = hashlib.sha256(name.encode())
     for affine in whole:
         recipe.update(affine.weight.numpy().tobytes())

@@ -1,4 +1,4 @@
-"""Every method by its name, and its results from the cache where they are there."""
+"""Retraining methods by name, with their results cached on disk."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 VERSION = 1
-"""Changes whenever a method's results do: part of the name under which they are kept."""
+"""Version of the methods' results; part of the cache key, to change whenever results do."""
 
 _COUNTS = "weights_by_epoch"
 
 
-def _left_alone(material: Material, knobs: Knobs) -> Trained:  # noqa: ARG001 - a method
+def _left_alone(material: Material, knobs: Knobs) -> Trained:  # noqa: ARG001 - method signature
     return Trained.dense(frozen(material.whole), material, 0)
 
 
@@ -53,7 +53,7 @@ METHODS: Mapping[str, Method] = {
 
 def train_network(circumstances: Circumstances, knobs: Knobs) -> Trained:
     """Return the result of the method on the network; the same knobs give the same bits."""
-    # The format is what is written, not what is learnt.
+    # The format affects only the storage, so it must not be part of the cache key.
     return _train_or_load(circumstances, replace(knobs, format="fp32"))
 
 
@@ -76,7 +76,7 @@ def _run_method(given: Material, knobs: Knobs) -> Trained:
     tensors = tensors_of(result.affines)
     if not all(bool(tensor.isfinite().all()) for tensor in tensors):
         raise EvaluationError(
-            f"training at a rate of {knobs.rate} ran away to infinity", hint="a smaller rate"
+            f"training at a rate of {knobs.rate} diverged", hint="use a smaller rate"
         )
     return result
 

@@ -1,4 +1,4 @@
-"""The networks that are trained again, as tables of layers."""
+"""Networks for compression with retraining, as tables of layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIGITS_MLP: tuple[Layer, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """The layers, and by how many pixels an image is moved at most while they learn."""
+    """Layers of a network, and the maximum shift of its training images in pixels."""
 
     layers: tuple[Layer, ...]
     shift: int

@@ -1,4 +1,4 @@
-"""A network without the channels that do nothing, and back to its first shape."""
+"""Removal of channels without effect from a network, and restoration of its original shape."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dse_evaluators.workloads.network import Affines, LayerWeights
 
 @dataclass(frozen=True, slots=True)
 class ChannelMasks:
-    """Outputs of each layer that remain, of those that it began with.
+    """Masks of the outputs that remain in each layer, relative to the original network.
 
-    ``inputs`` is how many inputs the first layer has.
+    ``inputs`` is the number of inputs of the first layer.
     """
 
-    outputs: tuple[Tensor, ...]  # each (outputs,), true where it is there
+    outputs: tuple[Tensor, ...]  # each (outputs,), true for outputs that remain
     inputs: int
 
     @staticmethod
     def everything(affines: Affines) -> ChannelMasks:
-        """All outputs of a network that was not narrowed yet."""
+        """Return the masks of a network of which no channel has been removed."""
         every = tuple(torch.ones(len(affine.weight), dtype=torch.bool) for affine in affines)
         return ChannelMasks(every, affines[0].weight.shape[1])
 
@@ -30,10 +30,11 @@ class ChannelMasks:
 def narrower(
     affines: Affines, kept: ChannelMasks, threshold: float
 ) -> tuple[Affines, ChannelMasks]:
-    """The network without the channels whose filter or whose readers are below the threshold.
+    """Return the network without channels whose filter or readers are below the threshold.
 
-    No weight above the threshold goes. A filter of zeros still passes on its bias, rectified, and
-    the layer after it takes that into its own (exact but at an image's border).
+    A channel is removed if all weights of its filter, or all weights that read it, are below. A
+    filter of zeros still outputs its rectified bias; that constant is added to the biases of the
+    next layer, which is exact except at an image's border.
 
     Source:
         Lym et al., PruneTrain, 2019, and its code.
@@ -56,7 +57,7 @@ def narrower(
 
 
 def widen_network(affines: Affines, kept: ChannelMasks) -> Affines:
-    """Return the network in its first shape, zero where channels were taken away."""
+    """Return the network in its original shape, with zeros for removed channels."""
     wide = []
     inputs = torch.ones(kept.inputs, dtype=torch.bool)
     for affine, outputs in zip(affines, kept.outputs, strict=True):

@@ -1,4 +1,4 @@
-"""The images of each model, and the trained network that everyone compresses."""
+"""Images of each model, and the workload's trained weights for it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dse_evaluators.workloads.network import Affines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictures:
-    """Images to learn from, to choose by and to judge by; ``shared`` gives the workload's weights.
+    """Training, search and test images; ``shared`` returns the workload's trained weights.
 
-    A model without shared weights is trained for itself.
+    A model without shared weights is trained here.
     """
 
     train: ImageDataset
@@ -26,10 +26,10 @@ class Pictures:
 
 
 def pictures_of(model: str) -> Pictures:
-    """The images of a model.
+    """Return the images of a model.
 
     Raises:
-        PluginError: they are those of an asset that is not installed.
+        PluginError: the asset with the images is not installed.
     """
     return _PICTURES[model]()
 

@@ -1,4 +1,4 @@
-"""The ranks that leave a share of a layer's weights."""
+"""Ranks with which a layer's factors have a given fraction of its weights."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Shape = Sequence[int]
 
 
 def ranks_of(shape: Shape, density: float, factoring: str) -> tuple[int, ...]:
-    """One rank for two factors, two for a Tucker-2 of a convolution; each at least 1.
+    """Return one rank for two factors, or two for the Tucker-2 of a convolution, at least 1 each.
 
     Args:
-        shape: (outputs, inputs, ...).
-        density: the share of numbers that stay, rounded down to whole ranks.
-        factoring: ``svd`` or ``tucker-2``, which is an SVD of what is no convolution.
+        shape: shape of the weights, (outputs, inputs, ...).
+        density: numbers in the factors over those in the weights; ranks are rounded down.
+        factoring: ``svd`` or ``tucker-2``; layers that are not convolutions always get an SVD.
     """
     outputs, inputs = shape[0], math.prod(shape[1:])
     if factoring == "svd" or len(shape) < 4:

@@ -1,4 +1,4 @@
-"""The evaluator `compression.retraining`: a real network compressed, trained again, measured."""
+"""Evaluator `compression.retraining`: a real network, compressed, retrained and measured."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class Retraining:
-    """Compresses a trained network, trains it again, and runs it on images that it never saw.
+    """Compression and retraining of a trained network, measured on held-out images.
 
-    A knob in ``knobs`` is fixed; the others are read from the design, where it has them. Mismatches
-    are shares of images that it and the whole network name differently; of the tail, they are
-    those of the images of the last five classes. ``size`` is all that is written; one image takes
-    ``inference_flops`` where zeros are skipped, and ``training_flops`` are those of training
-    again, with zeros multiplied.
+    Knobs in ``knobs`` are fixed; the others are read from the design, or keep their defaults. A
+    mismatch is the fraction of images that the compressed and the uncompressed network classify
+    differently; ``tail_mismatch`` is that of the last five classes, ``head_mismatch`` that of the
+    others. ``size`` is that of the stored network; ``inference_flops`` are operations per image if
+    zeros are skipped, and ``training_flops`` those of the retraining, including zeros.
 
     Args:
-        model: the network.
-        split: ``search`` or ``test``: what it is judged by.
-        tail_keep: the share of the training images of the last five classes that is there.
-        noise: deviation of normal noise on all pixels, of which white is 1.
-        knobs: what is not read from the design; :class:`Knobs` says what there is.
+        model: name of the network.
+        split: images for the metrics: ``search`` or ``test``.
+        tail_keep: fraction of the training images of the last five classes that is used, 0.05 to 1.
+        noise: standard deviation of normal noise on all pixels, where white is 1; 0 to 2.
+        knobs: values of knobs that are not read from the design; :class:`Knobs` describes them.
 
     Raises:
-        PluginError: no such model or split, or circumstances that cannot be.
-        SpecError: a knob cannot be set to its value.
+        PluginError: the model or split is unknown, or ``tail_keep`` or ``noise`` is out of range.
+        SpecError: a knob is unknown or has an invalid value.
     """
 
     model: str = "digits-cnn"
@@ -82,11 +82,11 @@ class Retraining:
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """One network after the other: a row's outcome does not depend on the batch."""
+        """Measure one design at a time, so that a row's result does not depend on the batch."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
-        # Torch takes seconds to import, and who only checks a study needs none of it.
+        # Imported here: torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.compression.retraining import runner
         from dse_evaluators.compression.retraining.material import Circumstances
 

@@ -1,4 +1,4 @@
-"""One compressed network trained again and measured."""
+"""Compression, retraining and measurement of one network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse_evaluators.workloads.workload import Split
 
 
 def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
-    """Return the quality of the network as written and read back, its size and its cost."""
+    """Return the quality of the network as decoded from storage, its size [B] and operations."""
     given = material(circumstances, knobs.seed)
     result = train_network(circumstances, knobs)
     record = store_network(result, given.layers, knobs)
@@ -45,7 +45,7 @@ def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) ->
 def _by_class(
     ours: judging.Table, whole: judging.Table, labels: judging.Labels
 ) -> dict[str, float]:
-    """Return how often the two differ on the tail's classes, on the others, and the gap."""
+    """Return the mismatch on the tail classes and on the others, and the tail gap."""
     rare = np.isin(labels, TAIL)
     of_tail, of_head = (
         judging.mismatches(ours[rows], whole[rows], labels[rows])["mismatch"]

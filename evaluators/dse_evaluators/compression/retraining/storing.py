@@ -1,4 +1,4 @@
-"""A trained network as bytes: only the weights that stay, in the format that is asked for."""
+"""Storage of a trained network: only the kept weights, in the requested format."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _BIAS = ".bias"
 def store_network(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
     """Store all weights and biases; biases stay in single precision.
 
-    Zeros are left out, and told where they are; factors are stored as such, and narrowed layers
-    as the smaller layers that they are.
+    Zeros are omitted, with the positions of the kept weights stored; low-rank layers are stored as
+    their factors, and layers with removed channels as smaller layers.
     """
     arrays = as_arrays(layers, trained.affines)
     weights = {name: array for name, array in arrays.items() if not name.endswith(_BIAS)}
@@ -43,14 +43,14 @@ def store_network(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Re
 
 
 def read_network(record: Record, layers: Sequence[Layer]) -> Affines:
-    """Return the network that the bytes stand for, in its first shape."""
+    """Return the network that a record decodes to, in its original shape."""
     arrays = unbundle_layers(record)
     flat = {n: a.ravel() if n.endswith(_BIAS) else a for n, a in arrays.items()}
     return as_affines(layers, flat)
 
 
 def count_weights(record: Record) -> list[int]:
-    """Return the number of weights multiplied per layer: those kept, or of its factors."""
+    """Return the number of weights that each layer multiplies: kept ones, or its factors'."""
     names = record.text.split("\n")
     parts = zip(names, record.parts, strict=True)
     return [_count(part) for name, part in parts if not name.endswith(_BIAS)]
@@ -80,10 +80,7 @@ def _factor_layers(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Rec
 
 
 def _narrow_layers(arrays: Layers, store: Store) -> Record:
-    """Store weights and biases of the outputs that have a weight.
-
-    A bias is a column of one output.
-    """
+    """Store the weights and biases of the outputs with a non-zero weight or bias."""
     found: dict[str, Record] = {}
     last = list(arrays)[-1]
     inputs: Mask | None = None
@@ -102,13 +99,16 @@ def _narrow_layers(arrays: Layers, store: Store) -> Record:
 
 
 def _select_outputs(array: Single) -> Mask:
-    """Return the mask of the outputs that have a weight."""
+    """Return the mask of the outputs with a non-zero weight."""
     used: Mask = (array != 0).reshape(len(array), -1).any(axis=1)
     return used
 
 
 def _columns(array: Single, inputs: Mask | None) -> Mask:
-    """The inputs that stay: all of the first layer, several of a channel after flattening."""
+    """Return the mask of the kept inputs: all in the first layer, else those of kept outputs.
+
+    After flattening, a layer has several inputs per channel.
+    """
     if inputs is None:
         return np.ones(array.shape[1], dtype=np.bool_)
     return np.repeat(inputs, array.shape[1] // len(inputs))

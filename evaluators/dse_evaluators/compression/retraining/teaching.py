@@ -1,4 +1,4 @@
-"""Training targets of a network: labels, and the outputs of the original network."""
+"""Training loss against the labels and the original network's outputs (distillation)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teaching:
-    """The parts of the loss; what is left of 1 is cross-entropy with the labels.
+    """Weights of the loss terms; the remainder to 1 weights the cross-entropy with the labels.
 
     Source:
         Hinton et al., Distilling the Knowledge in a Neural Network, 2015, section 2 (``alpha`` and
-        ``temperature``, with the square of it before the divergence); Joseph et al., Going Beyond
-        Classification Accuracy Metrics in Model Compression, 2020 (several parts; ``beta`` is on
-        the logits, as shares of their spread).
+        ``temperature``, whose square multiplies the divergence); Joseph et al., Going Beyond
+        Classification Accuracy Metrics in Model Compression, 2020 (several terms; ``beta`` is for
+        the logits, relative to their variance).
     """
 
     alpha: float = 0.0
@@ -26,7 +26,7 @@ class Teaching:
 
     @property
     def has_teacher(self) -> bool:
-        """True if the original network has to be run."""
+        """Whether the loss needs the original network's outputs."""
         return self.alpha + self.beta > 0
 
     def loss(
@@ -35,7 +35,7 @@ class Teaching:
         labels: Tensor,  # (n,)
         taught: Tensor | None,  # (n, classes)
     ) -> Tensor:
-        """The mean over the examples."""
+        """Return the mean loss over the examples."""
         hard = functional.cross_entropy(logits, labels)
         if taught is None or not self.has_teacher:
             return hard
@@ -48,7 +48,7 @@ class Teaching:
 
 
 def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
-    """Return the divergence from the teacher's softened shares, times the temperature squared."""
+    """Return the divergence from the teacher's softened outputs, times the temperature squared."""
     ours = torch.log_softmax(logits / temperature, dim=1)
     theirs = torch.log_softmax(taught / temperature, dim=1)
     distance = (theirs.exp() * (theirs - ours)).sum(dim=1).mean()
@@ -56,5 +56,5 @@ def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Te
 
 
 def compare_logits(logits: Tensor, taught: Tensor) -> Tensor:
-    """Return the mean square distance from the teacher's logits, as a share of their variance."""
+    """Return the mean squared distance from the teacher's logits, relative to their variance."""
     return functional.mse_loss(logits, taught) / taught.var(correction=0)

@@ -1,4 +1,4 @@
-"""Result of a retraining method: weights, and their number in each epoch of training."""
+"""Result of a retraining method, and helpers that the methods share for training."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """A network of the whole one's shape, zero where something was cut.
+    """Retrained network in its original shape, with zeros for removed weights.
 
-    ``weights`` are those that were multiplied in each epoch, (epochs, layers).
+    ``weights`` is the number of weights multiplied in each epoch, (epochs, layers).
     """
 
     affines: Affines
@@ -31,7 +31,7 @@ class Trained:
 
     @staticmethod
     def dense(affines: Affines, material: Material, epochs: int) -> Trained:
-        """One that was trained with all its weights, though some were held at zero."""
+        """Return the result of a training that multiplied all weights, including zeros."""
         weights = np.tile(whole_weights(material.layers), (epochs, 1))
         return Trained(affines=affines, weights=weights)
 
@@ -40,24 +40,24 @@ Method = Callable[[Material, Knobs], Trained]
 
 
 def course_of(material: Material, knobs: Knobs) -> LearningRateSchedule:
-    """All updates of the knobs' epochs, down to no rate."""
+    """Return the schedule of all updates, with a learning rate that decreases to zero."""
     updates = knobs.epochs * descent.updates_per_epoch(len(material.labels))
     return LearningRateSchedule(updates=updates, start_rate=knobs.rate)
 
 
 def teaching_of(knobs: Knobs) -> Teaching:
-    """The loss that the knobs ask for."""
+    """Return the loss that the knobs define."""
     return Teaching(alpha=knobs.alpha, beta=knobs.beta, temperature=knobs.temperature)
 
 
 def lessons_of(material: Material, knobs: Knobs) -> Iterator[Lesson]:
-    """The training images, with the whole network as teacher where the loss has one."""
+    """Return the training batches, with the original network as teacher if the loss needs one."""
     teacher = material.says if teaching_of(knobs).has_teacher else None
     return descent.lessons(material.images, material.labels, material.seen, teacher, knobs.seed)
 
 
 def leaves(affines: Affines) -> Affines:
-    """A copy to be trained."""
+    """Return a copy that can be trained: leaf tensors with gradients."""
     return tuple(
         LayerWeights(
             affine.weight.detach().clone().requires_grad_(),
@@ -68,7 +68,7 @@ def leaves(affines: Affines) -> Affines:
 
 
 def frozen(affines: Affines) -> Affines:
-    """A copy that is done."""
+    """Return a detached copy, without gradients."""
     return tuple(
         LayerWeights(affine.weight.detach().clone(), affine.bias.detach().clone())
         for affine in affines
@@ -76,7 +76,7 @@ def frozen(affines: Affines) -> Affines:
 
 
 def tensors_of(affines: Affines) -> list[Tensor]:
-    """Weights and biases in a row."""
+    """Return weights and biases as one list."""
     return [tensor for affine in affines for tensor in (affine.weight, affine.bias)]
 
 
@@ -88,7 +88,7 @@ def train_leaves(
     course: LearningRateSchedule | None = None,
     taught: Iterator[Lesson] | None = None,
 ) -> None:
-    """Train these leaves in place."""
+    """Train these weights and biases in place."""
     descent.descend(
         tensors_of(affines),
         lambda images: forward(material.network, affines, images),
@@ -100,7 +100,7 @@ def train_leaves(
 
 
 def held_at_zero(affines: Affines, masks: list[Tensor]) -> Steer:
-    """Weights outside the masks go back to zero after each update."""
+    """Return the callback that sets weights outside the masks to zero after each update."""
 
     def settle(_: int) -> None:
         for affine, mask in zip(affines, masks, strict=True):
@@ -110,7 +110,7 @@ def held_at_zero(affines: Affines, masks: list[Tensor]) -> Steer:
 
 
 def loss_nat(material: Material, affines: Affines) -> float:
-    """Cross-entropy on the search images, by which steps of one training are compared."""
+    """Return the cross-entropy on the search images in nats, to compare steps of one training."""
     with torch.no_grad():
         logits = forward(material.network, affines, material.search.images)
         return float(torch.nn.functional.cross_entropy(logits, material.search.labels))

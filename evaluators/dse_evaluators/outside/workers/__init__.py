@@ -1,1 +1,1 @@
-"""Programs of the other environments: each file alone, with that environment's Python."""
+"""Worker scripts, each run as a self-contained file by the Python of its model's environment."""

@@ -1,4 +1,4 @@
-"""mlsysim's roofline of a model on one device."""
+"""Worker for mlsysim's roofline of a model on one device."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _BOTTLENECKS = ("Compute", "Memory")
 
 
 def versions() -> dict[str, str]:
-    """Return the version of the package that answers."""
+    """Return the version of the installed mlsysim."""
     return {"mlsysim": version("mlsysim")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a function that measures the model of the option ``model``.
+    """Return a function from a design to the metrics of the model ``options["model"]``.
 
-    The option is a name of mlsysim's registry.
+    The option is a name in mlsysim's registry.
     """
     from mlsysim import Hardware, Models
     from mlsysim.engine.engine import Engine
@@ -97,7 +97,7 @@ def _find_entry(registry: Any, name: str) -> Any:
 
 
 def _entries(registry: Any) -> Iterator[tuple[str, Any]]:
-    """All entries of a registry's groups by name."""
+    """Yield the name and the object of each entry of a registry's groups."""
     for group in vars(registry).values():
         if isinstance(group, type):
             for name in dir(group):

@@ -1,4 +1,4 @@
-"""SCALE-Sim's account of layers on an array, by running it as its users do: with three files."""
+"""Worker for SCALE-Sim, run through its three input files as its users do."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 _SHAPE = ("height", "width", "filter_height", "filter_width", "channels", "filters", "stride")
 
-# Bandwidths are found, not given; the layout of banks is not modelled in this mode, but must stand
-# here, and for every layer in a file of its own.
+# Bandwidths are computed, not given (CALC). The layout of banks is not modelled in this mode, but
+# SCALE-Sim requires it here, and for every layer in a separate file.
 _CONFIG = """[general]
 run_name = run
 [architecture_presets]
@@ -64,12 +64,12 @@ _SHARES = {
 
 
 def versions() -> dict[str, str]:
-    """Return the version of the package that answers."""
+    """Return the version of the installed SCALE-Sim."""
     return {"scalesim": version("scalesim")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Return a function that measures the layers of the options, or those of a design."""
+    """Return a function from a design to metrics of its layers, or of the layers of the options."""
     from scalesim.scale_sim import scalesim
 
     def measured(design: Mapping[str, Any]) -> dict[str, float]:
@@ -82,7 +82,7 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
             run.run_scale(top_path=folder)
         layers = run.runner.single_layer_sim_object_list
         for layer in layers:
-            layer.get_compute_report_items()  # works its report out
+            layer.get_compute_report_items()  # computes the report's values as a side effect
         return _sum_layers(layers, list(shapes.values()))
 
     return measured

@@ -1,8 +1,9 @@
-"""Makes a worker of a file that measures: ``python serving.py FILE`` speaks the protocol for it.
+"""Protocol loop of a worker: ``python serving.py FILE`` answers requests with FILE's functions.
 
-The file has a function ``prepared(options)`` that gives a function ``measured(design)``, which
-gives the metrics by name, or ``{"infeasible": "why"}``; and, if it likes, ``versions()`` of what it
-uses by name. What either raises is that design's failure. Needs nothing but Python 3.9.
+The file defines ``prepared(options)``, which returns a function ``measured(design)``; this returns
+the metrics by name, or ``{"infeasible": "why"}``. It may define ``versions()``, which returns the
+versions of the packages it uses by name. An exception in ``measured`` fails only that design. Needs
+only the standard library of Python 3.9 or later.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Measured = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def main() -> None:
-    """Answer until there is nothing more to be asked."""
+    """Answer requests until stdin is closed."""
     file = Path(sys.argv[1])
     asked, channel = _alone()
     sys.path[0] = str(file.parent)
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def _alone() -> tuple[TextIO, TextIO]:
-    """Stdin and stdout for the protocol alone: what a tool prints goes to stderr."""
+    """Return private copies of stdin and stdout for the protocol; redirect stdout to stderr."""
     asked = os.fdopen(os.dup(0), "r", encoding="utf-8")
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDONLY)

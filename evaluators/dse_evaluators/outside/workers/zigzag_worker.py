@@ -1,4 +1,4 @@
-"""ZigZag's best loop orders for layers on its ``tpu_like`` accelerator, with other sizes."""
+"""Worker for ZigZag's search of loop orders on its ``tpu_like`` accelerator, resized."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ _WEIGHTS = "rf_128B"
 
 
 def versions() -> dict[str, str]:
-    """Return the version of the package that answers."""
+    """Return the version of the installed ZigZag."""
     return {"zigzag": version("zigzag-dse")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Return a function that measures the layers of the options, or those of a design.
+    """Return a function from a design to metrics of its layers, or of the layers of the options.
 
-    Results are in cycles and pJ.
-
-    Options: ``opt`` (energy, latency or EDP: what the search looks for) and ``lpf_limit`` (how many
-    loop factors it puts in every order).
+    Results are in cycles and pJ. Options: ``layers``, ``opt`` (the objective of the search: energy,
+    latency or EDP) and ``lpf_limit`` (the number of loop factors to order).
     """
     import yaml
     import zigzag
@@ -45,12 +43,12 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
                 loma_show_progress_bar=False,
                 **files,
             )[2][0][0]
-        except ValueError as error:  # it has no loop to order where the array takes all in one step
+        except ValueError as error:  # no loop is left to order if the array does all in one step
             raise ValueError(f"ZigZag has no loop order for the layer {dict(shape)}") from error
 
     def measured(design: Mapping[str, Any]) -> dict[str, float]:
         accelerator = _accelerator(yaml.safe_load(hardware), design)
-        # The order of the memories is that of their levels.
+        # ZigZag takes the order of the memories as their levels, so keys must not be sorted.
         texts = {
             "accelerator": yaml.safe_dump(accelerator, sort_keys=False),
             "mapping": yaml.safe_dump([_mapping(design)], sort_keys=False),
@@ -70,7 +68,7 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
 
 
 def _account(found: Any, macs: int) -> dict[str, float]:
-    """Energy in pJ; cycles of the array, of waiting for memory, and of first and last transfers."""
+    """Return a layer's energies in pJ; cycles of computing, stalls, and first/last transfers."""
     return {
         "compute_cycles": float(found.latency_total0),
         "stall_cycles": float(found.latency_total1 - found.latency_total0),
@@ -82,7 +80,7 @@ def _account(found: Any, macs: int) -> dict[str, float]:
 
 
 def _accelerator(plain: dict[str, Any], design: Mapping[str, Any]) -> dict[str, Any]:
-    """``tpu_like`` with another array, other buffers and bus; what a word costs is as it was."""
+    """Return ``tpu_like`` with the design's array, buffers and DRAM bus; energies per bit stay."""
     rows, cols = int(design["rows"]), int(design["cols"])
     plain["operational_array"]["sizes"] = [cols, rows]
     shared_bytes = int(design["ifmap_sram"]) + int(design["ofmap_sram"])
@@ -92,13 +90,13 @@ def _accelerator(plain: dict[str, Any], design: Mapping[str, Any]) -> dict[str, 
     dram = plain["memories"]["dram"]
     [port] = dram["ports"]
     wide, port["bandwidth_min"], port["bandwidth_max"] = port["bandwidth_max"], bits, bits
-    for cost in ("r_cost", "w_cost"):  # of a whole word of the bus: a bit costs what it did
+    for cost in ("r_cost", "w_cost"):  # energy of a full bus word; that of a bit stays the same
         dram[cost] *= bits / wide
     return plain
 
 
 def _mapping(design: Mapping[str, Any]) -> dict[str, Any]:
-    """Filters along the columns, channels along the rows: weights stay."""
+    """Return the weight-stationary mapping: filters along columns, channels along rows."""
     return {
         "name": "default",
         "spatial_mapping": {
@@ -110,7 +108,7 @@ def _mapping(design: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outputs(shape: Mapping[str, int]) -> tuple[int, int]:
-    """Output pixels across and down."""
+    """Return the width and the height of a layer's output, in pixels."""
     across, down = (
         -(-(shape[side] - shape[f"filter_{side}"] + shape["stride"]) // shape["stride"])
         for side in ("width", "height")
@@ -133,7 +131,7 @@ def _workload(shape: Mapping[str, int]) -> dict[str, Any]:
         "operand_source": {"I": 0, "W": 0},
     }
     window = shape["filter_height"] * shape["filter_width"]
-    if window == 1:  # each output pixel is a row of a product
+    if window == 1:  # a 1 x 1 convolution is a GEMM with one row per output pixel
         return {
             **common,
             "operator_type": "Gemm",

@@ -101,11 +101,11 @@ def test_shares_that_are_not_even_are_those_of_the_fullest_device():
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"devices": 8, "dp": 3}, "8 devices in 3 shares leave a rest"),
-        ({"devices": 12}, "12 devices are no whole nodes of 8"),
-        ({"devices": 6, "pp": 3}, "80 layers in 3 stages leave a rest"),
-        ({"devices": 24, "dp": 2}, "3 nodes are not alike in 2 shares"),
-        ({"attn_replicas": 2, "ffn_replicas": 2}, "2 replicas of the attention and 2 of the rest"),
+        ({"devices": 8, "dp": 3}, "8 devices are not divisible into 3 equal shares"),
+        ({"devices": 12}, "12 devices do not fill whole nodes of 8"),
+        ({"devices": 6, "pp": 3}, "80 layers are not divisible into 3 equal stages"),
+        ({"devices": 24, "dp": 2}, "3 nodes are not divisible into 2 equal shares"),
+        ({"attn_replicas": 2, "ffn_replicas": 2}, "2 attention and 2 FFN replicas"),
         ({"devices": 128}, "128 devices share 64 heads: 64 too many"),
         ({"devices": 2, "dp": 2}, "weights of 127.5 GiB, memory of 80.0 GiB: 47.5 GiB short"),
         ({"devices": 2}, "a request of 1000000 tokens, room for .*: .* too many"),

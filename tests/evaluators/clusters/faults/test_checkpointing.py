@@ -168,7 +168,7 @@ def test_without_failures_only_writing_is_left():
             {"recovery": "asynchronous", "state": 60e12, "checkpoint_interval": 1000.0},
             "198.656 s short",
         ),
-        ({"state": 1e18}, "times the mean time between them"),
+        ({"state": 1e18}, "times the mean time between failures"),
     ],
 )
 def test_what_would_never_end_says_by_how_much(design, reason):

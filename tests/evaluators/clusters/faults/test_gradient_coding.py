@@ -114,7 +114,10 @@ def test_more_stragglers_tolerated_cost_more_work_and_less_waiting():
     [
         ({"stragglers": 12}, "12 stragglers of 12 workers: 1 too many"),
         ({"scheme": "replicated", "stragglers": 4}, "groups of 5 leave 2 over"),
-        ({"scheme": "sr-sgc", "burst": 2, "window": 4}, "no multiple of a burst of 2"),
+        (
+            {"scheme": "sr-sgc", "burst": 2, "window": 4},
+            "not 1 plus a positive multiple of burst 2",
+        ),
         ({"scheme": "m-sgc", "burst": 3, "window": 2}, "2 too long"),
     ],
 )

@@ -209,10 +209,10 @@ def test_a_row_is_the_same_whatever_the_batch_around_it():
         ({"host_memory": 1e9}, "GB of cpu_memory, has 1 GB: "),
         ({"ssds": 0}, "2 kinds of data on disk, and 0 disks"),
         ({"resident": 50}, "50 layers stay on the GPU, but there are 40: 10 too many"),
-        ({"checkpoint_interval": 41}, "41 layers lie between checkpoints"),
+        ({"checkpoint_interval": 41}, "41 layers are between checkpoints"),
         (
             {"overlap": "all", "gradients_at": "gpu"},
-            "overlaps on the CPU, and gradients go elsewhere",
+            "overlaps on the CPU: gradients_at must be the CPU",
         ),
     ],
 )

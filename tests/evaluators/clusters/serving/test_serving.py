@@ -216,7 +216,7 @@ def test_texts_without_room_wait_where_they_may():
     [
         ({"tp": 3}, "heads over tensor parallel devices: 32 in 3"),
         ({"tp": 16}, "tensor parallel over 16 devices, but a node has 8"),
-        ({"chunk": 64, "prefill_replicas": 2}, "pieces of 64 tokens"),
+        ({"chunk": 64, "prefill_replicas": 2}, "chunks of 64 tokens"),
     ],
 )
 def test_a_plan_that_there_cannot_be_says_why(plan, words):
@@ -228,7 +228,7 @@ def test_a_plan_that_there_cannot_be_says_why(plan, words):
     [
         ({"model": "llama3-80b"}, "model cannot be"),
         ({"device": "h1000"}, "device cannot be"),
-        ({"device": "mi300x"}, "nobody measured what joins mi300x"),
+        ({"device": "mi300x"}, "no measured fabric for device mi300x"),
         ({"draft_model": "llama"}, "model cannot be"),
         ({"acceptance": 2.0}, "acceptance cannot be"),
         ({"osl": 1}, "osl cannot be"),

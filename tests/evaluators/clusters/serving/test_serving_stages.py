@@ -68,4 +68,4 @@ def test_stages_on_other_nodes_are_told_to_be_guessed():
 
 def test_guesses_do_not_pass_a_pipeline():
     fault = outcome({"pp": 2, "draft_tokens": 2}, draft_model="llama3-8b").faults[0]
-    assert fault.reason == "a pipeline of 2 stages, but 2 tokens are guessed before each step"
+    assert fault.reason == "a pipeline of 2 stages does not support 2 draft tokens per step"

@@ -145,7 +145,7 @@ def test_a_trace_is_played_as_it_is_told(tmp_path):
         ("arrival,prompt\n1,2\n", "without"),
         ("arrival,prompt,answer\n1,x,2\n", "without"),
         ("arrival,prompt,answer\n", "no request"),
-        ("arrival,prompt,answer\n2,5,5\n1,5,5\n", "back in time"),
+        ("arrival,prompt,answer\n2,5,5\n1,5,5\n", "not ascending"),
         ("arrival,prompt,answer\n1,5,0\n", "0 tokens"),
     ],
 )
@@ -183,9 +183,9 @@ def test_options_that_mean_nothing_are_refused(options, said):
     ("design", "options", "said"),
     [
         ({"tp": 3}, {}, "heads over tensor parallel"),
-        ({"budget": 8}, {}, "16 texts at once, but an iteration has a budget of 8"),
-        ({"policy": "mixed", "budget": 700}, {}, "is read whole, but the budget is 700"),
-        ({"replicas": 40}, {}, "40 replicas, but 24 ask: 16 would stand idle"),
+        ({"budget": 8}, {}, "16 sequences at once, but an iteration has a budget of 8"),
+        ({"policy": "mixed", "budget": 700}, {}, "in one step, but the budget is 700"),
+        ({"replicas": 40}, {}, "40 replicas, but 24 clients or requests: 16 would be idle"),
         ({"tp": 1}, {"model": "llama3-70b"}, "GiB short"),
         ({"memory_share": 0.1}, {}, "GiB short"),
     ],

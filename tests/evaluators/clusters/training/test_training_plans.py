@@ -63,7 +63,7 @@ def test_a_layout_that_cannot_be_says_why(design, word):
     [
         ({"ep": 3}, "8 in 3"),
         ({"ep": 8, "dp": 4}, "replicas over expert parallel devices: 4 in 8"),
-        ({"sequence_parallel": False}, "want sequence parallelism"),
+        ({"sequence_parallel": False}, "need sequence parallelism"),
     ],
 )
 def test_experts_that_cannot_be_dealt_out_say_why(design, word):

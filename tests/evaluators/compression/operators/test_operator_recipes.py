@@ -80,12 +80,12 @@ def test_a_dense_layer_is_no_convolution(layer):
     ("recipe", "message"),
     [
         ("prun 0.1 > format fp16", "'prun' is unknown"),
-        ("prune 0.1", "'prune' makes weights zero, and nothing says how they are kept"),
-        ("format fp16 > format fp16", "'format' says how weights are kept, and more follows it"),
-        ("prune half > format fp16", "'half' is no share"),
+        ("prune 0.1", "'prune' sets weights to zero, and no operator after it stores them"),
+        ("format fp16 > format fp16", "'format' stores the weights, so no operator can follow it"),
+        ("prune half > format fp16", "'half' is not a fraction"),
         ("n-of-m 2 > format fp16", "'2' is not of the form '2/4'"),
         ("svd eight/fp16", "'eight' is no whole number"),
-        ("prune 0.1 > gptq int4", "nothing is pruned before it"),
+        ("prune 0.1 > gptq int4", "cannot follow a pruning operator"),
         ("format int44", "int44"),
     ],
 )

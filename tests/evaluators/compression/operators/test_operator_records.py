@@ -169,7 +169,7 @@ def test_weights_that_are_no_numbers_are_refused(store):
 
 
 def test_a_table_without_weights_is_refused():
-    with pytest.raises(EvaluationError, match="no table of outputs and inputs"):
+    with pytest.raises(EvaluationError, match="not a table of outputs and inputs"):
         svd.plain(np.zeros((0, 4), dtype=np.float32), 1)
 
 
