@@ -80,7 +80,7 @@ class Readings:
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
         """
-        return Readings(self.table, {**self.settled, **self._judged(given)})
+        return Readings(self.table, {**self.settled, **self._convert_given(given)})
 
     def otherwise(self, usual: Mapping[str, Value]) -> Readings:
         """Return a copy with these defaults, used for designs that lack the inputs.
@@ -88,7 +88,7 @@ class Readings:
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
         """
-        told = self._judged(usual)
+        told = self._convert_given(usual)
         table = {name: _with_default(self.table[name], value) for name, value in told.items()}
         return Readings({**self.table, **table}, self.settled)
 
@@ -133,7 +133,7 @@ class Readings:
         columns = [column.tolist() for column in self.columns(batch).values()]
         return [dict(zip(self.table, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def _judged(self, given: Mapping[str, Value]) -> dict[str, Value]:
+    def _convert_given(self, given: Mapping[str, Value]) -> dict[str, Value]:
         """Check the values given for some inputs and convert them to their units."""
         for name in given:
             if name not in self.table:

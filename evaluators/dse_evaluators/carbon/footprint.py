@@ -101,8 +101,8 @@ class Footprint:
         )
         self._idle_w = amount("idle_power", self.idle_power, "W")
         self._pue = amount("pue", self.pue, "", least=1.0)
-        self._memory_kg = self._made("dram")
-        self._storage_kg = self._made("flash")
+        self._memory_kg = self._memory_footprint("dram")
+        self._storage_kg = self._memory_footprint("flash")
         self._readings = Readings(_READINGS).otherwise(
             {
                 "lifetime": self._lifetime_s,
@@ -146,7 +146,7 @@ class Footprint:
             return self._rate_hz * life_s, self._rate_hz * latency_s
         return busy * life_s / latency_s, busy
 
-    def _made(self, part: str) -> float:
+    def _memory_footprint(self, part: str) -> float:
         capacity = amount(f"{part}_capacity", getattr(self, f"{part}_capacity"), "B")
         return capacity * memory_kg_per_byte(getattr(self, part))
 

@@ -95,7 +95,7 @@ class DrawnMatrix:
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
-        text = self._template.filled(design, 0)
+        text = self._template.fill(design, 0)
         recipe = "format fp32" if text == KEEP else text
         weight = _draw_weights(self.rows, self.columns, self.seed)
         record = compress_layer(recipe, weight)

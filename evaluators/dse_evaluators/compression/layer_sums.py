@@ -43,7 +43,7 @@ def _of_layer(
     wrong: dict[int, Fault] = {}
     for number, row in enumerate(among.rows.tolist()):
         try:
-            text = part.template.filled(batch.row(row), place)
+            text = part.template.fill(batch.row(row), place)
             found[:, number] = told(part.layers[place], text)
         except DseError as error:
             wrong[number] = Fault(kind="raised", reason=str(error))

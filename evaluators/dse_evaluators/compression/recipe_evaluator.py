@@ -97,7 +97,7 @@ class ByRecipe:
     def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
         """Return the recipe of each layer under a design."""
         return {
-            name: part.template.filled(design, place)
+            name: part.template.fill(design, place)
             for part in self._recipes.parts
             for place, name in enumerate(part.layers)
         }
@@ -106,7 +106,7 @@ class ByRecipe:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import recipe_runner
 
-        rounded = {name: _format(text.filled(design, 0)) for name, text in self._signals.items()}
+        rounded = {name: _format(text.fill(design, 0)) for name, text in self._signals.items()}
         signals = Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
         return recipe_runner.measure_recipes(self.model, self.recipes(design), self.split, signals)
 

@@ -43,7 +43,7 @@ class Template:
             )
         return Template(text=text, names=tuple(dict.fromkeys(names)))
 
-    def filled(self, values: Mapping[str, Value], place: int) -> str:
+    def fill(self, values: Mapping[str, Value], place: int) -> str:
         """Return the text for one design; of a list parameter, use the element ``place``.
 
         Raises:

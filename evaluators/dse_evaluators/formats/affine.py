@@ -39,7 +39,7 @@ class AffineScaling:
             Field(name="zero", part="zero_point", bits=grid.bits, count=blocks),
         )
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         low, high = _ends(blocks)
         if self.measure == "mse":
             shares = np.array(SHRUNK, dtype=np.float32)

@@ -39,7 +39,7 @@ class Codebook:
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return (Field(name="book", part="codebook", bits=32, count=2**self.bits),)
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         sides = {"book": clusters(blocks.ravel(), 2**self.bits).view(np.uint32)}
         return sides, self.read(sides, grid)
 

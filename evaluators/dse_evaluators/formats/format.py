@@ -46,12 +46,12 @@ class Format:
         """
         layout = self._layout(np.shape(values), axis)
         blocks = layout.table(values)
-        _, lattice = self.scaling.fitted(blocks, self.grid)
+        _, lattice = self.scaling.fit(blocks, self.grid)
         out = np.empty_like(blocks)
         for rows, columns in chunks(blocks.shape):
             part = self._snap_part(blocks, lattice, (rows, columns))
             _restore(part, lattice, rows, out[rows, columns])
-        return layout.restored(out)
+        return layout.restore(out)
 
     def encode(self, values: Single, axis: Axis = -1) -> Encoded:
         """Return the values as codes, with the scales and other fields stored with them.
@@ -61,7 +61,7 @@ class Format:
         """
         layout = self._layout(np.shape(values), axis)
         blocks = layout.table(values)
-        sides, lattice = self.scaling.fitted(blocks, self.grid)
+        sides, lattice = self.scaling.fit(blocks, self.grid)
         codes = np.empty(blocks.shape, dtype=np.uint32)
         for rows, columns in chunks(blocks.shape):
             part = self._snap_part(blocks, lattice, (rows, columns))
@@ -71,13 +71,13 @@ class Format:
     def decode(self, encoded: Encoded) -> Single:
         """Return the values that the codes represent, float32."""
         layout = self._layout(encoded.shape, encoded.axis)
-        table = layout.filled(encoded.codes.reshape(layout.rows, layout.length))
+        table = layout.fill(encoded.codes.reshape(layout.rows, layout.length))
         lattice = self.scaling.read(encoded.sides, self.grid)
         out = np.empty(table.shape, dtype=np.float32)
         for rows, columns in chunks(out.shape):
             part = lattice.values(table[rows, columns].astype(np.uint32), rows)
             _restore(part, lattice, rows, out[rows, columns])
-        return layout.restored(out)
+        return layout.restore(out)
 
     def bits(self, shape: tuple[int, ...], axis: Axis = -1) -> FormatSize:
         """Return the size of a tensor of this shape in bits; padding of short blocks is not stored.
@@ -91,15 +91,15 @@ class Format:
             parts[side.part] += side.bits * side.count
         return FormatSize(numbers=layout.size, payload=layout.size * self.grid.bits, **parts)
 
-    def packed(self, encoded: Encoded) -> bytes:
+    def pack(self, encoded: Encoded) -> bytes:
         """Return the codes and the other fields as one bit stream, padded to a whole byte."""
         fields = self._fields(encoded.shape, encoded.axis)
         bits = [_loose(encoded.sides[name], width) for name, width, _ in fields[1:]]
         bits.insert(0, _loose(encoded.codes, self.grid.bits))
         return np.packbits(np.concatenate(bits), bitorder="little").tobytes()
 
-    def unpacked(self, data: bytes, shape: tuple[int, ...], axis: Axis = -1) -> Encoded:
-        """Return the encoded tensor from the bytes that :meth:`packed` made."""
+    def unpack(self, data: bytes, shape: tuple[int, ...], axis: Axis = -1) -> Encoded:
+        """Return the encoded tensor from the bytes that :meth:`pack` made."""
         bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
         found = {}
         start = 0

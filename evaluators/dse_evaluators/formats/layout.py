@@ -71,9 +71,9 @@ class BlockLayout:
     def table(self, values: Single) -> Single:
         """Return the values as float32 blocks, padded with zeros, (blocks, block)."""
         plain = np.asarray(values, dtype=np.float32).transpose(self.order)
-        return self.filled(np.ascontiguousarray(plain).reshape(self.rows, self.length))
+        return self.fill(np.ascontiguousarray(plain).reshape(self.rows, self.length))
 
-    def filled(
+    def fill(
         self,
         numbers: NDArray[Number],  # (rows, length)
     ) -> NDArray[Number]:
@@ -90,7 +90,7 @@ class BlockLayout:
         """Return the rows without padding, (rows, length)."""
         return table.reshape(self.rows, -1)[:, : self.length]
 
-    def restored(
+    def restore(
         self,
         table: Single,  # (blocks, block)
     ) -> Single:

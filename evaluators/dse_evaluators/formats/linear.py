@@ -45,7 +45,7 @@ class Linear:
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return (Field(name="scale", part="scale", bits=STORED[self.stored].bits, count=blocks),)
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         if self.measure == "rms":
             return self._at(root_mean_squares(blocks), grid)
         return self._at(self._ends(blocks, grid) / np.float32(grid.top), grid)

@@ -34,7 +34,7 @@ class Means:
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return (Field(name="scale", part="scale", bits=STORED[self.stored].bits, count=blocks),)
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         peaks(blocks)
         scale, thresholds = _mean(blocks, None), np.zeros(0, dtype=np.float32)
         if self.ternary:

@@ -43,7 +43,7 @@ class Nano:
             fields.append(Field(name="micro", part="scale", bits=1, count=blocks))
         return tuple(fields)
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         shared = SharedExponent(span=self.span, offset=self.offset)
         exponent = (shared.exponents(blocks, grid) + _BIAS).astype(np.uint32)
         grids = [grid] if self.fixed is None else [grid, self.fixed]

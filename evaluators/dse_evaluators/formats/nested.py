@@ -37,7 +37,7 @@ class Nested:
             Field(name="mean", part="scale", bits=32, count=1),
         )
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         scale = peaks(blocks) / np.float32(grid.top)
         mean = np.array([scale.mean(dtype=np.float64)], dtype=np.float32)
         rest = np.pad(scale - mean, (0, -len(scale) % _GROUP)).reshape(-1, _GROUP)

@@ -42,7 +42,7 @@ class Scaling(Protocol):
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:
         """Return the fields stored for a tensor of this many blocks, in order."""
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         """Return the fields to store for these blocks, (b, g), and the lattice that results."""
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
@@ -58,7 +58,7 @@ class Unscaled:
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return ()
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         if not grid.has_nan:
             for rows, columns in chunks(blocks.shape):
                 if np.isnan(blocks[rows, columns]).any():

@@ -44,7 +44,7 @@ class SharedExponent:
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return (Field(name="exponent", part="scale", bits=8, count=blocks),)
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         sides = {"exponent": (self.exponents(blocks, grid) + _BIAS).astype(np.uint32)}
         return sides, self.read(sides, grid)
 

@@ -38,7 +38,7 @@ class TwoLevel:
         block = Field(name="block", part="scale", bits=8, count=blocks)
         return (block, whole) if self.global_ else (block,)
 
-    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         largest = peaks(blocks)
         wanted = largest / np.float32(grid.top)
         sides = {}

@@ -83,20 +83,20 @@ class Decoder:
         self._length = 0
         self._past: dict[str, Single] = {}
 
-    def decoded(self, prompts: Codes, steps: int, choice: Choice = likeliest) -> Decoded:
+    def decode(self, prompts: Codes, steps: int, choice: Choice = likeliest) -> Decoded:
         """Decode ``steps`` symbols after each of the prompts, (n, t)."""
         self._past.clear()
         self._length = prompts.shape[1] + steps
         codes, seen = list(prompts.T), list[Single]()
         for place in range(self._length - 1):
-            logits = self._told(codes[place], place)
+            logits = self._compute_logits(codes[place], place)
             if place >= prompts.shape[1] - 1:
                 seen.append(logits)
                 codes.append(choice(logits))
         chosen = np.stack(codes[prompts.shape[1] :], axis=1)
         return Decoded(codes=chosen, logits=np.stack(seen, axis=1))
 
-    def _told(self, codes: Codes, place: int) -> Single:
+    def _compute_logits(self, codes: Codes, place: int) -> Single:
         """Return the logits of the next symbols, (n, symbols)."""
         near, product = self._arithmetic.near, self._arithmetic.product
         stream = near(self._weights["embed"][codes])

@@ -142,7 +142,7 @@ def _prompts(count: int, seed: int) -> Codes:
         return (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
 
     decoder = Decoder(weights, Arithmetic(rounding=format_of("fp32"), parts=1))
-    return decoder.decoded(starts, _PROMPT, drawn).codes
+    return decoder.decode(starts, _PROMPT, drawn).codes
 
 
 @lru_cache(maxsize=16)
@@ -150,7 +150,7 @@ def _decode_run(run: _Run, parts: int) -> Decoded:
     stored = format_of(run.storage)
     weights = {name: stored.quantize(array) for name, array in _weights().items()}
     decoder = Decoder(weights, Arithmetic(rounding=format_of(run.compute), parts=parts))
-    return decoder.decoded(_prompts(run.prompts, run.seed), run.steps)
+    return decoder.decode(_prompts(run.prompts, run.seed), run.steps)
 
 
 def _memory_bytes(run: _Run) -> float:

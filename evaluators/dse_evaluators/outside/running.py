@@ -84,7 +84,7 @@ class Running:
             return False
         return not self._said
 
-    def exchanged(self, line: bytes, timeout_s: float) -> bytes:
+    def exchange(self, line: bytes, timeout_s: float) -> bytes:
         """Send a line and return the line that the process answers.
 
         Raises:
@@ -102,7 +102,7 @@ class Running:
                 self._check_length()
                 ready = _ready(selector, deadline)
                 if self._stdin in ready:
-                    left = self._told(left)
+                    left = self._write_some(left)
                     if not left:
                         selector.unregister(self._stdin)
                 if self._stderr in ready and not self._heard():
@@ -138,7 +138,7 @@ class Running:
             os.set_blocking(pipe.fileno(), False)
             yield pipe.fileno()
 
-    def _told(self, left: memoryview) -> memoryview:
+    def _write_some(self, left: memoryview) -> memoryview:
         """Write to stdin and return the unwritten rest; empty if the process has closed stdin.
 
         A process that closed stdin has usually ended, which reading its stdout then reports.

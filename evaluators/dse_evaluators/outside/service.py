@@ -112,7 +112,7 @@ class ExternalService:
         """
         line = json.dumps(told, allow_nan=False).encode()
         try:
-            answer = running.exchanged(line, timeout_s)
+            answer = running.exchange(line, timeout_s)
             said = json.loads(answer, parse_constant=_refuse_constant)
         except TimedOut:
             words = _last_words(running)

@@ -23,17 +23,17 @@ def test_names_in_braces_are_what_is_read_once_each():
     ("value", "text"), [(4, "prune 4"), (0.25, "prune 0.25"), (2.0, "prune 2")]
 )
 def test_a_value_is_put_in_as_a_recipe_has_it(value, text):
-    assert Template.of("prune {x}").filled({"x": value}, 0) == text
+    assert Template.of("prune {x}").fill({"x": value}, 0) == text
 
 
 def test_of_a_list_each_place_gets_its_member():
     design = {"x[0]": "int4", "x[1]": "int8"}
-    assert Template.of("format {x}").filled(design, 1) == "format int8"
+    assert Template.of("format {x}").fill(design, 1) == "format int8"
 
 
 def test_a_design_without_the_value_is_told_so():
     with pytest.raises(EvaluationError, match="no value for 'x' at place 1"):
-        Template.of("format {x}").filled({"x[0]": "int4"}, 1)
+        Template.of("format {x}").fill({"x[0]": "int4"}, 1)
 
 
 @pytest.mark.parametrize("text", ["format {", "format }x{", "format {}", "format {a b}", "{{x}}"])

@@ -58,9 +58,9 @@ def test_what_is_encoded_and_decoded_is_what_is_quantised(values, text):
 @given(tensors, st.sampled_from(ALL))
 def test_the_bits_that_are_counted_are_those_that_are_written(values, text):
     chosen = format_of(text)
-    data = chosen.packed(chosen.encode(values))
+    data = chosen.pack(chosen.encode(values))
     assert len(data) == chosen.bits(values.shape).total_bytes
-    assert same_bits(chosen.decode(chosen.unpacked(data, values.shape)), chosen.quantize(values))
+    assert same_bits(chosen.decode(chosen.unpack(data, values.shape)), chosen.quantize(values))
 
 
 @given(tensors, st.sampled_from(FIXED_SCALE))

@@ -77,6 +77,6 @@ def test_a_short_block_has_a_scale_of_its_own_and_no_filling():
     size = chosen.bits((3, 40))
     assert (size.payload, size.scale) == (3 * 40 * 4, 3 * 2 * 8)
     values = np.random.default_rng(0).normal(size=(3, 40)).astype(np.float32)
-    data = chosen.packed(chosen.encode(values))
+    data = chosen.pack(chosen.encode(values))
     assert len(data) == 66
-    assert np.array_equal(chosen.decode(chosen.unpacked(data, (3, 40))), chosen.quantize(values))
+    assert np.array_equal(chosen.decode(chosen.unpack(data, (3, 40))), chosen.quantize(values))

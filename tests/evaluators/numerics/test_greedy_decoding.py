@@ -36,7 +36,7 @@ def test_its_logits_are_those_of_the_workloads_network() -> None:
     from dse_evaluators.workloads.workload import Signals
 
     prompts = np.random.default_rng(0).integers(0, 84, (3, 12))
-    found = decoder().decoded(prompts, 6)
+    found = decoder().decode(prompts, 6)
     codes = torch.tensor(np.concatenate([prompts, found.codes], axis=1)[:, :-1])
     tensors = {name: torch.tensor(array) for name, array in WEIGHTS.items()}
     with torch.inference_mode():
@@ -63,8 +63,8 @@ def test_parts_of_a_sum_are_rounded_before_they_are_added() -> None:
 def test_a_second_decoding_forgets_the_first() -> None:
     prompts = np.array([[3, 5, 7]])
     one = decoder()
-    first = one.decoded(prompts, 4)
-    assert np.array_equal(one.decoded(prompts, 4).logits, first.logits)
+    first = one.decode(prompts, 4)
+    assert np.array_equal(one.decode(prompts, 4).logits, first.logits)
 
 
 @pytest.mark.slow

@@ -89,11 +89,12 @@ class Gemm:
         """Compute the metrics of n designs, with a fault for each infeasible one."""
         usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
         parts = (
-            (rows, self._told(batch.take(rows), *words)) for words, rows in groups(batch, usual)
+            (rows, self._evaluate_device(batch.take(rows), *words))
+            for words, rows in groups(batch, usual)
         )
         return gather_parts(len(batch), self.provides, parts)
 
-    def _told(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
+    def _evaluate_device(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
         """Compute the metrics of GEMMs on one device in one format and tile."""
         lacks = _lacks(device, number_format, tile)
         if lacks:

@@ -121,9 +121,9 @@ class Gpu:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each infeasible one."""
-        return told_once(batch, {*_WORDS, *_NUMBERS}, self._told)
+        return told_once(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
 
-    def _told(self, batch: Batch) -> Metrics:
+    def _evaluate_columns(self, batch: Batch) -> Metrics:
         every = fix_columns(batch, self._fixed)
         words = groups(every, dict.fromkeys(_WORDS, ""))
         parts = ((rows, self._on(every.take(rows), *named)) for named, rows in words)

@@ -161,7 +161,7 @@ class Apex:
             fabric=self._fabric(told),
         )
         ran = run(stage, at_rate(self._requests, told["rate"]), int(told["max_batch"]))
-        judged = self._judged(plan, told, clock_hz) and ran.most_texts <= JUDGED_TEXTS
+        judged = self._is_validated(plan, told, clock_hz) and ran.most_texts <= JUDGED_TEXTS
         return {
             **outcome(plan, ran, self._machine, clock_hz, self._promise),
             "extrapolated": 0.0 if judged else 1.0,
@@ -180,7 +180,7 @@ class Apex:
             node_devices=self.node_devices,
         )
 
-    def _judged(self, plan: ApexPlan, told: Mapping[str, float], clock_hz: float) -> bool:
+    def _is_validated(self, plan: ApexPlan, told: Mapping[str, float], clock_hz: float) -> bool:
         """Return whether the plan resembles those validated against measured services."""
         shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
         formats = plan.weight_bytes == plan.cache_bytes == 2.0

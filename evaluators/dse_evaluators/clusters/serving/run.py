@@ -90,7 +90,7 @@ class ServingScenario:
                 (self.model, plan.reading_tp),
             )
         ]
-        kept, places = self._kept(plan, share, small, kernels.weight_bytes)
+        kept, places = self._compute_memory(plan, share, small, kernels.weight_bytes)
         traffic = self._traffic(plan, share, places)
         told = cycle(
             traffic, *(partial(step, one, engine=kernels, fabric=self.fabric) for one in shares)
@@ -122,7 +122,7 @@ class ServingScenario:
         kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
         return kept + workspace_bytes(reader, prompt, one)
 
-    def _kept(
+    def _compute_memory(
         self, plan: Plans, share: ModelSharding, small: ModelSharding, weight: Floats
     ) -> tuple[ServingMemory, Floats]:
         """Return the memory of a decoding device, and its number of concurrent sequences."""

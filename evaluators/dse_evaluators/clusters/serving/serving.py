@@ -149,9 +149,9 @@ class Serving:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans."""
-        return told_once(batch, self.reads | self.optional, self._told)
+        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
-    def _told(self, batch: Batch) -> Metrics:
+    def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)
         found = self._fleet.run(batch, plan, compute_emissions(batch, self.grid, self.pue))
         return replace(found, columns={name: found.columns[name] for name in self.provides})

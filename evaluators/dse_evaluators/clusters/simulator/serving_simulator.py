@@ -169,9 +169,9 @@ class ServingSimulator:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs."""
-        return told_once(batch, self.reads | self.optional, self._told)
+        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
-    def _told(self, batch: Batch) -> Metrics:
+    def _evaluate_columns(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, each simulated on the site of its device."""
         parts = (
             (rows, self._sites[device].run(part, self._readings.columns(part), self._traffic))

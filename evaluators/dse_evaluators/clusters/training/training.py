@@ -131,9 +131,9 @@ class Training:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans."""
-        return told_once(batch, self.reads | self.optional, self._told)
+        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
-    def _told(self, batch: Batch) -> Metrics:
+    def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)
         alike = batch.distinct(SEEN_BY_LAYERS)
         few = plan.take(alike)

@@ -148,9 +148,9 @@ class TwoStreams:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans."""
-        return told_once(batch, self.reads | self.optional, self._told)
+        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
-    def _told(self, batch: Batch) -> Metrics:
+    def _evaluate_columns(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans, each by the scenario of its model and task."""
         every = fix_columns(batch, self._settled)
         parts = (

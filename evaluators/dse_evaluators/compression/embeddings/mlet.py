@@ -107,7 +107,7 @@ class Mlet:
                 f"embeddings of {width} numbers cannot be learnt through {inner}",
                 hint="inner_dimension is at least embedding_dimension",
             )
-        told = {rate: self._read(width, inner, rate) for rate in self.rates}
+        told = {rate: self._load_results(width, inner, rate) for rate in self.rates}
         rate = max(told, key=lambda each: float(told[each]["auc"].mean()))
         if not told[rate]["auc"].all():
             raise EvaluationError(f"training diverged at every rate of {list(self.rates)}")
@@ -121,7 +121,7 @@ class Mlet:
         means |= {name: float(_BYTES * numbers) for name, numbers in sizes.items()}
         return Found(values={**means, "rate": rate}, errors=errors)
 
-    def _read(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
+    def _load_results(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
         """Return the results of the trainings at one learning rate, one value per seed."""
         from dse_evaluators.compression.embeddings.training import Training, reading_of
 

@@ -65,7 +65,7 @@ class Recommender:
         """Trainable tensors."""
         return [*(part for table in self.tables for part in table), self.dense, *self.weights]
 
-    def collapsed(self) -> Recommender:
+    def collapse_tables(self) -> Recommender:
         """Return the same recommender with one table for each field."""
         return Recommender(
             tuple((_whole(table),) for table in self.tables), self.dense, self.weights

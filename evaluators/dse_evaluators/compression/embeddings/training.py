@@ -85,7 +85,7 @@ def _run_training(training: Training) -> Arrays:
         optimizer = OPTIMIZERS[training.optimizer](model.tensors, lr=training.rate)
         for _ in range(training.epochs):
             _epoch(model, optimizer, training, chance)
-            now = np.array(_judged(model.collapsed(), known), dtype=np.float32)
+            now = np.array(_score_splits(model.collapse_tables(), known), dtype=np.float32)
             if np.isfinite(now).all():
                 best = max(best, now, key=lambda told: float(told[0]))
     best[-1] = time.process_time() - begin
@@ -111,7 +111,7 @@ def _epoch(
 
 
 @torch.inference_mode()
-def _judged(model: Recommender, known: MovieLens) -> tuple[float, ...]:
+def _score_splits(model: Recommender, known: MovieLens) -> tuple[float, ...]:
     """Return the fields of :class:`Reading`, with a time of 0."""
     search, test = _scores(model, known.search), _scores(model, known.test)
     few = rare(known)

@@ -58,7 +58,7 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
 def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
     """Return the bits of the codes, and the bits of the other fields, such as scales."""
     size = form.bits(encoded.shape, encoded.axis)
-    table = np.frombuffer(form.packed(encoded), dtype=np.uint8)
+    table = np.frombuffer(form.pack(encoded), dtype=np.uint8)
     bits = np.unpackbits(table, count=size.total, bitorder="little")
     return bits[: size.payload], bits[size.payload :]
 
@@ -67,4 +67,4 @@ def decode_array(record: Record, codes: Loose, sides: Loose) -> Single:
     """Return the array of a record's shape and format, from its codes and its other fields."""
     form = format_of(record.text)
     data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()
-    return form.decode(form.unpacked(data, record.shape, axis_of(record.shape)))
+    return form.decode(form.unpack(data, record.shape, axis_of(record.shape)))

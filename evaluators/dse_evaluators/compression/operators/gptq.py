@@ -51,7 +51,7 @@ class Gptq:
         form = format_of(self.text)
         axis = dense.axis_of(table.shape)
         layout = BlockLayout.of(table.shape, axis, form.scaling.span, short=form.short)
-        sides, lattice = form.scaling.fitted(layout.table(table), form.grid)
+        sides, lattice = form.scaling.fit(layout.table(table), form.grid)
         grid = _Columns(form=form, lattice=lattice, layout=layout, table=table)
         grid.choose(_spreading(moments(inputs), self.damping))
         encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.ravel(), sides=sides)

@@ -34,14 +34,14 @@ def short(**options):
 
 def test_two_tables_and_their_product_say_the_same():
     model = made(DOUBLE)
-    np.testing.assert_allclose(said(model.collapsed()), said(model), atol=1e-6)
+    np.testing.assert_allclose(said(model.collapse_tables()), said(model), atol=1e-6)
 
 
 @pytest.mark.parametrize("widths", [SINGLE, DOUBLE], ids=["single", "double"])
 def test_its_sizes_are_those_of_its_tensors(widths):
     model = made(widths)
     assert sum(tensor.numel() for tensor in model.tensors) == widths.trained
-    assert sum(tensor.numel() for tensor in model.collapsed().tensors) == widths.stored
+    assert sum(tensor.numel() for tensor in model.collapse_tables().tensors) == widths.stored
 
 
 def test_what_is_stored_does_not_depend_on_the_inner_width():
@@ -50,7 +50,7 @@ def test_what_is_stored_does_not_depend_on_the_inner_width():
 
 def test_embeddings_start_as_large_with_one_table_as_with_two():
     single, double = (
-        made(widths).collapsed().tables[0][0].detach().numpy() for widths in (SINGLE, DOUBLE)
+        made(widths).collapse_tables().tables[0][0].detach().numpy() for widths in (SINGLE, DOUBLE)
     )
     assert double.std() == pytest.approx(single.std(), rel=0.35)
 
