@@ -8,7 +8,7 @@ from pathlib import Path
 from dse.core.trial import Event
 from dse.core.values import Value
 from dse.errors import DseError
-from dse.report.schemas.front import Front
+from dse.report.schemas.front import FrontFacts
 from dse.report.schemas.study import CarriedOver, Status, Trusted
 from dse.report.schemas.transfer import Exported
 from dse.report.text.space_words import format_count
@@ -41,7 +41,7 @@ class StudyRecord:
         return status_json(self._study)
 
     @property
-    def answer(self) -> Front:
+    def answer(self) -> FrontFacts:
         """Pareto front, as ``dse front --format json`` prints it, in the study's units."""
         return answer_json(self._study)
 

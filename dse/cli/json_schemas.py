@@ -81,8 +81,8 @@ PUBLISHED: Mapping[str, Printed] = {
     "resume": Printed(study.Ended, "quickstart --trials 80"),
     "verify": Printed(proof.ProofFacts, "quickstart"),
     "status": Printed(study.Status | list[study.Status], "quickstart"),
-    "front": Printed(front.Front, "quickstart"),
-    "trials": Printed(trials.Trials, "quickstart"),
+    "front": Printed(front.FrontFacts, "quickstart"),
+    "trials": Printed(trials.TrialsFacts, "quickstart"),
     "compare": Printed(comparison.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
     "sweep": Printed(
         comparison.ComparisonFacts, "studies/quickstart.yaml --optimizer auto --optimizer nsga2"

@@ -36,7 +36,9 @@ _DONE = {
 
 def _problems(told: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     every = {**told, 422: "the request is invalid"}
-    return {code: {"model": models.Problem, "description": words} for code, words in every.items()}
+    return {
+        code: {"model": models.ErrorDetail, "description": words} for code, words in every.items()
+    }
 
 
 router = APIRouter(prefix="/api", responses=_problems(_FOUND))
@@ -61,7 +63,7 @@ def study(house: Here, name: Name) -> models.StudyState:
 
 
 @router.get("/studies/{name}/front")
-def front(house: Here, name: Name) -> models.Front:
+def front(house: Here, name: Name) -> models.FrontState:
     """Return the front of a study, or the nearest misses."""
     return telling.front(house.watch.snapshot(name))
 
@@ -73,13 +75,15 @@ def drawings(house: Here, name: Name) -> models.Figures:
 
 
 @router.get("/studies/{name}/trials")
-def trials(house: Here, name: Name, some: Annotated[models.Some, Query()]) -> models.Trials:
+def trials(
+    house: Here, name: Name, some: Annotated[models.TrialFilter, Query()]
+) -> models.TrialPage:
     """Return a selection of trials by number."""
     return telling.trials(house.watch.snapshot(name), some)
 
 
 @router.get("/studies/{name}/trials/{number}")
-def trial(house: Here, name: Name, number: Number) -> models.TrialTold:
+def trial(house: Here, name: Name, number: Number) -> models.TrialRecord:
     """Return the complete record of a trial."""
     return telling.trial(house.watch.snapshot(name), number)
 

@@ -13,18 +13,18 @@ Condition = Literal["running", "stopping", "paused", "complete", "unreadable"]
 Text = Annotated[str, Field(max_length=1_000)]
 
 
-class _Told(BaseModel):
+class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Problem(_Told):
+class ErrorDetail(_Message):
     """Reason why something was not done, and how to fix it."""
 
     error: str
     hint: str
 
 
-class StudyRow(_Told):
+class StudySummary(_Message):
     """Row of the list of studies.
 
     ``quiet_s`` is the time in seconds since new trials were last seen; null if none were seen yet.
@@ -46,14 +46,14 @@ class StudyRow(_Told):
     problem: str
 
 
-class Studies(_Told):
+class Studies(_Message):
     """Studies of the storage, in the order in which they were begun."""
 
     storage: str
-    studies: list[StudyRow]
+    studies: list[StudySummary]
 
 
-class DriverRow(_Told):
+class DriverRow(_Message):
     """Process that runs the study; ``own`` if this server started it."""
 
     id: int
@@ -62,7 +62,7 @@ class DriverRow(_Told):
     own: bool
 
 
-class EventRow(_Told):
+class EventRow(_Message):
     """Recorded event of a study, other than a trial."""
 
     kind: str
@@ -70,7 +70,7 @@ class EventRow(_Told):
     told: int
 
 
-class FailureRow(_Told):
+class FailureRow(_Message):
     """Reason why designs are not on the front, with some of their trials."""
 
     kind: str
@@ -79,7 +79,7 @@ class FailureRow(_Told):
     trials: list[int]
 
 
-class StudyState(StudyRow):
+class StudyState(StudySummary):
     """Present state of a study; ``mark`` changes whenever the state does."""
 
     mark: str
@@ -97,7 +97,7 @@ class StudyState(StudyRow):
     last_words: str
 
 
-class ObjectiveRow(_Told):
+class ObjectiveRow(_Message):
     """Objective of a study, with its expression, goal and unit."""
 
     name: str
@@ -106,7 +106,7 @@ class ObjectiveRow(_Told):
     unit: str
 
 
-class Numbers(_Told):
+class Numbers(_Message):
     """Metrics and objectives of a design, in their units."""
 
     metrics: dict[str, float | None]
@@ -116,14 +116,14 @@ class Numbers(_Told):
     broken: dict[str, float]
 
 
-class FrontRow(Numbers):
+class FrontMember(Numbers):
     """A design of the front."""
 
     trial: int
     design: dict[str, Scalar]
 
 
-class Front(_Told):
+class FrontState(_Message):
     """The front, or the nearest misses where no design is feasible."""
 
     study: str
@@ -141,10 +141,10 @@ class Front(_Told):
     words: dict[str, list[str]]
     parameters: dict[str, str]
     knee: int | None
-    front: list[FrontRow]
+    front: list[FrontMember]
 
 
-class FaultRow(_Told):
+class FaultRow(_Message):
     """Reason why a trial has no metrics."""
 
     kind: str
@@ -160,7 +160,7 @@ class OutcomeRow(Numbers):
     measured: int
 
 
-class TrialRow(OutcomeRow):
+class TrialDetail(OutcomeRow):
     """Trial, with the number of finished trials that were known when it was asked.
 
     ``attempts`` is the number of abandoned attempts. Times are seconds since 1970, UTC; null where
@@ -176,7 +176,7 @@ class TrialRow(OutcomeRow):
     finished_at: float | None
 
 
-class Some(_Told):
+class TrialFilter(_Message):
     """Selection of trials: at most ``count`` from index ``first`` on, of one state or of all."""
 
     first: int = Field(default=0, ge=0, le=2**53)
@@ -184,7 +184,7 @@ class Some(_Told):
     state: State | None = None
 
 
-class Shown(Some):
+class TrialView(TrialFilter):
     """Selection of trials for a page; ``sort`` is the column by which its script sorts them.
 
     A ``-`` before the column's heading reverses the order.
@@ -193,7 +193,7 @@ class Shown(Some):
     sort: Text = ""
 
 
-class Trials(_Told):
+class TrialPage(_Message):
     """Selected trials of a study by number; ``total`` counts all in the selected state."""
 
     study: str
@@ -203,10 +203,10 @@ class Trials(_Told):
     metrics: dict[str, str]
     words: dict[str, list[str]]
     parameters: dict[str, str]
-    trials: list[TrialRow]
+    trials: list[TrialDetail]
 
 
-class AttemptRow(_Told):
+class AttemptRow(_Message):
     """Attempt of a trial that was abandoned, after which the trial was issued again."""
 
     attempt: int
@@ -216,7 +216,7 @@ class AttemptRow(_Told):
     finished_at: float | None
 
 
-class ReportRow(_Told):
+class ReportRow(_Message):
     """Intermediate report of an evaluator during its evaluation."""
 
     attempt: int
@@ -225,17 +225,17 @@ class ReportRow(_Told):
     worker: int | None
 
 
-class TrialTold(_Told):
+class TrialRecord(_Message):
     """Complete record of one trial."""
 
-    trial: TrialRow
+    trial: TrialDetail
     asked_by: str
     worker: str
     attempts: list[AttemptRow]
     reports: list[ReportRow]
 
 
-class Figure(_Told):
+class Figure(_Message):
     """Figure in plotly's JSON form."""
 
     key: str
@@ -246,28 +246,28 @@ class Figure(_Told):
     layout: dict[str, Any]
 
 
-class Figures(_Told):
+class Figures(_Message):
     """Figures of a study in the state with the given ``mark``."""
 
     mark: str
     figures: list[Figure]
 
 
-class Start(_Told):
+class Start(_Message):
     """Budget of a run; without any bound, that of the study."""
 
     trials: int | None = Field(default=None, ge=1, le=1_000_000_000)
     measurements: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
 
-class Proposal(_Told):
+class Proposal(_Message):
     """Proposed design: a value for each active parameter, quantities with a unit as text."""
 
     values: dict[Text, bool | int | float | Text] = Field(max_length=5_000)
     action: Literal["judge", "evaluate", "add"] = "judge"
 
 
-class Judgement(_Told):
+class Judgement(_Message):
     """Result of a proposal: its legality and, if requested, its outcome.
 
     ``same_as`` is the trial that already has this design, ``added`` the number of a new trial.

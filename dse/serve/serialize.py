@@ -19,7 +19,7 @@ _SHOWN_EVENTS = 200
 _SHOWN_NUMBERS = 8
 
 
-def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudyRow]:
+def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummary]:
     """Yield a row for each study; the row of one that cannot be read has the reason."""
     for name in watch.names():
         try:
@@ -27,7 +27,7 @@ def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudyRow]:
         except UnknownError:  # deleted a moment ago
             continue
         except DseError as error:
-            yield models.StudyRow(
+            yield models.StudySummary(
                 name=name,
                 question="",
                 state="unreadable",
@@ -74,26 +74,26 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
     )
 
 
-def front(snapshot: Snapshot) -> models.Front:
+def front(snapshot: Snapshot) -> models.FrontState:
     """Return the front, or the nearest misses."""
     told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
-    return models.Front.model_validate(told)
+    return models.FrontState.model_validate(told)
 
 
-def trials(snapshot: Snapshot, some: models.Some) -> models.Trials:
+def trials(snapshot: Snapshot, some: models.TrialFilter) -> models.TrialPage:
     """Return the selected trials, with the total number in the selected state."""
     found = snapshot.trials
     if some.state is not None:
         found = found.take(found.are(some.state))
     shown = found[some.first : some.first + some.count]
     told = trials_json(snapshot.study.name, snapshot.study.problem, shown)
-    return models.Trials.model_validate({**told, "total": len(found)})
+    return models.TrialPage.model_validate({**told, "total": len(found)})
 
 
-def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialRow:
+def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialDetail:
     """Return a trial as a row."""
     told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
-    return models.TrialRow.model_validate(told["trials"][0])
+    return models.TrialDetail.model_validate(told["trials"][0])
 
 
 def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
@@ -102,7 +102,7 @@ def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
     return models.OutcomeRow(**told)
 
 
-def trial(snapshot: Snapshot, number: int) -> models.TrialTold:
+def trial(snapshot: Snapshot, number: int) -> models.TrialRecord:
     """Return the complete record of a trial.
 
     Raises:
@@ -114,7 +114,7 @@ def trial(snapshot: Snapshot, number: int) -> models.TrialTold:
     storage, name = study.storage, study.name
     drivers = {one.id: process(one) for one in storage.drivers(name)}
     asks = (one for one in storage.asks(name) if one.first <= number < one.first + one.count)
-    return models.TrialTold(
+    return models.TrialRecord(
         trial=trial_row(snapshot, found),
         asked_by=next((one.by for one in asks), ""),
         worker="" if found.worker is None else drivers.get(found.worker, ""),
@@ -128,10 +128,10 @@ def process(driver: Driver) -> str:
     return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
 
 
-def _row(snapshot: Snapshot, runners: Runners) -> models.StudyRow:
+def _row(snapshot: Snapshot, runners: Runners) -> models.StudySummary:
     at, bounds = snapshot.changed_at, snapshot.study.bounds()
     by_measurements = bounds.measurements is not None
-    return models.StudyRow(
+    return models.StudySummary(
         name=snapshot.study.name,
         question=snapshot.study.plan.question,
         state=_condition(snapshot, runners),

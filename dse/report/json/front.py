@@ -17,14 +17,14 @@ from dse.core.proof import Proof
 from dse.core.trial import State, Trial
 from dse.core.trials import TrialStream
 from dse.report.answer import Answer, broken_limits, objective_values
-from dse.report.schemas.front import Front
-from dse.report.schemas.trials import ObjectiveFacts, TrialRow, Trials
+from dse.report.schemas.front import FrontFacts
+from dse.report.schemas.trials import ObjectiveFacts, TrialRow, TrialsFacts
 from dse.report.words import parameter_units
 
 
 def front_json(
     study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, proof: Proof
-) -> Front:
+) -> FrontFacts:
     """Return the front as a JSON object.
 
     If no design is feasible, ``feasible`` is false and ``front`` holds the designs with the
@@ -70,7 +70,7 @@ def front_json(
     }
 
 
-def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials:
+def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> TrialsFacts:
     """Return all trials as a JSON object."""
     return {
         "study": study,

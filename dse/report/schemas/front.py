@@ -63,7 +63,7 @@ class CoverageFacts(Shape):
     """That count with one of these designs and the reason; empty where none failed."""
 
 
-class Front(CoverageFacts):
+class FrontFacts(CoverageFacts):
     """The front of a study, or the nearest misses where no design keeps all limits."""
 
     study: str

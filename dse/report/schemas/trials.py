@@ -66,7 +66,7 @@ class TrialRow(Shape):
     """When its evaluation ended, as `asked_at`."""
 
 
-class Trials(Shape):
+class TrialsFacts(Shape):
     """All trials of a study."""
 
     study: str

@@ -15,7 +15,7 @@ _JOINT = (
 )
 
 
-def list_page(storage: str, rows: Sequence[models.StudyRow]) -> str:
+def list_page(storage: str, rows: Sequence[models.StudySummary]) -> str:
     """Return the list of studies; a script keeps its rows up to date."""
     lines = "".join(_study_line(row) for row in rows)
     heads = ("", "study", "state", "progress", "on the front", "hypervolume", "last news")
@@ -109,7 +109,7 @@ def pill(state: str) -> str:
     return f'<span class="state {escape(state)}">{escape(state)}</span>'
 
 
-def bar(row: models.StudyRow) -> str:
+def bar(row: models.StudySummary) -> str:
     """Return a bar that shows the used share of a study's budget; empty without a budget."""
     if row.of is None:
         return ""
@@ -117,14 +117,14 @@ def bar(row: models.StudyRow) -> str:
     return f'<progress max="{row.of}" value="{value}" aria-label="{words}"></progress>'
 
 
-def limit_words(row: models.StudyRow) -> str:
+def limit_words(row: models.StudySummary) -> str:
     """Return the budget as text to follow the used amount, which may exceed it."""
     if row.of is None:
         return ""
     return f" of {row.of}" if row.done <= row.of else f" (its budget: {row.of})"
 
 
-def _study_line(row: models.StudyRow) -> str:
+def _study_line(row: models.StudySummary) -> str:
     about = "≈" if row.hypervolume_estimated else ""
     volume = "-" if row.hypervolume is None else f"{about}{row.hypervolume:.5g}"
     quiet = "none seen" if row.quiet_s is None else f"{seconds_text(round(row.quiet_s))} ago"

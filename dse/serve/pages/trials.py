@@ -29,7 +29,7 @@ _SILENT = {True: "No reports yet.", False: "They made no reports."}
 _OPEN = State.PENDING, State.RUNNING
 
 
-def trials_page(told: models.Trials, some: models.Shown, counts: Mapping[State, int]) -> str:
+def trials_page(told: models.TrialPage, some: models.TrialView, counts: Mapping[State, int]) -> str:
     """Return a table of selected trials, with links to the others and to those of each state.
 
     Args:
@@ -49,7 +49,7 @@ def trials_page(told: models.Trials, some: models.Shown, counts: Mapping[State, 
     return render_frame(f"trials of {told.study}", body, scripts=("tables.js",))
 
 
-def _none(study: str, some: models.Shown, counts: Mapping[State, int]) -> str:
+def _none(study: str, some: models.TrialView, counts: Mapping[State, int]) -> str:
     """Return the hint that is shown where there are no trials to list."""
     if not counts:
         way = f'<a href="{study_url(study)}">the page of the study</a>'
@@ -58,7 +58,7 @@ def _none(study: str, some: models.Shown, counts: Mapping[State, int]) -> str:
     return f"<p>There are no {kind}trials from number {some.first} on.</p>"
 
 
-def _choice(told: models.Trials, some: models.Shown, counts: Mapping[State, int]) -> str:
+def _choice(told: models.TrialPage, some: models.TrialView, counts: Mapping[State, int]) -> str:
     """Return the links that select a state, and the form that selects the first trial."""
     kinds = (
         ("all", sum(counts.values()), None),
@@ -82,7 +82,7 @@ def _choice(told: models.Trials, some: models.Shown, counts: Mapping[State, int]
     )
 
 
-def _steps(told: models.Trials, some: models.Shown) -> str:
+def _steps(told: models.TrialPage, some: models.TrialView) -> str:
     """Return links to the first, the earlier, the later and the last trials."""
     last = (max(told.total, 1) - 1) // some.count * some.count
     places = (
@@ -102,13 +102,13 @@ def _steps(told: models.Trials, some: models.Shown) -> str:
     return f'<p class="links">{links} <span class="soft">{shown}</span></p>'
 
 
-def _address(study: str, some: models.Shown, first: int, state: State | None) -> str:
+def _address(study: str, some: models.TrialView, first: int, state: State | None) -> str:
     asked = some.model_copy(update={"first": first, "state": state})
     told = asked.model_dump(mode="json", exclude_defaults=True)
     return escape(f"{study_url(study, 'trials')}?{urlencode(told)}")
 
 
-def trial_page(study: StudyEngine, told: models.TrialTold, total: int) -> str:
+def trial_page(study: StudyEngine, told: models.TrialRecord, total: int) -> str:
     """Return the page of one trial of ``total``: design, metrics, failure, evaluator log."""
     problem, trial = study.problem, told.trial
     units = parameter_units(problem)
@@ -140,7 +140,7 @@ def _neighbours(study: str, number: int, total: int) -> str:
     return f'<p class="links">{links} {more} {like}</p>'
 
 
-def _trial_line(study: str, row: models.TrialRow) -> str:
+def _trial_line(study: str, row: models.TrialDetail) -> str:
     values = "".join(
         f"<td>{'-' if value is None else f'{value:.5g}'}</td>" for value in row.objectives
     )
@@ -152,13 +152,13 @@ def _trial_line(study: str, row: models.TrialRow) -> str:
     )
 
 
-def _reason(problem: Problem, trial: models.TrialRow) -> str:
+def _reason(problem: Problem, trial: models.TrialDetail) -> str:
     told = f"{trial.fault.kind}: {trial.fault.reason}" if trial.fault else ""
     words = told or broken_text(problem, trial.broken)
     return f'<pre class="warn">{escape(words)}</pre>' if words else ""
 
 
-def _objectives(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
+def _objectives(trial: models.TrialDetail, problem: Problem) -> list[tuple[str, str]]:
     pairs = zip(problem.objectives, trial.objectives, strict=True)
     if all(value is None for value in trial.objectives):
         return []
@@ -167,7 +167,7 @@ def _objectives(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str
     ]
 
 
-def _metrics(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
+def _metrics(trial: models.TrialDetail, problem: Problem) -> list[tuple[str, str]]:
     known = ((name, value) for name, value in sorted(trial.metrics.items()))
     return [
         (name, metric_text(value, problem.metrics[name], trial.spread.get(name)))
@@ -176,7 +176,7 @@ def _metrics(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
     ]
 
 
-def _log(told: models.TrialTold) -> str:
+def _log(told: models.TrialRecord) -> str:
     """Return the recorded log of the evaluators: attempts that were given up, and reports."""
     attempts = "".join(
         f'<tr><td>{one.attempt}</td><td class="text">'
@@ -199,7 +199,7 @@ def _numbers(metrics: Mapping[str, float | None]) -> str:
     return ", ".join(f"{n} {'-' if v is None else f'{v:.6g}'}" for n, v in metrics.items())
 
 
-def _story(told: models.TrialTold) -> list[tuple[str, str]]:
+def _story(told: models.TrialRecord) -> list[tuple[str, str]]:
     trial = told.trial
     measured = (
         f"{format_count(trial.measured, 'evaluator')} measured"
@@ -216,7 +216,7 @@ def _story(told: models.TrialTold) -> list[tuple[str, str]]:
     ]
 
 
-def _moments(trial: models.TrialRow) -> Iterator[tuple[str, float | None]]:
+def _moments(trial: models.TrialDetail) -> Iterator[tuple[str, float | None]]:
     yield "asked", trial.asked_at
     yield "begun", trial.begun_at
     yield "finished", trial.finished_at

@@ -10,11 +10,11 @@ from dse.core.pareto import ParetoSet
 from dse.report.html.fidelity import rungs, rungs_json
 from dse.report.html.scenarios import contrast_json
 from dse.report.json.front import front_json
-from dse.report.schemas.front import Front
+from dse.report.schemas.front import FrontFacts
 from dse.study.study import StudyEngine
 
 
-def answer_json(study: StudyEngine) -> Front:
+def answer_json(study: StudyEngine) -> FrontFacts:
     """Return the front of a study as JSON, with further analyses where they apply.
 
     These are the winners under each scenario, the probability of each trial to be on the front,
