@@ -25,7 +25,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Real
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
 
@@ -34,7 +34,7 @@ def problem_of(parameters: int) -> Problem:
     """Return the question, with real parameters between 0 and 1."""
     names = [f"p{place}" for place in range(parameters)]
     return Problem(
-        space=Space(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
+        space=DesignSpace(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
         sources={"y": Source(metric=Metric(name="y"), kind="modelled", reads=frozenset(names))},
         objectives=(Objective(expression=parse("y"), goal="minimize"),),
         seed=7,

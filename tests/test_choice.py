@@ -6,12 +6,12 @@ import pytest
 from dse.core.metric import Metrics
 from dse.core.parameter import Real
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.auto import optimizer_for
 from dse.testing.known import problem_of
 from dse.testing.problems import tiny_codesign, zdt1
 
-SPACE = Space(parameters=(Real(name="x", low=0.0, high=1.0),))
+SPACE = DesignSpace(parameters=(Real(name="x", low=0.0, high=1.0),))
 
 
 def asking(objectives: int, kind: str = "measured") -> Problem:

@@ -8,7 +8,7 @@ import pytest
 
 from dse.core.encoding import encoded, encoded_designs
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State
 from dse.errors import StudyError
 from dse.schema.study.budget import Budget
@@ -165,7 +165,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path, begun):
 
 
 def test_a_number_that_the_space_lacks_stands_where_its_scale_would_put_it():
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Ordinal(name="rows", values=(8, 16, 32)),
             Integer(name="tile", low=1, high=9, step=4),

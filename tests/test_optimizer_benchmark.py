@@ -15,7 +15,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Ordinal
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 
 FOLDER = Path(__file__).parent.parent / "benchmarks/optimizers"
 DATA = FOLDER.resolve().parents[2] / "shared/data/open"
@@ -98,7 +98,7 @@ def table(module):
     """A table of two designs, far apart among nine."""
     values = (0, 1, 2)
     pool = Listed((Name("x"), Name("y")), ((0, 0), (2, 2)))
-    space = Space(
+    space = DesignSpace(
         parameters=(Ordinal(name="x", values=values), Ordinal(name="y", values=values)),
         constraints=(Expression("it was measured", pool),),
     )

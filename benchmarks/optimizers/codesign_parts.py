@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.design import Design, key_of
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Ints, Value
 
 Values = Mapping[str, Value]
@@ -74,11 +74,11 @@ class Parts:
         )
         return (read | across) & self.names
 
-    def _part(self, names: frozenset[str]) -> Space:
+    def _part(self, names: frozenset[str]) -> DesignSpace:
         space = self.problem.space
         conditions = {n: rule for n, rule in space.conditions.items() if n in names}
         assert all(rule.names <= names for rule in conditions.values())
-        return Space(
+        return DesignSpace(
             parameters=tuple(p for p in space.parameters if p.name in names),
             conditions=conditions,
             constraints=tuple(rule for rule in space.constraints if rule.names <= names),

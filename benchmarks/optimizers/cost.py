@@ -32,7 +32,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, Trial
 from dse.registry import make
 
@@ -141,7 +141,7 @@ TOOLS: Mapping[str, Callable[[Case, Sequence[Trial]], tuple[Suggest, str]]] = {
 
 def problem() -> Case:
     """Twelve parameters of four kinds, no rules, three smooth objectives; made for this."""
-    space = Space(parameters=tuple(_parameters()))
+    space = DesignSpace(parameters=tuple(_parameters()))
     reads = frozenset(space.by_name)
     names = ("delay", "energy", "error")
     return Case(

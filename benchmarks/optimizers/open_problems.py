@@ -17,7 +17,7 @@ from dse.core.metric import Fault, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Value
 
@@ -53,7 +53,7 @@ def _loader(data: Path) -> Any:
 
 
 def _problem(given: Any) -> Problem:
-    space = Space(
+    space = DesignSpace(
         parameters=tuple(map(_parameter, given.params)),
         conditions={p.name: _condition(p.active) for p in given.params if p.active is not None},
         constraints=_pool(given),

@@ -18,7 +18,7 @@ from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Parameter, Real
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, Trial
 from dse.core.values import Floats
 
@@ -88,7 +88,7 @@ def _at(function: Function, shares: Floats) -> tuple[Floats, Floats]:
 
 
 def _problem(function: Function) -> Problem:
-    space = Space(parameters=function.parameters)
+    space = DesignSpace(parameters=function.parameters)
     losses, excesses = _at(function, np.full((1, len(space.parameters)), 0.5))
     goals = [f"f{k}" for k in range(losses.shape[1])]
     bounds = [f"g{k}" for k in range(excesses.shape[1])]

@@ -11,20 +11,20 @@ from statement import Row, Setting, Statement
 from tool import Tool
 
 from dse.core.batch import Batch
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.schema.space.space import space_from
 from dse.schema.yaml.files import Files
 
 SPACES = Path(__file__).resolve().parents[2] / "spaces"
 
 
-def stated(statement: Statement) -> Space:
+def stated(statement: Statement) -> DesignSpace:
     """The space that the file describes."""
     return _read(statement.file, tuple(statement.arguments.items()))
 
 
 @cache
-def _read(file: str, arguments: tuple[tuple[str, Setting], ...]) -> Space:
+def _read(file: str, arguments: tuple[tuple[str, Setting], ...]) -> DesignSpace:
     path = SPACES / file
     described = dict(Files().source(path).value)
     described["arguments"] = described.get("arguments", {}) | dict(arguments)
@@ -44,7 +44,7 @@ def example(statement: Statement) -> dict[str, Setting | None]:
     return dict(zip(statement.names, row, strict=True))
 
 
-def _fresh(statement: Statement) -> Space:
+def _fresh(statement: Statement) -> DesignSpace:
     """The same parameters and rules, nothing solved yet."""
     return replace(stated(statement))
 

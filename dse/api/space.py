@@ -111,7 +111,7 @@ class Space:
 
     @classmethod
     def _from_engine_space(
-        cls, solved: core.Space, name: str, description: str = "", notes: Sequence[str] = ()
+        cls, solved: core.DesignSpace, name: str, description: str = "", notes: Sequence[str] = ()
     ) -> Space:
         from dse.schema.space.export.write import mapping_of
 
@@ -127,7 +127,7 @@ class Space:
         return cls(document.get("parameters", {}), name=document.get("space", UNNAMED), **rest)
 
     @cached_property
-    def told(self) -> core.Space:
+    def told(self) -> core.DesignSpace:
         """Core space, which may have no legal design; :meth:`why` gives the reason."""
         from dse.schema.space.space import space_from, space_of
         from dse.schema.yaml.files import Files
@@ -137,7 +137,7 @@ class Space:
         return space_from(self.document, may_be_empty=True)
 
     @cached_property
-    def solved(self) -> core.Space:
+    def solved(self) -> core.DesignSpace:
         """Core space with at least one legal design; SpecError if there is none."""
         from dse.schema.space.rules.satisfiable import check_satisfiable
         from dse.schema.yaml.source import shown

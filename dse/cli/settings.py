@@ -8,14 +8,14 @@ from typing import Any
 
 from dse.core.inspection.explain import place_of
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError, nearest
 from dse.report.text.space_words import domain_text, entries, value_text
 from dse.schema.space.parameters.domains import amount, literal
 
 
-def settings(pairs: Sequence[str], space: Space) -> dict[str, Value]:
+def settings(pairs: Sequence[str], space: DesignSpace) -> dict[str, Value]:
     """Return the values of ``parameter=value`` arguments, each converted to its parameter's kind.
 
     A list takes all its items at once, ``bits=[2,4,8]``, or one at a time, ``bits[0]=2``.
@@ -44,7 +44,7 @@ def settings(pairs: Sequence[str], space: Space) -> dict[str, Value]:
     return found
 
 
-def value_of(text: str, parameter: Parameter, space: Space) -> Value:
+def value_of(text: str, parameter: Parameter, space: DesignSpace) -> Value:
     """Return the value of a parameter that a text denotes.
 
     Raises:
@@ -62,7 +62,7 @@ def value_of(text: str, parameter: Parameter, space: Space) -> Value:
     return found
 
 
-def _parse_choice(text: str, parameter: Choice, space: Space) -> Value:
+def _parse_choice(text: str, parameter: Choice, space: DesignSpace) -> Value:
     words = {value_text(value): value for value in parameter.values}
     for word in (text, text.strip("'\""), text.lower()):
         if word in words:
@@ -84,7 +84,7 @@ def _snap_to_value(number: float, parameter: Real | Integer | Ordinal) -> Value 
     return next((v for v in parameter.values if math.isclose(v, number, rel_tol=1e-9)), None)
 
 
-def _items(name: str, text: str, listing: Any, space: Space) -> dict[str, Value]:
+def _items(name: str, text: str, listing: Any, space: DesignSpace) -> dict[str, Value]:
     """Return the values of a list's members; for a subset, whether it includes each member."""
     words = [word.strip() for word in text.strip("[] ").split(",") if word.strip()]
     members = [node.name for node in listing.nodes]
@@ -114,6 +114,6 @@ def _beside(number: float, parameter: Real | Integer | Ordinal) -> str:
     return f"nearest: {' and '.join(words)}; {legal}"
 
 
-def _misfit(text: str, parameter: Parameter, space: Space, hint: str) -> DesignError:
+def _misfit(text: str, parameter: Parameter, space: DesignSpace, hint: str) -> DesignError:
     where = place_of(space, parameter.name)
     return DesignError(f"{parameter.name} cannot be {text}", where=where, hint=hint)

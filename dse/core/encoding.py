@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dse.core.batch import Batch, Column
 from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Choice, Finite, Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats, Value
 
 
@@ -24,7 +24,7 @@ class CoordinateBlock:
     stop: int
 
 
-def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[CoordinateBlock, ...]:
+def blocks(space: DesignSpace, names: frozenset[str] | None = None) -> tuple[CoordinateBlock, ...]:
     """Return each parameter's block of coordinates in the encoded vector.
 
     Args:
@@ -41,7 +41,7 @@ def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[Coordinat
     return tuple(found)
 
 
-def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> Floats:
+def encoded(space: DesignSpace, batch: Batch, names: frozenset[str] | None = None) -> Floats:
     """Encode n designs as points of the unit cube, (n, coordinates).
 
     A number is encoded as its share of the range on its scale, and an ordinal as its relative
@@ -50,7 +50,7 @@ def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> 
 
     Args:
         space: the space of the designs.
-        batch: designs as columns, made by :meth:`Space.batch`.
+        batch: designs as columns, made by :meth:`DesignSpace.batch`.
         names: the parameters to encode; ``None`` for all.
     """
     layout = blocks(space, names)
@@ -62,7 +62,7 @@ def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> 
     return points
 
 
-def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Floats:
+def encoded_designs(space: DesignSpace, designs: Sequence[Mapping[str, Value]]) -> Floats:
     """Encode n designs of this space or an older version of it, (n, coordinates).
 
     A number outside the parameter's domain is extrapolated on its scale, possibly below 0 or
@@ -82,7 +82,7 @@ def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Flo
     return points
 
 
-def decode_points(space: Space, points: Floats) -> Batch:
+def decode_points(space: DesignSpace, points: Floats) -> Batch:
     """Decode points, (n, coordinates), to the nearest legal designs; invert :func:`encoded`.
 
     A point whose real parameters violate a rule gives no design.

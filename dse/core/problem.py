@@ -11,7 +11,7 @@ from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, are, column_of
 from dse.core.values import Floats, Mask
@@ -57,7 +57,7 @@ class Problem:
     including evaluators and their options; it is empty if it is unknown.
     """
 
-    space: Space
+    space: DesignSpace
     sources: Mapping[str, Source]
     objectives: tuple[Objective, ...]
     limits: tuple[Limit, ...] = ()

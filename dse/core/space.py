@@ -31,7 +31,7 @@ from dse.errors import DesignError, nearest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Space:
+class DesignSpace:
     """Constrained space of designs with conditional parameters.
 
     ``conditions`` maps a parameter's name to the condition under which it is active. ``places``
@@ -117,7 +117,7 @@ class Space:
         """Return whether every value is in its parameter's domain, regardless of the rules."""
         return all(name in self.by_name and v in self.by_name[name] for name, v in design.items())
 
-    def fixed(self, values: Mapping[str, Value]) -> Space:
+    def fixed(self, values: Mapping[str, Value]) -> DesignSpace:
         """Return the subspace in which the given parameters are active and have these values."""
         rules: list[Expression] = []
         parameters: list[Parameter] = []
@@ -227,3 +227,7 @@ def _literal(value: Value) -> Node:
     if isinstance(value, bool):
         return Truth(value)
     return Text(value) if isinstance(value, str) else Number(value)
+
+
+Space = DesignSpace
+"""Name that plug-ins import."""

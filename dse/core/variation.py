@@ -15,7 +15,7 @@ from dse.core.legal_set.component import Component
 from dse.core.legal_set.diagram_builder import Codes
 from dse.core.legal_set.neighbours import near, nearest, steps
 from dse.core.parameter import Choice, Finite
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats, Mask
 
 _CROSSOVER_INDEX = 15.0
@@ -23,7 +23,9 @@ _MUTATION_INDEX = 20.0
 _LEAST_MOVE = 1e-9
 
 
-def cross_parents(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
+def cross_parents(
+    space: DesignSpace, mothers: Batch, fathers: Batch, rng: np.random.Generator
+) -> Batch:
     """Return one child of each pair of parents, except children that break a rule over reals.
 
     Args:
@@ -43,7 +45,7 @@ def cross_parents(space: Space, mothers: Batch, fathers: Batch, rng: np.random.G
 
 
 def mutate_designs(
-    space: Space, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
+    space: DesignSpace, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
 ) -> Batch:
     """Return mutated designs: one or more components or real parameters of each change.
 

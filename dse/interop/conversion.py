@@ -9,7 +9,7 @@ from typing import Any
 
 from dse.core.design import Design
 from dse.core.expressions.expression import Expression
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import SpecError
 from dse.interop.values import value_of
 
@@ -22,7 +22,7 @@ class SpaceImport:
     names to those of the parameters.
     """
 
-    space: Space
+    space: DesignSpace
     name: str
     names: Mapping[str, str]
     warnings: tuple[str, ...]
@@ -52,7 +52,7 @@ class SpaceExport:
 class UnsupportedRules:
     """Collection of the conditions and rules that another tool cannot express."""
 
-    def __init__(self, tool: str, space: Space) -> None:
+    def __init__(self, tool: str, space: DesignSpace) -> None:
         self._tool = tool
         self._space = space
         self._told: list[tuple[str, str]] = []

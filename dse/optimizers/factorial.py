@@ -12,7 +12,7 @@ from dse.core.expressions.printer import whole_text
 from dse.core.parameter import Choice, Ordinal, Parameter, Real
 from dse.core.problem import Problem
 from dse.core.proof import Coverage
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Event, Trial
 from dse.core.values import Value
 from dse.errors import StudyError
@@ -101,7 +101,7 @@ class Factorial:
         return Coverage.of(self._problem, self._outcomes, len(self._designs))
 
 
-def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], str]:
+def _full(space: DesignSpace, levels: int | None, most: int) -> tuple[list[Design], str]:
     """Return all legal combinations of levels, and a text that describes them."""
     parameters = tuple(_limit_levels(one, levels) for one in space.parameters)
     if any(getattr(one, "simplex", None) for one in space.lists.values()):
@@ -122,7 +122,7 @@ def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], st
     return found, f"{whole_text(count)} legal designs of {sizes} levels"
 
 
-def _part(space: Space, resolution: int, levels: int | None) -> tuple[list[Design], str]:
+def _part(space: DesignSpace, resolution: int, levels: int | None) -> tuple[list[Design], str]:
     """Return the legal runs of a two-level regular fraction, and a text that describes them."""
     if resolution not in (3, 4, 5):
         raise StudyError(f"there is no fraction of resolution {resolution}", hint="3, 4 or 5")
@@ -148,7 +148,7 @@ def _part(space: Space, resolution: int, levels: int | None) -> tuple[list[Desig
 
 
 def _run(
-    space: Space, ends: Sequence[Sequence[Value]], high: dict[int, int]
+    space: DesignSpace, ends: Sequence[Sequence[Value]], high: dict[int, int]
 ) -> Iterator[tuple[str, Value]]:
     for place, parameter in enumerate(space.parameters):
         yield parameter.name, ends[place][high.get(place, 0)]

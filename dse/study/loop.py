@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from dse.core.design import Design
 from dse.core.metric import FaultKind
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
 from dse.evaluation.checkpoints import TrialFolders, is_lost
@@ -70,7 +70,7 @@ class Loop:
     running evaluations are completed if the storage is lost.
     """
 
-    space: Space
+    space: DesignSpace
     ledger: TrialHistory
     lease: Lease
     optimizer: Optimizer

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.core.design import Design
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.values import Value
 from dse.errors import DesignError, StudyError
@@ -98,7 +98,9 @@ def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, n
     )
 
 
-def _fit_design(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tuple[Design, bool]:
+def _fit_design(
+    trial: Trial, space: DesignSpace, settings: Mapping[str, Value]
+) -> tuple[Design, bool]:
     """Return the trial's design in the new space's parameters, and whether it is legal there."""
     values = {name: value for name, value in trial.design.items() if name in space.by_name}
     with_settings = Design({**settings, **values})

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from dse.core.design import Design
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError, PluginError
 
 _HINT = (
@@ -17,7 +17,7 @@ _HINT = (
 
 def check_suggestions(
     designs: Sequence[Design],
-    space: Space,
+    space: DesignSpace,
     *,
     by: str,
     wanted: int,
@@ -52,7 +52,7 @@ def check_suggestions(
             _refuse(by, design, f"which trial {max(trials)} is already")
 
 
-def _check_legal(designs: Sequence[Design], space: Space, by: str) -> None:
+def _check_legal(designs: Sequence[Design], space: DesignSpace, by: str) -> None:
     """Check all designs in one batch; if that fails, one at a time to find the message."""
     if all(isinstance(design, Design) for design in designs):
         try:

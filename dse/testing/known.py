@@ -14,7 +14,7 @@ from dse.core.metric import Goal, Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Floats, Mask
 from dse.protocols import Optimizer
@@ -70,7 +70,7 @@ def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1)
 
 
 def enumerated(
-    space: Space,
+    space: DesignSpace,
     kinds: Mapping[str, Kind],
     goals: Mapping[str, Goal],
     truth: Truth,
@@ -104,7 +104,7 @@ def enumerated(
 
 
 def problem_of(
-    space: Space,
+    space: DesignSpace,
     kinds: Mapping[str, Kind],
     goals: Mapping[str, Goal],
     truth: Truth,

@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metrics
 from dse.core.parameter import Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.testing.known import Known, problem_of
 
 _SEEN = 2_000
@@ -44,7 +44,7 @@ def dtlz2(objectives: int = 6, extra: int = 4, kind: Kind = "measured") -> Known
     front = np.abs(np.random.default_rng(0).normal(size=(_SEEN, objectives)))
     return Known(
         problem=problem_of(
-            Space(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
+            DesignSpace(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
             dict.fromkeys(losses, kind),
             dict.fromkeys(losses, "minimize"),
             truth,

@@ -9,7 +9,7 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Kind, Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.testing.known import Known, enumerated, problem_of
 
 
@@ -30,7 +30,7 @@ def zdt1(dimensions: int = 6, kind: Kind = "measured") -> Known:
     f1 = np.linspace(0, 1, 2_001)
     return Known(
         problem=problem_of(
-            Space(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
+            DesignSpace(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
             {"f1": kind, "f2": kind},
             {"f1": "minimize", "f2": "minimize"},
             truth,
@@ -47,7 +47,7 @@ def tiny_codesign(kind: Kind = "measured") -> Known:
     Args:
         kind: kind of the accuracy and the cost (which is limited); time and energy are modelled.
     """
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Ordinal(name="gpus", values=(8, 16, 32)),
             Ordinal(name="tp", values=(1, 2, 4, 8)),
@@ -71,7 +71,7 @@ def tiny_codesign(kind: Kind = "measured") -> Known:
 
 def pocket_codesign() -> Known:
     """Return a problem of 24 designs with a rule, a condition, limits and faults; fast to solve."""
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Ordinal(name="tp", values=(1, 2, 4)),
             Ordinal(name="dp", values=(2, 4, 8, 16)),
@@ -98,7 +98,7 @@ def mixed_reals() -> Known:
 
     Its front is that of ZDT1 with ``g`` slightly above 1, because ``knob`` is at least 1e-3.
     """
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Ordinal(name="tp", values=(1, 2, 4)),
             Ordinal(name="pp", values=(1, 2, 4)),
@@ -132,7 +132,7 @@ def mixed_reals() -> Known:
 
 def one_design(kind: Kind = "measured") -> Known:
     """Return a problem with a single legal design."""
-    space = Space(
+    space = DesignSpace(
         parameters=(Ordinal(name="tp", values=(1, 2)), Ordinal(name="dp", values=(1, 2))),
         constraints=(parse("tp * dp == 4"),),
     )
@@ -141,7 +141,7 @@ def one_design(kind: Kind = "measured") -> Known:
 
 def all_infeasible(kind: Kind = "measured") -> Known:
     """Return a problem of eight legal designs that all violate its limit."""
-    space = Space(
+    space = DesignSpace(
         parameters=(Ordinal(name="tp", values=(1, 2, 4, 8)), Ordinal(name="dp", values=(1, 2)))
     )
     limit = Limit(text="f <= 0.5", slack=parse("0.5 - f"), scale=0.5)

@@ -20,7 +20,7 @@ from typing import Any, cast
 from dse.core.design import Design
 from dse.core.parameter import Integer
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Driver, Outcome, State
 from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.evaluation.reporting import Watcher, unheard
@@ -110,7 +110,7 @@ def simulate(fleet: Fleet) -> Account:
         RuntimeError: a driver raised an exception.
     """
     problem = Problem(
-        space=Space(parameters=tuple(Integer(name=n, low=0, high=99) for n in "abc")),
+        space=DesignSpace(parameters=tuple(Integer(name=n, low=0, high=99) for n in "abc")),
         sources={},
         objectives=(),
     )

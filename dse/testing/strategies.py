@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Finite, Integer, Ordinal
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats
 
 _CHOICES = ("int8", "fp8", "mxfp4", "bf16")
@@ -32,7 +32,7 @@ def finite_parameters(draw: Any, name: str) -> Finite:
 
 
 @st.composite
-def spaces(draw: Any) -> Space:
+def spaces(draw: Any) -> DesignSpace:
     """Generate a constrained space of two to five finite parameters; it may have no design."""
     count = draw(st.integers(2, 5))
     parameters = tuple(draw(finite_parameters(f"p{place}")) for place in range(count))
@@ -42,7 +42,7 @@ def spaces(draw: Any) -> Space:
         if place and draw(st.booleans()) and draw(st.booleans())
     }
     rules = draw(st.lists(_rules(parameters), max_size=3))
-    return Space(parameters=parameters, conditions=conditions, constraints=tuple(rules))
+    return DesignSpace(parameters=parameters, conditions=conditions, constraints=tuple(rules))
 
 
 def losses(rows: int = 12, columns: int = 3) -> st.SearchStrategy[Floats]:

@@ -16,7 +16,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 
 
@@ -66,7 +66,7 @@ def question() -> Question:
     """Two losses, told from (4, 4)."""
     return Question(
         Problem(
-            space=Space(parameters=(Integer(name="x", low=0, high=99),)),
+            space=DesignSpace(parameters=(Integer(name="x", low=0, high=99),)),
             sources={
                 name: Source(
                     metric=Metric(name=name, unit="J"), kind="measured", reads=frozenset({"x"})

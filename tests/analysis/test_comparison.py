@@ -12,7 +12,7 @@ from dse.analysis.run_groups import RunGroup, alone
 from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
 from dse.core.parameter import Integer
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import StudyError
 
 JOINT = ComparisonOptions(joint_nadir=True)
@@ -152,7 +152,7 @@ def unlike(problem, what, made_objective):
         "limits": replace(problem, limits=(Limit(text="t.a <= 3 J", slack=parse("3 - t.a")),)),
         "reference points": replace(problem, fixed_reference=(5.0, 5.0)),
         "spaces": replace(
-            problem, identity="", space=Space(parameters=(Integer(name="x", low=0, high=9),))
+            problem, identity="", space=DesignSpace(parameters=(Integer(name="x", low=0, high=9),))
         ),
         "evaluators": replace(problem, identity=identity("2")),
         "scenarios": replace(problem, identity=identity("1", scenarios={"chat": 1.0})),

@@ -11,10 +11,10 @@ from dse.core.metric import Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Integer
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 
-SPACE = Space(parameters=(Integer(name="x", low=0, high=9),))
+SPACE = DesignSpace(parameters=(Integer(name="x", low=0, high=9),))
 NAMES = ("a", "b", "same")
 SOURCES = {
     name: Source(metric=Metric(name=name), kind="modelled", reads=frozenset({"x"}))

@@ -13,7 +13,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Ordinal
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
 
@@ -26,7 +26,7 @@ def effects(problem, trials, name, **options) -> Effects:
 def problem_of(*parameters) -> Problem:
     source = Source(metric=Metric(name="y", unit="s"), kind="modelled", reads=frozenset())
     return Problem(
-        space=Space(parameters=parameters),
+        space=DesignSpace(parameters=parameters),
         sources={"y": source},
         objectives=(Objective(expression=parse("y * 2"), goal="minimize", unit="s"),),
     )

@@ -14,7 +14,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Ordinal
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.report.effects import effects_json, headline
 
@@ -87,7 +87,7 @@ PARAMETERS = (
 def problem_of(*parameters, seed=7) -> Problem:
     names = ("y", "z")
     return Problem(
-        space=Space(parameters=parameters),
+        space=DesignSpace(parameters=parameters),
         sources={
             name: Source(metric=Metric(name=name), kind="modelled", reads=frozenset())
             for name in names

@@ -19,13 +19,13 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 
 
 def problem() -> Problem:
     return Problem(
-        space=Space(parameters=(Integer(name="x", low=0, high=99),)),
+        space=DesignSpace(parameters=(Integer(name="x", low=0, high=99),)),
         sources={
             name: Source(metric=Metric(name=name), kind="measured", reads=frozenset({"x"}))
             for name in ("t.cost", "t.gain")

@@ -13,11 +13,11 @@ from dse.core.metric import Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Integer
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.report.text.uncertain_front import doubt_words
 
-SPACE = Space(parameters=(Integer(name="x", low=0, high=9),))
+SPACE = DesignSpace(parameters=(Integer(name="x", low=0, high=9),))
 SOURCES = {
     name: Source(metric=Metric(name=name), kind="measured", reads=frozenset({"x"})) for name in "fg"
 }

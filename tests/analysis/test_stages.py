@@ -11,7 +11,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 
 # Ten trials of one measurement each; the front after 1, 3, 5 and 10 of them is known by sight.
@@ -21,7 +21,7 @@ FOUND = [(5, 5), (6, 6), (3, 7), (8, 8), (7, 3), (9, 9), (4, 4), (5, 4), (1, 9),
 def run_of(found, measured: int = 1) -> Run:
     names = ("a", "b")
     asked = Problem(
-        space=Space(parameters=(Integer(name="x", low=0, high=99),)),
+        space=DesignSpace(parameters=(Integer(name="x", low=0, high=99),)),
         sources={
             name: Source(metric=Metric(name=name), kind="measured", reads=frozenset({"x"}))
             for name in names

@@ -18,11 +18,11 @@ from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Ordinal, Real
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 
 NAMES = ("a", "b")
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(Ordinal(name="x", values=tuple(range(64))), Real(name="y", low=0, high=1))
 )
 
@@ -131,7 +131,7 @@ def test_a_constant_objective_and_too_few_trials_tell_nothing():
 def test_a_word_and_an_absent_parameter_are_learnt_from():
     words = Choice(name="kind", values=("plain", "gated"))
     width = Ordinal(name="x", values=tuple(range(16)))
-    space = Space(parameters=(words, width), conditions={"x": parse("kind == 'gated'")})
+    space = DesignSpace(parameters=(words, width), conditions={"x": parse("kind == 'gated'")})
 
     def priced(batch: Batch) -> Metrics:
         gated = ~batch.absent("x")

@@ -10,7 +10,7 @@ from dse import registry
 from dse.core.batch import Batch
 from dse.core.encoding import decode_points, encoded
 from dse.core.metric import Metrics
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.variation import cross_parents, mutate_designs
 from dse.schema.space.space import space_from
 from dse.testing.known import Known, problem_of
@@ -48,11 +48,11 @@ WITH_REALS = {
 
 
 @pytest.fixture(scope="module", params=["finite", "with reals"])
-def space(request) -> Space:
+def space(request) -> DesignSpace:
     return space_from(FINITE if request.param == "finite" else WITH_REALS)
 
 
-def known_of(space: Space) -> Known:
+def known_of(space: DesignSpace) -> Known:
     def truth(batch: Batch) -> Metrics:
         bits = sum(batch[f"bits[{layer}]"].astype(float) for layer in range(6))
         last = batch["order[2]"] == "conv"
@@ -69,7 +69,7 @@ def known_of(space: Space) -> Known:
     )
 
 
-def legal(space: Space, batch: Batch) -> bool:
+def legal(space: DesignSpace, batch: Batch) -> bool:
     return all(design in space for design in batch.designs())
 
 

@@ -21,7 +21,7 @@ from dse.core.legal_set.neighbours import near
 from dse.core.legal_set.relaxed_budget import RelaxedBudget, linear_of
 from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Ordinal
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 
 SEED = 7
 WIDTHS = (2, 3, 4, 5, 6, 8)
@@ -29,13 +29,13 @@ GPT = (3 * 2**20 + 3072, 2**20 + 1024, 2**22 + 4096, 2**22 + 1024) * 24
 LLAMA = (2**26, 2**23, 2**23, 2**26, 7 * 2**25, 7 * 2**25, 7 * 2**25) * 80
 
 
-def network(sizes, widths=WIDTHS, average=4.25) -> Space:
+def network(sizes, widths=WIDTHS, average=4.25) -> DesignSpace:
     """A width for each matrix, within an average number of bits for each weight."""
     bits = tuple(Ordinal(name=f"bits[{i}]", values=widths) for i in range(len(sizes)))
     terms = [Binary("*", Name(p.name), Number(s)) for p, s in zip(bits, sizes, strict=True)]
     limit = Number(average * sum(sizes))
     rule = Expression("budget", Compare(("<=",), (Call("sum", tuple(terms)), limit)))
-    return Space(parameters=bits, constraints=(rule,))
+    return DesignSpace(parameters=bits, constraints=(rule,))
 
 
 def legal_rows(parameters, *rules) -> np.ndarray:
@@ -292,7 +292,7 @@ def test_a_lone_sum_over_many_parameters_is_counted(operator, counts):
     many = tuple(Ordinal(name=f"x{i}", values=(0, 1)) for i in range(600))
     total = Call("sum", tuple(Name(one.name) for one in many))
     rule = Expression("lone", Compare((operator,), (total, Number(3))))
-    space = Space(parameters=many, constraints=(rule,))
+    space = DesignSpace(parameters=many, constraints=(rule,))
     assert space.count() == sum(math.comb(600, ones) for ones in counts)
 
 
@@ -302,4 +302,4 @@ def test_a_thousand_parameters_of_one_value_are_one_design():
         "all", Compare(("<=",), (Call("max", tuple(Name(p.name) for p in many)), Number(999)))
     )
     two = Ordinal(name="y", values=(1, 2))
-    assert Space(parameters=(*many, two), constraints=(rule,)).count() == 2
+    assert DesignSpace(parameters=(*many, two), constraints=(rule,)).count() == 2

@@ -22,7 +22,7 @@ from dse.core.legal_set.intervals import Intervals
 from dse.core.legal_set.neighbours import near, nearest, steps
 from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Ordinal
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import SpecErrors
 from dse.schema.space.space import space_from
 from dse.testing.strategies import spaces
@@ -119,7 +119,7 @@ def test_a_budget_over_54_layers_is_counted_exactly():
     factors = [64 * (1 + place % 7) for place in range(54)]
     parameters = numbers("bits", 54, (2, 4, 8))
     rule = total([p.name for p in parameters], factors, "<=", 64 * 900)
-    space = Space(parameters=parameters, constraints=(rule,))
+    space = DesignSpace(parameters=parameters, constraints=(rule,))
     assert space.count() == knapsack_count((2, 4, 8), factors, 64 * 900)
     assert space.count() > 10**15
 
@@ -127,7 +127,7 @@ def test_a_budget_over_54_layers_is_counted_exactly():
 def test_ranks_beyond_a_machine_word_find_their_designs_back():
     parameters = numbers("bits", 54, (2, 4, 8))
     rule = total([p.name for p in parameters], [1] * 54, "<=", 220)
-    space = Space(parameters=parameters, constraints=(rule,))
+    space = DesignSpace(parameters=parameters, constraints=(rule,))
     count = space.count()
     places = np.array([0, 1, count // 3, count - 1], dtype=object)
     assert (space.indices(space.legal.at_indices(places)) == places).all()
@@ -136,7 +136,7 @@ def test_ranks_beyond_a_machine_word_find_their_designs_back():
 def test_draws_beyond_a_machine_word_are_uniform_in_every_parameter():
     parameters = numbers("bits", 54, (2, 4, 8))
     rule = total([p.name for p in parameters], [1] * 54, "<=", 220)
-    space = Space(parameters=parameters, constraints=(rule,))
+    space = DesignSpace(parameters=parameters, constraints=(rule,))
     drawn = space.sample(20_000, np.random.default_rng(SEED))
     (part,) = space.legal.components
     expected = [float(Fraction(n, space.count())) for n in part.occurrences()["bits17"][1:]]
@@ -145,7 +145,9 @@ def test_draws_beyond_a_machine_word_are_uniform_in_every_parameter():
 
 
 def test_points_of_an_even_grid_give_every_design_equally_often():
-    space = Space(parameters=numbers("p", 3, (1, 2, 4)), constraints=(parse("p0 * p1 * p2 <= 8"),))
+    space = DesignSpace(
+        parameters=numbers("p", 3, (1, 2, 4)), constraints=(parse("p0 * p1 * p2 <= 8"),)
+    )
     grid = (np.arange(40) + 0.5) / 40
     points = np.array(list(itertools.product(grid, grid, grid)))
     found = np.bincount(space.indices(space.at(points)), minlength=space.count())
@@ -156,7 +158,7 @@ def test_points_of_an_even_grid_give_every_design_equally_often():
 def test_a_permutation_is_counted_over_the_sets_of_used_values():
     parameters = numbers("order", 12, tuple(range(12)))
     names = tuple(Name(parameter.name) for parameter in parameters)
-    space = Space(
+    space = DesignSpace(
         parameters=parameters,
         constraints=(Expression("different", Call("all_different", names)),),
     )
@@ -174,7 +176,7 @@ def test_a_table_of_many_rows_is_the_space():
     )
     names = tuple(Name(parameter.name) for parameter in parameters)
     table = Expression("table", Listed(names, tuple(map(tuple, rows.tolist()))))
-    space = Space(parameters=parameters, constraints=(table,))
+    space = DesignSpace(parameters=parameters, constraints=(table,))
     drawn = space.sample(100, rng).designs()
     assert space.count() == len(rows)
     assert all(tuple(d[f"t{i}"] for i in range(4)) in set(map(tuple, rows.tolist())) for d in drawn)
@@ -246,11 +248,11 @@ def test_a_repair_without_a_table_is_legal_and_nearest(monkeypatch):
 
 
 def test_renaming_the_parameters_changes_nothing_else():
-    first = Space(
+    first = DesignSpace(
         parameters=numbers("p", 4, (1, 2, 4)), constraints=(parse("p0 * p1 * p2 == p3 * 2"),)
     )
     new = {"p0": "zebra", "p1": "a", "p2": "m", "p3": "k"}
-    second = Space(
+    second = DesignSpace(
         parameters=tuple(replace(p, name=new[p.name]) for p in first.parameters),
         constraints=tuple(rule.renamed(lambda name: new[name]) for rule in first.constraints),
     )
@@ -392,7 +394,7 @@ def test_two_widths_of_a_layer_are_set_together_under_a_budget_of_their_products
 )
 def test_decimals_compare_as_they_were_written(rule, count):
     values = (0.1, 0.2, 0.7)
-    space = Space(
+    space = DesignSpace(
         parameters=tuple(Ordinal(name=name, values=values) for name in "ab"),
         constraints=(parse(rule),),
     )

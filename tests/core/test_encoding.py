@@ -6,9 +6,9 @@ from dse.core.design import Design
 from dse.core.encoding import encoded
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Real(name="clock", low=1.0, high=100.0, scale="log"),
         Ordinal(name="tp", values=(1, 2, 4, 8, 16)),

@@ -15,12 +15,12 @@ from dse.core.inspection.explain import Rule, contradiction, narrow_space
 from dse.core.inspection.rule_check import obstacle, sides, why
 from dse.core.inspection.rule_effects import Portions
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError
 from dse.testing.strategies import spaces
 
 
-def all_combinations(space: Space) -> Batch:
+def all_combinations(space: DesignSpace) -> Batch:
     """Every parameter at every value, and absent if it has a condition."""
     axes = [range(-1 if p.name in space.conditions else 0, len(p.values)) for p in space.parameters]
     codes = np.array(list(itertools.product(*axes)), dtype=np.int32)
@@ -37,7 +37,7 @@ def keeping(batch: Batch, rule: Rule) -> np.ndarray:
     return held if rule.kind == "constraint" else held == ~batch.absent(rule.parameter)
 
 
-def designs_of(space: Space, constraints: tuple[Expression, ...]) -> np.ndarray:
+def designs_of(space: DesignSpace, constraints: tuple[Expression, ...]) -> np.ndarray:
     """Which combinations are designs that keep these constraints."""
     batch = all_combinations(space)
     keep = np.ones(len(batch), dtype=bool)
@@ -56,11 +56,11 @@ def spaces_and_values(draw):
     return space, {p.name: draw(st.sampled_from(p.values)) for p in chosen}
 
 
-def plan_space() -> Space:
+def plan_space() -> DesignSpace:
     def pow2(name: str, top: int) -> Ordinal:
         return Ordinal(name=name, values=tuple(2**e for e in range(top + 1)))
 
-    return Space(
+    return DesignSpace(
         parameters=(
             pow2("tp", 3),
             pow2("pp", 4),
@@ -162,7 +162,7 @@ def test_a_value_of_an_inactive_parameter_contradicts_its_condition():
 
 
 def test_an_empty_space_is_contradicted_by_its_own_rules():
-    space = Space(
+    space = DesignSpace(
         parameters=(Integer(name="a", low=1, high=9), Integer(name="b", low=1, high=9)),
         constraints=(parse("a != b"), parse("a > 2 * b"), parse("b > a"), parse("a + b < 12")),
     )
@@ -170,7 +170,7 @@ def test_an_empty_space_is_contradicted_by_its_own_rules():
 
 
 def test_a_rule_without_parameters_can_be_the_contradiction():
-    space = Space(
+    space = DesignSpace(
         parameters=(Real(name="x", low=0, high=1),), constraints=(parse("x < 2"), parse("1 > 2"))
     )
     assert [rule.text for rule in contradiction(space)] == ["1 > 2"]
@@ -178,7 +178,7 @@ def test_a_rule_without_parameters_can_be_the_contradiction():
 
 def test_a_member_of_a_list_is_told_with_the_place_of_the_list():
     order = Permutation(name="order", items=("a", "b", "c"))
-    space = Space(
+    space = DesignSpace(
         parameters=order.members,
         constraints=order.rules,
         places={"order": "x.yaml:3", order.rules[0].text: "x.yaml:3"},
@@ -194,7 +194,7 @@ def test_a_member_of_a_list_is_told_with_the_place_of_the_list():
 
 
 def test_emptiness_that_cannot_be_proved_is_suspected_and_not_claimed():
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Real(name="x", low=0, high=1),
             Integer(name="n", low=0, high=3),
@@ -211,7 +211,7 @@ def test_emptiness_that_cannot_be_proved_is_suspected_and_not_claimed():
 
 
 def test_one_legal_design_in_ten_thousand_is_found():
-    space = Space(
+    space = DesignSpace(
         parameters=(Real(name="x", low=0, high=1), Real(name="y", low=0, high=1)),
         constraints=(parse("x + y < 0.015"),),
     )
@@ -219,7 +219,7 @@ def test_one_legal_design_in_ten_thousand_is_found():
 
 
 def test_a_real_parameter_that_is_set_can_be_part_of_a_contradiction():
-    space = Space(
+    space = DesignSpace(
         parameters=(Real(name="clock", low=1, high=4), Ordinal(name="rows", values=(8, 16))),
         constraints=(parse("clock * rows <= 32"),),
     )
@@ -241,7 +241,7 @@ def test_numbers_that_look_alike_are_told_in_full():
 
 
 def test_shares_under_a_rule_over_reals_are_estimated_and_say_so():
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Real(name="x", low=0, high=1),
             Choice(name="a", values=(False, True)),
@@ -266,7 +266,7 @@ def test_shares_under_a_rule_over_reals_are_estimated_and_say_so():
 
 def test_a_real_parameter_that_no_rule_reads_leaves_the_shares_exact():
     plan = plan_space()
-    with_real = Space(
+    with_real = DesignSpace(
         parameters=(*plan.parameters, Real(name="x", low=0, high=1)),
         conditions={**plan.conditions, "x": parse("format == 'mxfp4'")},
         constraints=plan.constraints,

@@ -12,12 +12,12 @@ from dse.core.expressions.parser import parse
 from dse.core.inspection.diff import difference
 from dse.core.inspection.fingerprint import fingerprint, outline
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.schema.space.space import space_of
 from dse.schema.yaml.files import Files
 from dse.testing.strategies import spaces
 
-PLAN = Space(
+PLAN = DesignSpace(
     parameters=(
         Ordinal(name="tp", values=(1, 2, 4, 8)),
         Integer(name="pp", low=1, high=9, step=2),
@@ -30,17 +30,17 @@ PLAN = Space(
 )
 
 
-def changed(name: str, **fields: object) -> Space:
+def changed(name: str, **fields: object) -> DesignSpace:
     """The plan with other fields of one parameter."""
     parameters = tuple(replace(p, **fields) if p.name == name else p for p in PLAN.parameters)
     return replace(PLAN, parameters=parameters)
 
 
-def ruled(*rules: str) -> Space:
+def ruled(*rules: str) -> DesignSpace:
     return replace(PLAN, constraints=tuple(parse(rule) for rule in rules))
 
 
-def from_file(folder: Path, text: str) -> Space:
+def from_file(folder: Path, text: str) -> DesignSpace:
     path = folder / f"space{len(list(folder.iterdir()))}.yaml"
     path.write_text(text)
     return space_of(path, Files())
@@ -86,7 +86,7 @@ DIFFERENT = {
     "buffer exists when 'tp > 1' now; it did when \"format == 'int8'\"": replace(
         PLAN, conditions={"buffer": parse("tp > 1")}
     ),
-    "format is gone; it was int8, mxfp4": Space(
+    "format is gone; it was int8, mxfp4": DesignSpace(
         parameters=tuple(p for p in PLAN.parameters if p.name != "format"),
         conditions=PLAN.conditions,
         constraints=PLAN.constraints,
@@ -118,7 +118,7 @@ def test_a_long_list_is_told_by_its_ends():
 
 def test_a_change_of_a_whole_list_is_told_once():
     old, new = (
-        Space(parameters=tuple(Ordinal(name=f"bits[{i}]", values=v) for i in range(12)))
+        DesignSpace(parameters=tuple(Ordinal(name=f"bits[{i}]", values=v) for i in range(12)))
         for v in ((2, 4, 8), (2, 4))
     )
     told = difference(old, new)
@@ -175,7 +175,7 @@ def test_words_that_a_choice_never_is_make_no_difference():
 
 
 def test_truth_and_one_are_two_values():
-    old, new = (Space(parameters=(Choice(name="x", values=(v, 5)),)) for v in (True, 1))
+    old, new = (DesignSpace(parameters=(Choice(name="x", values=(v, 5)),)) for v in (True, 1))
     assert fingerprint(old) != fingerprint(new)
     assert difference(old, new) == [
         "x is wider: it may also be 1",

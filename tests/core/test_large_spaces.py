@@ -17,7 +17,7 @@ from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set import local_search as witness
 from dse.core.legal_set.permutations import Orders
 from dse.core.parameter import Choice, Integer
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError, SpecError
 from dse.schema.space.space import space_from
 
@@ -30,14 +30,16 @@ def whole(names: str, high: int) -> tuple[Integer, ...]:
 
 @pytest.mark.parametrize("text", ["a * b == c", "c == a * b", "a == b * c"])
 def test_a_product_is_counted_by_its_divisors(text):
-    space = Space(parameters=whole("abc", 3_000), constraints=(parse(text),))
+    space = DesignSpace(parameters=whole("abc", 3_000), constraints=(parse(text),))
     assert space.count() == sum(3_000 // a for a in range(1, 3_001))
 
 
 def test_a_sample_of_twenty_of_twenty_four_is_whole_and_exact():
     names = [f"p{place}" for place in range(20)]
     slots = tuple(Integer(name=name, low=1, high=24) for name in names)
-    space = Space(parameters=slots, constraints=(parse(f"all_different({', '.join(names)})"),))
+    space = DesignSpace(
+        parameters=slots, constraints=(parse(f"all_different({', '.join(names)})"),)
+    )
     drawn = space.sample(1_000, np.random.default_rng(SEED))
     assert space.count() == math.perm(24, 20)
     assert len(drawn) == 1_000
@@ -62,10 +64,10 @@ def test_some_items_in_a_row_are_ranked_and_near_ones_found_as_trying_finds(item
 def test_two_thousand_parameters_in_a_chain_are_counted():
     steps = tuple(Integer(name=f"p{place}", low=1, high=4) for place in range(2_000))
     rules = tuple(parse(f"p{place} <= p{place + 1}") for place in range(1_999))
-    assert Space(parameters=steps, constraints=rules).count() == math.comb(2_003, 3)
+    assert DesignSpace(parameters=steps, constraints=rules).count() == math.comb(2_003, 3)
 
 
-def grid_colouring(rows: int, columns: int, colours: str) -> Space:
+def grid_colouring(rows: int, columns: int, colours: str) -> DesignSpace:
     cells = [(row, column) for row in range(rows) for column in range(columns)]
     rng = np.random.default_rng(SEED)
     rng.shuffle(cells)  # the order in which they are told is of no help
@@ -75,7 +77,7 @@ def grid_colouring(rows: int, columns: int, colours: str) -> Space:
         for dr, dc in ((0, 1), (1, 0))
         if r + dr < rows and c + dc < columns
     ]
-    return Space(
+    return DesignSpace(
         parameters=tuple(Choice(name=f"c{r}_{c}", values=tuple(colours)) for r, c in cells),
         constraints=tuple(parse(f"{a} != {b}") for a, b in pairs),
     )
@@ -251,7 +253,7 @@ def test_a_description_shows_the_estimate_that_a_count_shows(tmp_path):
 
 
 def test_a_space_that_is_proved_empty_says_so():
-    space = Space(parameters=whole("ab", 3), constraints=(parse("a > 3"),))
+    space = DesignSpace(parameters=whole("ab", 3), constraints=(parse("a > 3"),))
     with pytest.raises(DesignError, match="there is no legal design") as caught:
         space.sample(1, np.random.default_rng(SEED))
     assert "contradict" in caught.value.hint
@@ -259,7 +261,7 @@ def test_a_space_that_is_proved_empty_says_so():
 
 @pytest.mark.usefixtures("narrow")
 def test_a_sample_that_is_too_small_is_said_in_python():
-    space = dse.Space(dict.fromkeys("abcd", (1, 40)), RARE["constraints"][:1])
+    space = dse.DesignSpace(dict.fromkeys("abcd", (1, 40)), RARE["constraints"][:1])
     with pytest.warns(UserWarning, match="of 2,000 designs were found in 8,000 draws"):
         assert 0 < len(space.sample(2_000)) < 2_000
 
@@ -275,4 +277,4 @@ def test_more_designs_than_fit_in_memory_are_refused(file):
     told = CliRunner().invoke(app, ["space", "sample", str(file), "-n", "100000000000"])
     assert told.exit_code == 2 or isinstance(told.exception, DesignError)
     with pytest.raises(DesignError, match="100,000,000,000 designs of 2 parameters are too many"):
-        dse.Space.read(file).sample(100_000_000_000)
+        dse.DesignSpace.read(file).sample(100_000_000_000)

@@ -23,7 +23,7 @@ from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set import solution
 from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError
 
 
@@ -94,7 +94,7 @@ CASES = {
 def test_the_legal_set_is_what_check_says_of_every_combination(monkeypatch, case, tried_rows):
     monkeypatch.setattr(solution, "TRIED_ROWS", tried_rows)
     parameters, rule = CASES[case]
-    space = Space(parameters=parameters, constraints=(rule,))
+    space = DesignSpace(parameters=parameters, constraints=(rule,))
     axes = [[(p.name, value) for value in p.values] for p in parameters]
     expected = [Design(dict(row)) for row in itertools.product(*axes) if dict(row) in space]
     listed = space.legal.at_indices(np.arange(space.count())).designs()
@@ -131,20 +131,22 @@ def test_a_combination_that_breaks_a_dropped_rule_has_no_rank(monkeypatch):
 
 
 def test_a_wrong_kind_of_value_is_told_before_any_rule_reads_it():
-    space = Space(parameters=(whole("a", 0, 3), whole("b", 0, 1)), conditions={"b": parse("a > 1")})
+    space = DesignSpace(
+        parameters=(whole("a", 0, 3), whole("b", 0, 1)), conditions={"b": parse("a > 1")}
+    )
     with pytest.raises(DesignError, match="a cannot be 'x'"):
         space.check({"a": "x"})
 
 
 def test_a_real_at_its_bound_is_no_neighbour_of_itself():
-    space = Space(parameters=(Real(name="r", low=0.0, high=1.0),))
+    space = DesignSpace(parameters=(Real(name="r", low=0.0, high=1.0),))
     assert [d["r"] for d in space.neighbours(Design({"r": 0.0})).designs()] == pytest.approx([0.1])
 
 
 def test_neighbours_that_need_many_changes_at_once_are_found_along_the_graph(monkeypatch):
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(component_of, "LISTED_ROWS", 0)
-    space = Space(
+    space = DesignSpace(
         parameters=tuple(whole(f"q{i}", 0, 3) for i in range(6)),
         constraints=tuple(parse(f"q{i} == q{i + 1}") for i in range(5)),
     )
@@ -155,7 +157,7 @@ def test_neighbours_that_need_many_changes_at_once_are_found_along_the_graph(mon
 def test_a_swap_is_a_neighbour_in_an_order_too_large_to_walk(monkeypatch):
     monkeypatch.setattr("dse.core.legal_set.neighbours.WALKED_EDGES", 10)
     names = tuple(Name(f"o{i}") for i in range(10))
-    space = Space(
+    space = DesignSpace(
         parameters=tuple(Ordinal(name=f"o{i}", values=tuple(range(10))) for i in range(10)),
         constraints=(Expression("different", Call("all_different", names)),),
     )
@@ -164,7 +166,7 @@ def test_a_swap_is_a_neighbour_in_an_order_too_large_to_walk(monkeypatch):
 
 
 def test_a_place_among_reals_is_a_number_that_fits():
-    space = Space(
+    space = DesignSpace(
         parameters=(*(whole(f"i{p}", 0, 15) for p in range(17)), Real(name="r", low=0.0, high=1.0))
     )
     last = space.batch([{**{f"i{p}": 15 for p in range(17)}, "r": 0.5}])
@@ -175,11 +177,11 @@ def test_a_long_chain_of_conditions_is_solved_in_any_order():
     count = 1_500
     parameters = tuple(whole(f"c{i}", 0, 1) for i in reversed(range(count)))
     conditions = {f"c{i}": parse(f"c{i - 1} > 0") for i in range(1, count)}
-    assert Space(parameters=parameters, conditions=conditions).count() == count + 1
+    assert DesignSpace(parameters=parameters, conditions=conditions).count() == count + 1
 
 
 def test_a_finite_parameter_cannot_be_active_by_a_real_one():
-    space = Space(
+    space = DesignSpace(
         parameters=(Real(name="r", low=0.0, high=1.0), whole("a", 0, 1)),
         conditions={"a": parse("r > 0.5")},
     )

@@ -9,12 +9,12 @@ from dse.core.expressions.parser import parse
 from dse.core.legal_set.component import LISTED_ROWS
 from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.variation import cross_parents, mutate_designs
 from dse.testing.problems import mixed_reals
 from dse.testing.strategies import spaces
 
-SPLIT = Space(
+SPLIT = DesignSpace(
     parameters=tuple(Ordinal(name=name, values=(1, 2, 4, 8)) for name in ("tp", "pp", "dp")),
     constraints=(parse("tp * pp * dp == 8"),),
 )
@@ -61,7 +61,7 @@ def test_a_child_of_two_equal_parents_is_like_them():
 
 
 def test_short_steps_come_more_often_than_long_ones():
-    space = Space(parameters=(Ordinal(name="n", values=tuple(range(101))),))
+    space = DesignSpace(parameters=(Ordinal(name="n", values=tuple(range(101))),))
     start = space.batch([{"n": 50}] * 500)
     steps = np.abs(mutate_designs(space, start, np.random.default_rng(0))["n"] - 50)
     assert np.median(steps) < 12
@@ -69,14 +69,14 @@ def test_short_steps_come_more_often_than_long_ones():
 
 
 def test_reals_move_within_their_bounds():
-    space = Space(parameters=(Real(name="x", low=1e-3, high=1.0, scale="log"),))
+    space = DesignSpace(parameters=(Real(name="x", low=1e-3, high=1.0, scale="log"),))
     start = space.batch([{"x": 1e-3}, {"x": 1.0}] * 100)
     moved = mutate_designs(space, start, np.random.default_rng(0))["x"]
     assert 1e-3 <= moved.min() < moved.max() <= 1.0
 
 
 def test_a_design_that_cannot_move_has_no_mutant():
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Real(name="x", low=0.0, high=1.0),
             Ordinal(name="n", values=(7,)),
@@ -89,7 +89,7 @@ def test_a_design_that_cannot_move_has_no_mutant():
 
 
 def test_a_mutant_is_never_its_parent_with_another_rounding():
-    space = Space(parameters=tuple(Real(name=name, low=0.1, high=0.7) for name in "abc"))
+    space = DesignSpace(parameters=tuple(Real(name=name, low=0.1, high=0.7) for name in "abc"))
     rng = np.random.default_rng(0)
     start = space.batch([{"a": 0.1, "b": 0.1, "c": float(c)} for c in 0.1 + 0.6 * rng.random(300)])
     mutants = space.legal.shares(mutate_designs(space, start, rng))
@@ -99,7 +99,7 @@ def test_a_mutant_is_never_its_parent_with_another_rounding():
 
 def test_a_group_too_large_to_list_is_moved_in_along_its_graph():
     values = tuple(range(1, 61))
-    space = Space(
+    space = DesignSpace(
         parameters=tuple(Ordinal(name=name, values=values) for name in "abc"),
         constraints=(parse("a + b + c <= 160"),),
     )

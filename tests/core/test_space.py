@@ -12,23 +12,23 @@ from dse.core.design import Design
 from dse.core.expressions.parser import parse
 from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError
 from dse.testing.strategies import spaces
 
 
-def every_legal_design(space: Space) -> set[Design]:
+def every_legal_design(space: DesignSpace) -> set[Design]:
     """By trying all combinations, with each parameter absent too: slow and surely right."""
     axes = [[(p.name, v) for v in (None, *p.values)] for p in space.parameters]  # type: ignore[union-attr]
     designs = ({n: v for n, v in row if v is not None} for row in itertools.product(*axes))
     return {Design(design) for design in designs if design in space}
 
 
-def plan_space() -> Space:
+def plan_space() -> DesignSpace:
     def pow2(name: str, top: int) -> Ordinal:
         return Ordinal(name=name, values=tuple(2**e for e in range(top + 1)))
 
-    return Space(
+    return DesignSpace(
         parameters=(
             pow2("tp", 3),
             pow2("pp", 4),
@@ -107,11 +107,11 @@ def test_coupled_parameters_move_together():
 
 def test_a_large_product_is_counted_without_listing_it():
     parameters = tuple(Ordinal(name=f"layer{i}", values=(2, 4, 8)) for i in range(54))
-    assert Space(parameters=parameters).count() == 3**54
+    assert DesignSpace(parameters=parameters).count() == 3**54
 
 
 def test_a_real_parameter_keeps_a_mixed_rule():
-    space = Space(
+    space = DesignSpace(
         parameters=(Real(name="clock", low=1.0, high=4.0), Ordinal(name="rows", values=(8, 16))),
         constraints=(parse("clock * rows <= 32"),),
     )

@@ -9,7 +9,7 @@ from dse.core.design import Design
 from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
 from dse.core.parameter import Integer
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Report, State, Trial
 from dse.evaluation.early_stopping import (
     Certain,
@@ -22,7 +22,7 @@ from dse.evaluation.early_stopping import (
 from dse.testing.known import problem_of
 from dse.testing.strategies import losses
 
-SPACE = Space(parameters=(Integer(name="x", low=0, high=99),))
+SPACE = DesignSpace(parameters=(Integer(name="x", low=0, high=99),))
 DESIGNS = [Design({"x": x}) for x in range(100)]
 BOTH = {"loss": "minimize", "time": "minimize"}
 

@@ -14,7 +14,7 @@ from dse.core.design import Design
 from dse.core.expressions.expression import Expression, Listed, Name
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError, SpecError
 from dse.interop.configspace import configspace
 from dse.testing.strategies import spaces
@@ -32,7 +32,7 @@ def imported(theirs) -> configspace.SpaceImport:
     return configspace.read_configspace(written(theirs))
 
 
-def exported(space: Space, **options):
+def exported(space: DesignSpace, **options):
     return cs.ConfigurationSpace.from_json(
         io.StringIO(configspace.write(space, "ours", **options).text)
     )
@@ -53,14 +53,14 @@ def combinations(axes):
     return [{name: v for name, v in row if v is not None} for row in rows]
 
 
-def legal_ones(theirs, space: Space) -> tuple[set[Design], set[Design]]:
+def legal_ones(theirs, space: DesignSpace) -> tuple[set[Design], set[Design]]:
     """The designs that the library allows, and those that the space allows."""
     all_of_them = combinations((p.name, p.values) for p in space.parameters)
     allowed = {Design(values) for values in all_of_them if allows(theirs, values)}
     return allowed, {Design(values) for values in all_of_them if values in space}
 
 
-PLAN = Space(
+PLAN = DesignSpace(
     parameters=(
         Ordinal(name="tp", values=(1, 2, 4, 8)),
         Ordinal(name="pp", values=(1, 2, 4, 8)),
@@ -197,7 +197,7 @@ def clauses_space():
     return theirs
 
 
-def small_space(theirs) -> Space:
+def small_space(theirs) -> DesignSpace:
     return imported(theirs).space
 
 
@@ -286,13 +286,13 @@ def test_a_number_that_differs_by_rounding_is_the_value_that_is_meant():
         found.design({"x": 0.2})
 
 
-def computing_space(rule: str) -> Space:
+def computing_space(rule: str) -> DesignSpace:
     parameters = (
         Real(name="x", low=0, high=1),
         Real(name="y", low=0, high=1),
         Integer(name="n", low=1, high=3),
     )
-    return Space(parameters=parameters, constraints=(parse(rule),), places={rule: "a.yaml:7"})
+    return DesignSpace(parameters=parameters, constraints=(parse(rule),), places={rule: "a.yaml:7"})
 
 
 def test_a_rule_that_cannot_be_said_is_named_with_its_place_and_the_way_out():
@@ -326,10 +326,10 @@ def test_a_bound_that_the_library_evaluates_wrongly_is_said_by_its_other_side():
     assert all(one["x"] >= 0.25 for one in theirs.sample_configuration(100))
 
 
-def table_space(rows, *, negated: bool) -> Space:
+def table_space(rows, *, negated: bool) -> DesignSpace:
     parameters = tuple(Integer(name=name, low=1, high=700) for name in "abc")
     table = Listed((Name("a"), Name("b")), rows, negated=negated)
-    return Space(parameters=parameters, constraints=(Expression("a table", table),))
+    return DesignSpace(parameters=parameters, constraints=(Expression("a table", table),))
 
 
 def test_a_long_table_of_forbidden_rows_is_said_row_by_row():
@@ -348,7 +348,9 @@ def test_a_long_table_of_allowed_rows_cannot_be_said():
 def test_all_different_is_said_by_pairs():
     names = [f"order{place}" for place in range(8)]
     parameters = tuple(Ordinal(name=name, values=tuple(range(8))) for name in names)
-    space = Space(parameters=parameters, constraints=(parse(f"all_different({', '.join(names)})"),))
+    space = DesignSpace(
+        parameters=parameters, constraints=(parse(f"all_different({', '.join(names)})"),)
+    )
     theirs = exported(space)
     assert len(theirs.forbidden_clauses) == 28
     assert dict(theirs.get_default_configuration()) in space
@@ -362,7 +364,7 @@ REALS = (
 )
 
 
-def agree(space: Space) -> bool:
+def agree(space: DesignSpace) -> bool:
     """Whether the library and the space take each other's designs."""
     text = configspace.write(space, "s").text
     theirs, back = (
@@ -402,13 +404,13 @@ REAL_RULES = [
 @pytest.mark.parametrize("rule", REAL_RULES)
 def test_rules_with_real_parameters_mean_the_same_there(rule):
     conditions = {"m": parse("n > 3")}
-    assert agree(Space(parameters=REALS, conditions=conditions, constraints=(parse(rule),)))
+    assert agree(DesignSpace(parameters=REALS, conditions=conditions, constraints=(parse(rule),)))
 
 
 @pytest.mark.parametrize("rule", ["y > 3 -> n == 1", "y >= 0 -> n < 7", "y < 0.5"])
 def test_rules_about_a_real_parameter_that_may_be_inactive_mean_the_same_there(rule):
     conditions = {"y": parse("n > 3")}
-    assert agree(Space(parameters=REALS, conditions=conditions, constraints=(parse(rule),)))
+    assert agree(DesignSpace(parameters=REALS, conditions=conditions, constraints=(parse(rule),)))
 
 
 @pytest.mark.parametrize(
@@ -426,7 +428,7 @@ def test_rules_about_a_real_parameter_that_may_be_inactive_mean_the_same_there(r
     ],
 )
 def test_conditions_with_real_parameters_mean_the_same_there(rule):
-    assert agree(Space(parameters=REALS, conditions={"y": parse(rule)}))
+    assert agree(DesignSpace(parameters=REALS, conditions={"y": parse(rule)}))
 
 
 UNSAYABLE = {
@@ -438,7 +440,7 @@ UNSAYABLE = {
 @pytest.mark.parametrize("reason", UNSAYABLE)
 def test_the_reason_why_something_cannot_be_said_is_told(reason):
     conditions, rules = UNSAYABLE[reason]
-    space = Space(parameters=REALS, conditions=conditions, constraints=rules)
+    space = DesignSpace(parameters=REALS, conditions=conditions, constraints=rules)
     with pytest.raises(SpecError, match=reason):
         configspace.write(space, "s")
 
@@ -449,13 +451,13 @@ def test_a_rule_that_too_many_combinations_break_cannot_be_said():
         Integer(name=n, low=1, high=top) for n, top in zip("abc", (150, 150, 10), strict=True)
     )
     rule = parse("(7 * a * a + 13 * b * b + a * b * c) % 997 > 498")
-    space = Space(parameters=parameters, constraints=(rule,))
+    space = DesignSpace(parameters=parameters, constraints=(rule,))
     with pytest.raises(SpecError, match="more than 10,000 combinations break it"):
         configspace.write(space, "s")
 
 
 def test_a_parameter_that_is_never_active_is_left_out_and_told():
-    space = Space(
+    space = DesignSpace(
         parameters=(Integer(name="n", low=1, high=3), Integer(name="m", low=1, high=3)),
         conditions={"m": parse("n > 5")},
         constraints=(parse("m < n"),),

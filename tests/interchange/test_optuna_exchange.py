@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import SpecError
 from dse.interop.optuna import distributions as exchange
 from dse.testing.strategies import spaces
@@ -23,7 +23,7 @@ def imported(**theirs) -> exchange.SpaceImport:
     )
 
 
-def exported(space: Space, **options):
+def exported(space: DesignSpace, **options):
     value = json.loads(exchange.write(space, **options).text)
     return {name: d.json_to_distribution(text) for name, text in value.items()}
 
@@ -84,7 +84,7 @@ def test_short_and_older_forms_are_read(item, parameter):
     assert exchange.read_distributions(json.dumps({"x": item})).space.parameters == (parameter,)
 
 
-PLAIN = Space(
+PLAIN = DesignSpace(
     parameters=(
         Real(name="clock", low=2e8, high=1.6e9, unit="Hz", scale="log"),
         Integer(name="batch", low=1, high=64, scale="log"),
@@ -118,7 +118,7 @@ def test_what_a_distribution_cannot_hold_is_told():
     )
 
 
-RULED = Space(
+RULED = DesignSpace(
     parameters=PLAIN.parameters,
     conditions={"tp": parse("format == 'fp8'")},
     constraints=(parse("tp <= batch"),),

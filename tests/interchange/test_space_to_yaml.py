@@ -22,7 +22,7 @@ from dse.core.expressions.expression import (
 from dse.core.expressions.parser import parse
 from dse.core.inspection.fingerprint import fingerprint, form
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import SpecError
 from dse.schema.space.export.write import format_space, mapping_of
 from dse.schema.space.space import space_from, space_of
@@ -32,7 +32,7 @@ from dse.schema.yaml.writer import yaml_text
 from dse.testing.strategies import spaces
 
 
-def read(folder: Path, text: str, **others: str) -> Space:
+def read(folder: Path, text: str, **others: str) -> DesignSpace:
     for name, content in others.items():
         (folder / name.replace("_csv", ".csv").replace("_yaml", ".yaml")).write_text(content)
     path = folder / "main.yaml"
@@ -40,13 +40,13 @@ def read(folder: Path, text: str, **others: str) -> Space:
     return space_of(path, Files())
 
 
-def again(folder: Path, space: Space) -> Space:
+def again(folder: Path, space: DesignSpace) -> DesignSpace:
     path = folder / "written.yaml"
     path.write_text(format_space(space, "again"), encoding="utf-8")
     return space_of(path, Files())
 
 
-def rules(space: Space) -> list[str]:
+def rules(space: DesignSpace) -> list[str]:
     return sorted(map(str, (form(rule.node) for rule in space.constraints)))
 
 
@@ -151,7 +151,7 @@ constraints: [mode == 'slow' -> clock <= 1.2 GHz]
 LAYERS = "layer,weights\nconv1,100\nconv2,900\nfc,500\n"
 
 
-def whole_space(folder: Path) -> Space:
+def whole_space(folder: Path) -> DesignSpace:
     return read(folder, WHOLE, part_yaml=PART, layers_csv=LAYERS)
 
 
@@ -172,7 +172,7 @@ def test_rules_are_written_as_they_were_said(tmp_path):
     assert "  chip.clock: {ordinal: [200 MHz, 1.2 GHz, 1.65 GHz]}\n" in text
 
 
-def wordless(space: Space) -> Space:
+def wordless(space: DesignSpace) -> DesignSpace:
     """The same space, as if it were made in Python: nothing is left of what was said."""
     return replace(
         space,
@@ -210,7 +210,7 @@ RULES = {
     "1 / t <= 2 kHz": "1 / t <= 2 kHz",
     "n <= 3": "n <= 3",
 }
-MEASURED = Space(
+MEASURED = DesignSpace(
     parameters=(
         Ordinal(name="x", values=(65536, 131072), unit="B"),
         Ordinal(name="y", values=(65536, 131072), unit="B"),
@@ -286,7 +286,7 @@ def test_a_space_that_is_a_table_with_blanks_keeps_its_designs(tmp_path):
 def test_a_lookup_that_was_made_in_python_gets_a_table(tmp_path):
     lookup = Lookup(Name("chip"), (("a", 80.0), ("b", 24.0)), "W", "")
     node = Compare(("<=",), (lookup, Number(50)))
-    space = Space(
+    space = DesignSpace(
         parameters=(Choice(name="chip", values=("a", "b")),), constraints=(Expression("", node),)
     )
     value = mapping_of(space, "s")
@@ -295,7 +295,7 @@ def test_a_lookup_that_was_made_in_python_gets_a_table(tmp_path):
     assert fingerprint(again(tmp_path, space)) == fingerprint(space)
 
 
-SMALL = Space(
+SMALL = DesignSpace(
     parameters=(
         Ordinal(name="n", values=(1, 2, 3)),
         Choice(name="on", values=(False, True)),
@@ -396,7 +396,7 @@ WORDS = ("no", "null", "~", "1e5", "0x10", "8 KiB", "it's", 'a "b"', "x: y", "#1
 
 
 def test_words_that_look_like_something_else_stay_words(tmp_path):
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Choice(name="word", values=WORDS),
             Choice(name="n", values=(True, 2, 0.5, "2")),
@@ -445,7 +445,7 @@ NUMBERS = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_are_written_short_and_read_exactly(tmp_path, case):
     parameter, words = NUMBERS[case]
-    space = Space(parameters=(parameter,))
+    space = DesignSpace(parameters=(parameter,))
     assert words in format_space(space, "s")
     assert again(tmp_path, space).parameters == (parameter,)
 
@@ -457,7 +457,7 @@ def test_a_space_too_large_for_a_file_is_told():
     rule = Expression("allow", listed(names, rows))
     parameters = tuple(Integer(name=name, low=0, high=399) for name in names)
     with pytest.raises(SpecError, match="bytes of YAML"):
-        format_space(Space(parameters=parameters, constraints=(rule,)), "s")
+        format_space(DesignSpace(parameters=parameters, constraints=(rule,)), "s")
 
 
 def listed(names, rows):
@@ -466,12 +466,12 @@ def listed(names, rows):
 
 def test_a_name_that_no_file_can_have_is_told():
     with pytest.raises(SpecError, match="'a-b' is not a valid name"):
-        format_space(Space(parameters=(Integer(name="a-b", low=1, high=2),)), "s")
+        format_space(DesignSpace(parameters=(Integer(name="a-b", low=1, high=2),)), "s")
 
 
 def test_data_that_a_file_would_read_as_something_else_is_told():
     lookup = Lookup(Name("x"), (("8 KiB", 1), ("b", 2)), "", "")
-    space = Space(
+    space = DesignSpace(
         parameters=(Choice(name="x", values=("8 KiB", "b")),),
         constraints=(Expression("", Compare(("<",), (lookup, Number(2)))),),
     )
@@ -481,7 +481,7 @@ def test_data_that_a_file_would_read_as_something_else_is_told():
 
 def test_a_rule_that_has_no_text_is_named():
     rule = Expression("quotes", Compare(("==",), (Name("x"), Text("'\""))))
-    space = Space(parameters=(Choice(name="x", values=("'\"", "a")),), constraints=(rule,))
+    space = DesignSpace(parameters=(Choice(name="x", values=("'\"", "a")),), constraints=(rule,))
     with pytest.raises(SpecError, match="both kinds of quotes"):
         format_space(space, "s")
 

@@ -7,7 +7,7 @@ import pytest
 
 from dse.core.metric import Metrics
 from dse.core.parameter import Integer
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.ax import AxService
 from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.known import Known, problem_of
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 def _line(truth, **options):
     """A problem over one number with two measured objectives, one of each direction."""
     problem = problem_of(
-        Space(parameters=(Integer(name="n", low=0, high=40),)),
+        DesignSpace(parameters=(Integer(name="n", low=0, high=40),)),
         {"cost": "measured", "gain": "measured"},
         {"cost": "minimize", "gain": "maximize"},
         truth,

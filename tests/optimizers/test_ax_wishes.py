@@ -5,7 +5,7 @@ import pytest
 
 from dse.core.design import Design
 from dse.core.parameter import Choice, Integer, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.adapters.ax_space import axes, has_no_order, nearest_unseen_design, wish_of
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.unseen_designs import fresh
@@ -65,7 +65,7 @@ def test_nothing_is_granted_when_nothing_is_left():
 
 
 def test_parameters_that_cannot_vary_are_kept_from_ax():
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Integer(name="lambda", low=3, high=3),
             Choice(name="E", values=("a", "b")),

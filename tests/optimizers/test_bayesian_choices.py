@@ -9,7 +9,7 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Integer, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.qlognehvi import QLogNehvi
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.unseen_designs import fresh
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.slow
 
 def _line(objectives, truth):
     """A problem over two parameters with that many measured objectives."""
-    space = Space(parameters=(Real(name="x", low=0, high=1), Integer(name="n", low=1, high=9)))
+    space = DesignSpace(
+        parameters=(Real(name="x", low=0, high=1), Integer(name="n", low=1, high=9))
+    )
     names = [f"f{place}" for place in range(objectives)]
     kinds, goals = dict.fromkeys(names, "measured"), dict.fromkeys(names, "minimize")
     return problem_of(space, kinds, goals, truth), truth

@@ -9,11 +9,11 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.pareto import nondominated
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.bayesian.front_completion import Completion, complete_front, worthwhile
 from dse.testing.known import enumerated
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Choice(name="format", values=("bf16", "fp8", "mxfp4")),
         Ordinal(name="group", values=(16, 32)),

@@ -13,13 +13,13 @@ from dse.core.metric import Fault, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import StudyError
 from dse.optimizers.decompose import cannot, find_exact_front
 from dse.optimizers.exact.chunks import judge_with_metrics
 from dse.optimizers.exact.exact_front import exact_front
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Integer(name="a", low=0, high=3),
         Ordinal(name="as", values=(1, 2, 4)),

@@ -13,7 +13,7 @@ from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import StudyError
 from dse.optimizers import decompose
@@ -36,7 +36,7 @@ def separate(*texts, high=999, space=None, model=model):
     """Two parameters, of which each has an energy and a time of its own."""
     return Problem(
         space=space
-        or Space(
+        or DesignSpace(
             parameters=(
                 Integer(name="x", low=0, high=high),
                 Integer(name="y", low=0, high=high),
@@ -80,7 +80,7 @@ def test_a_metric_that_reads_everything_is_named():
 
 
 def test_rules_that_tie_all_parameters_are_named():
-    tied = Space(
+    tied = DesignSpace(
         parameters=(Integer(name="x", low=0, high=9), Integer(name="y", low=0, high=9)),
         constraints=(parse("x <= y"),),
     )
@@ -94,7 +94,7 @@ def test_a_group_that_is_too_large_to_list_is_named():
         name: replace(source, reads=source.reads | {"x2", "x3"} if "x" in source.reads else {"y"})
         for name, source in problem.sources.items()
     }
-    space = Space(parameters=(*wide, *problem.space.parameters[1:]))
+    space = DesignSpace(parameters=(*wide, *problem.space.parameters[1:]))
     reason = cannot(replace(problem, sources=sources, space=space))
     assert "x, x2, x3 have 1,000,000,000 combinations" in reason
 

@@ -9,7 +9,7 @@ from dse.core.design import Design
 from dse.core.metric import Fault, Metrics
 from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import StudyError
 from dse.optimizers.exact.exact_front import exact_front
 from dse.optimizers.exhaustive import Exhaustive
@@ -49,7 +49,7 @@ def test_it_says_nothing_before_all_of_the_front_is_told():
 
 
 def test_the_front_does_not_depend_on_how_the_stream_is_cut():
-    space = Space(parameters=tuple(Integer(name=name, low=0, high=9) for name in "abcde"))
+    space = DesignSpace(parameters=tuple(Integer(name=name, low=0, high=9) for name in "abcde"))
 
     def truth(batch):
         a, b, c, d, e = (batch[name] * 1.0 for name in "abcde")

@@ -11,7 +11,7 @@ import pytest
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
 from dse.optimizers.factorial import Factorial
@@ -19,7 +19,7 @@ from dse.optimizers.support.fractional_factorial import fraction
 from dse.testing.optimizer_contract import FiniteOptimizerContract, OptimizerContract
 from dse.testing.problems import mixed_reals
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Ordinal(name="rows", values=(1, 2, 4, 8)),
         Integer(name="banks", low=1, high=9),
@@ -31,7 +31,7 @@ SPACE = Space(
 PROBLEM = Problem(space=SPACE, sources={}, objectives=())
 
 SWITCHES = Problem(
-    space=Space(parameters=tuple(Choice(name=n, values=(False, True)) for n in "abcdefgh")),
+    space=DesignSpace(parameters=tuple(Choice(name=n, values=(False, True)) for n in "abcdefgh")),
     sources={},
     objectives=(),
 )

@@ -6,12 +6,12 @@ import numpy as np
 
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Integer, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.support.unseen_designs import fresh, unseen
 from dse.testing.problems import pocket_codesign, tiny_codesign
 
 SPACE = pocket_codesign().problem.space
-MANY = Space(parameters=tuple(Integer(name=name, low=1, high=40) for name in "abc"))
+MANY = DesignSpace(parameters=tuple(Integer(name=name, low=1, high=40) for name in "abc"))
 
 
 def test_fresh_designs_are_not_taken_and_not_twice():
@@ -38,12 +38,12 @@ def test_fresh_designs_are_drawn_uniformly():
 
 
 def test_a_space_with_reals_that_are_all_fixed_ends():
-    space = Space(parameters=(Real(name="x", low=2.0, high=2.0),))
+    space = DesignSpace(parameters=(Real(name="x", low=2.0, high=2.0),))
     assert len(fresh(space, 3, np.random.default_rng(0), ())) == 1
 
 
 def test_an_empty_space_has_no_fresh_designs():
-    space = Space(parameters=MANY.parameters, constraints=(parse("a > 40"),))
+    space = DesignSpace(parameters=MANY.parameters, constraints=(parse("a > 40"),))
     assert fresh(space, 3, np.random.default_rng(0), ()) == []
 
 

@@ -8,19 +8,19 @@ import pytest
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse.core.parameter import Choice, Integer, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.grey_box import GreyBox
 from dse.testing.known import Known, enumerated, played, problem_of
 from dse.testing.problems import all_infeasible, mixed_reals, one_design, tiny_codesign
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Integer(name="a", low=0, high=9),
         Integer(name="b", low=0, high=9),
         Choice(name="c", values=("x", "y", "z")),
     )
 )
-REALS = Space(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in "abc"))
+REALS = DesignSpace(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in "abc"))
 
 
 def shape(batch: Batch) -> tuple[np.ndarray, np.ndarray]:

@@ -11,14 +11,14 @@ from dse.core.metric import Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer
 from dse.core.pareto import ParetoSet, hypervolume_trace
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats
 from dse.optimizers.exact.magnitude import LARGE, Magnitude
 from dse.optimizers.grey_box import GreyBox
 from dse.registry import make
 from dse.testing.known import Known, enumerated, played
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Integer(name="a", low=0, high=5),
         Integer(name="b", low=0, high=5),

@@ -12,7 +12,7 @@ from dse.core.objective import Objective
 from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.errors import PluginError, SpecErrors
 from dse.evaluation.bound_evaluator import Bound
@@ -73,7 +73,7 @@ def case(proxy=good, ladders=LADDER) -> tuple[Problem, Pipeline]:
     bound = [Bound(name=n, evaluator=e, names=both) for n, e in evaluators.items()]
     pipeline = Pipeline(bound)
     problem = Problem(
-        space=Space(
+        space=DesignSpace(
             parameters=(Integer(name="a", low=0, high=30), Integer(name="b", low=1, high=20))
         ),
         sources=pipeline.sources,

@@ -6,11 +6,11 @@ import pytest
 from dse.core.batch import Batch
 from dse.core.metric import Metrics
 from dse.core.parameter import Integer
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.grey_box import GreyBox
 from dse.testing.known import enumerated, played
 
-SPACE = Space(parameters=tuple(Integer(name=name, low=0, high=9) for name in "ab"))
+SPACE = DesignSpace(parameters=tuple(Integer(name=name, low=0, high=9) for name in "ab"))
 
 
 def three(batch: Batch) -> Metrics:

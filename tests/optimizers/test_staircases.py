@@ -8,13 +8,13 @@ import pytest
 from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.bayesian import conditional_fronts as staircases
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.testing.known import enumerated
 
-SPACE = Space(
+SPACE = DesignSpace(
     parameters=(
         Choice(name="format", values=("bf16", "fp8", "mxfp4")),
         Ordinal(name="rows", values=(4, 8, 16, 32)),

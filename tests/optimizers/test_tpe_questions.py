@@ -12,7 +12,7 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.optimizers.support.unseen_designs import fresh
 from dse.optimizers.tpe import Tpe
 from dse.testing.known import Known, played, problem_of
@@ -27,7 +27,7 @@ def _told(known, count, optimizer=None):
 
 def _line(truth, *limits):
     problem = problem_of(
-        Space(parameters=(Integer(name="n", low=0, high=400),)),
+        DesignSpace(parameters=(Integer(name="n", low=0, high=400),)),
         {"cost": "measured", "gain": "measured"},
         {"cost": "minimize", "gain": "maximize"},
         truth,
@@ -59,7 +59,7 @@ def test_designs_under_way_keep_it_from_asking_beside_them():
 
 
 def test_a_choice_that_others_depend_on_is_learnt_with_them():
-    space = Space(
+    space = DesignSpace(
         parameters=(
             Choice(name="mode", values=("plain", "tuned", "wild")),
             Real(name="knob", low=1e-3, high=1.0, scale="log"),

@@ -15,7 +15,7 @@ from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Event, Outcome, State, Trial
 
 FORMATS = {"int8": (8, 0.0), "int4": (4, 0.012), "mxfp4": (4.25, 0.008), "fp16": (16, -0.002)}
@@ -34,8 +34,8 @@ class MadeUp:
         return ParetoSet.of(self.problem, self.trials)
 
 
-def space() -> Space:
-    return Space(
+def space() -> DesignSpace:
+    return DesignSpace(
         parameters=(
             Choice(name="weight_format", values=tuple(FORMATS)),
             Ordinal(name="group", values=(16, 32, 64, 128)),

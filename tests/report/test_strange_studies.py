@@ -16,7 +16,7 @@ from dse.core.objective import Objective
 from dse.core.parameter import Choice, Real
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.report.html.study_page import ReportSections, report_html
 from tests.browsing import soon
@@ -28,7 +28,7 @@ HUGE_NAME = "n" * 10_000
 def problem(parameters, units: Mapping[str, str], words=()) -> Problem:
     names = frozenset(one.name for one in parameters)
     return Problem(
-        space=Space(parameters=tuple(parameters)),
+        space=DesignSpace(parameters=tuple(parameters)),
         sources={
             name: Source(
                 metric=Metric(name=name, unit=unit, words=words), kind="measured", reads=names

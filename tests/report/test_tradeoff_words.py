@@ -14,7 +14,7 @@ from dse.core.objective import Limit, Objective
 from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem, Source
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.report.answer import Answer
 from dse.report.html.failures import failures
@@ -29,7 +29,7 @@ FOUND = [(0.80, 1.0, 4.0), (0.90, 3.0, 5.0), (0.94, 11.0, 6.0), (0.95, 9.0, 10.5
 def asked() -> Problem:
     units = {"accuracy": "", "energy": "J", "area": "mm2"}
     return Problem(
-        space=Space(parameters=(Integer(name="x", low=0, high=9),)),
+        space=DesignSpace(parameters=(Integer(name="x", low=0, high=9),)),
         sources={
             name: Source(
                 metric=Metric(name=name, unit=unit), kind="measured", reads=frozenset({"x"})

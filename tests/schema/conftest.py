@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import SpecError, SpecErrors
 from dse.schema.space.space import space_of
 from dse.schema.yaml.files import Files
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Space]:
-    def space(text: str, **others: str) -> Space:
+def read(tmp_path: Path) -> Callable[..., DesignSpace]:
+    def space(text: str, **others: str) -> DesignSpace:
         for name, content in others.items():
             stem, _, kind = name.rpartition("_")
             file = f"{stem}.csv" if kind == "csv" else f"{name}.yaml"
@@ -26,7 +26,7 @@ def read(tmp_path: Path) -> Callable[..., Space]:
 
 
 @pytest.fixture
-def told(read: Callable[..., Space]) -> Callable[..., str]:
+def told(read: Callable[..., DesignSpace]) -> Callable[..., str]:
     def mistakes(text: str, **others: str) -> str:
         with pytest.raises((SpecError, SpecErrors)) as caught:
             read(text, **others)

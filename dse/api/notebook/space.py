@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dse.api.notebook.parts import TableColumn, framed, listed, note, table
 from dse.api.space import UNNAMED
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.report.text.space_words import Entry, big, entries, format_count
 
 MOST_ROWS = 40
 
 
-def space_html(name: str, space: Space) -> str:
+def space_html(name: str, space: DesignSpace) -> str:
     """Return the HTML view of a space: a table of parameters, followed by the constraints."""
     known, count = entries(space), space.count()
     size = "too many legal designs to count" if count is None else _legal(count)
@@ -30,7 +30,7 @@ def _legal(count: int) -> str:
     return f"{big(count)} legal design{'s' if count != 1 else ''}"
 
 
-def _columns(space: Space, known: tuple[Entry, ...]) -> list[TableColumn]:
+def _columns(space: DesignSpace, known: tuple[Entry, ...]) -> list[TableColumn]:
     columns = [
         TableColumn(heading="parameter", cells=[entry.name for entry in known]),
         TableColumn(heading="domain", cells=[entry.domain for entry in known]),
@@ -44,6 +44,6 @@ def _columns(space: Space, known: tuple[Entry, ...]) -> list[TableColumn]:
     return columns
 
 
-def _condition(space: Space, entry: Entry) -> str:
+def _condition(space: DesignSpace, entry: Entry) -> str:
     texts = [space.conditions[m.name].text for m in entry.members if m.name in space.conditions]
     return "; ".join(dict.fromkeys(texts))

@@ -12,7 +12,7 @@ import numpy as np
 
 from dse.cli.options import csv_output, show_json
 from dse.core.batch import Batch, Column
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.report.text.space_words import design_text, entries, value_text
 from dse.report.text.terminal_table import (
@@ -30,14 +30,14 @@ Row = dict[str, Value]
 _T = TypeVar("_T")
 
 
-def plain_rows(space: Space, batch: Batch) -> Iterator[Row]:
+def plain_rows(space: DesignSpace, batch: Batch) -> Iterator[Row]:
     """Yield the designs as plain dictionaries, with parameters in the order of the space."""
     names = [parameter.name for parameter in space.parameters]
     for row in zip(*(_cells(batch.columns[name], _same) for name in names), strict=True):
         yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
 
 
-def changes(space: Space, design: Mapping[str, Value], near: Batch) -> list[str]:
+def changes(space: DesignSpace, design: Mapping[str, Value], near: Batch) -> list[str]:
     """Return the changes of each design from the given one: ``tp 2 -> 4, dp 8 -> 4``."""
     told: list[list[str]] = [[] for _ in range(len(near))]
     for parameter in space.parameters:
@@ -51,7 +51,7 @@ def changes(space: Space, design: Mapping[str, Value], near: Batch) -> list[str]
     return [", ".join(words) for words in told]
 
 
-def show_rows(space: Space, batch: Batch, output: str) -> None:
+def show_rows(space: DesignSpace, batch: Batch, output: str) -> None:
     """Print the designs: as a table, a JSON list, or CSV."""
     if output == "json":
         show_json(list(plain_rows(space, batch)))
@@ -61,7 +61,7 @@ def show_rows(space: Space, batch: Batch, output: str) -> None:
         _print_table(space, list(plain_rows(space, batch)))
 
 
-def stream(space: Space, limit: int | None, output: str) -> None:
+def stream(space: DesignSpace, limit: int | None, output: str) -> None:
     """Print all designs, or the first ``limit``, enumerated in blocks.
 
     Raises:
@@ -80,7 +80,7 @@ def stream(space: Space, limit: int | None, output: str) -> None:
             sys.stdout.writelines(f"{visible(design_text(known, row))}\n" for row in rows)
 
 
-def _json_lines(space: Space, batch: Batch) -> Iterator[str]:
+def _json_lines(space: DesignSpace, batch: Batch) -> Iterator[str]:
     """Yield one JSON object per line; each value of a domain is encoded once."""
     columns = []
     for parameter in space.parameters:
@@ -95,7 +95,7 @@ def _pair(key: str, value: Value) -> str:
     return f"{key}: {json.dumps(value)}"
 
 
-def _first(space: Space, limit: int | None) -> Iterator[Batch]:
+def _first(space: DesignSpace, limit: int | None) -> Iterator[Batch]:
     left = limit
     for batch in space.enumerate(min(limit or _BLOCK, _BLOCK)):
         if left is None:
@@ -107,7 +107,7 @@ def _first(space: Space, limit: int | None) -> Iterator[Batch]:
             return
 
 
-def _write_csv(space: Space, batches: Iterable[Batch]) -> None:
+def _write_csv(space: DesignSpace, batches: Iterable[Batch]) -> None:
     """Write a header of names, then a line for each design.
 
     An absent parameter is an empty field, an empty string a quoted one: ``csv`` writes such only
@@ -148,7 +148,7 @@ def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
     return cells
 
 
-def _print_table(space: Space, rows: Sequence[Row]) -> None:
+def _print_table(space: DesignSpace, rows: Sequence[Row]) -> None:
     """Print a row per design if that fits the terminal, else a column each, else name=value."""
     console, known = results_console(), entries(space)
     upright = [

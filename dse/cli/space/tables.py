@@ -9,7 +9,7 @@ from rich.markup import escape
 from dse.core.inspection.counts import RuleGroup
 from dse.core.inspection.rule_check import obstacle
 from dse.core.inspection.rule_effects import DRAWS, Portion, Portions, Removal, SpaceSize
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.report.text.space_words import Entry, big, entries, estimate_text, format_count, short
 from dse.report.text.terminal_table import Lane, print_lanes, results_console
 
@@ -17,7 +17,7 @@ _RARE = 1e-3
 """Threshold below which a share is printed as ``1 in N``."""
 
 
-def print_space(space: Space, *, name: str, description: str) -> None:
+def print_space(space: DesignSpace, *, name: str, description: str) -> None:
     """Print the tables of a space, fitted to the width of the terminal."""
     console, portions, known = results_console(), Portions(space), entries(space)
     console.print(escape(f"{name}: {description}" if description else name), style="bold")
@@ -35,7 +35,7 @@ def print_space(space: Space, *, name: str, description: str) -> None:
         console.print(f"~ estimated from {DRAWS:,} draws", style="dim")
 
 
-def _parameters(space: Space, portions: Portions, known: Sequence[Entry]) -> list[Lane]:
+def _parameters(space: DesignSpace, portions: Portions, known: Sequence[Entry]) -> list[Lane]:
     lanes = [
         Lane(heading="parameter", cells=[entry.name for entry in known]),
         Lane(heading="domain", cells=[entry.domain for entry in known]),
@@ -48,7 +48,7 @@ def _parameters(space: Space, portions: Portions, known: Sequence[Entry]) -> lis
     return lanes
 
 
-def _condition(space: Space, entry: Entry) -> str:
+def _condition(space: DesignSpace, entry: Entry) -> str:
     texts = [space.conditions[m.name].text for m in entry.members if m.name in space.conditions]
     return "; ".join(dict.fromkeys(texts))
 
@@ -121,7 +121,7 @@ def _format_unruled_count(group: RuleGroup) -> str:
     return "" if group.unruled is None else short(group.unruled)
 
 
-def _extent(space: Space, extent: SpaceSize) -> str:
+def _extent(space: DesignSpace, extent: SpaceSize) -> str:
     if extent.designs is None:
         share = f"{percent(extent.share)} of what there would be without rules"
         about = "" if extent.estimate is None else f"{estimate_text(extent.estimate)}; "

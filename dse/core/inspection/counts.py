@@ -9,7 +9,7 @@ from fractions import Fraction
 from dse.core.expressions.expression import Expression
 from dse.core.legal_set.component import Component
 from dse.core.parameter import Ordinal, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 
 Rules = tuple[Expression, ...]
 
@@ -23,7 +23,7 @@ class RuleGroup:
     number of combinations under these alone, ``None`` if it cannot be counted.
     """
 
-    space: Space
+    space: DesignSpace
     component: Component
     form: Rules
     unruled: int | None
@@ -40,7 +40,7 @@ class Weight:
     left: Rules
 
 
-def groups_of(space: Space, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
+def groups_of(space: DesignSpace, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
     """Return the groups of coupled parameters; a rule over real parameters couples none.
 
     Args:
@@ -76,11 +76,11 @@ def without(rules: Rules, others: Rules) -> Rules:
     return tuple(rule for rule in rules if id(rule) not in known)
 
 
-def _group(space: Space, component: Component, forms: frozenset[str]) -> RuleGroup:
+def _group(space: DesignSpace, component: Component, forms: frozenset[str]) -> RuleGroup:
     names = frozenset(component.names)
     rules = [rule for rule in component.constraints if rule not in component.dropped]
     form = tuple(rule for rule in component.constraints if rule.text in forms)
-    part = Space(
+    part = DesignSpace(
         parameters=component.parameters,
         conditions={name: space.conditions[name] for name in names & space.conditions.keys()},
         constraints=tuple(rules),
@@ -102,10 +102,10 @@ def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
     return legal.bound, tuple(rule for one in legal.components for rule in one.dropped)
 
 
-def _countable(space: Space) -> Space:
+def _countable(space: DesignSpace) -> DesignSpace:
     """Return the space with each real parameter fixed, without rules that read one."""
     reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
-    return Space(
+    return DesignSpace(
         parameters=tuple(
             Ordinal(name=p.name, values=(p.low,)) if isinstance(p, Real) else p
             for p in space.parameters

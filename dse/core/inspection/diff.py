@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from dse.core.inspection.fingerprint import Outline, outline
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 
 Shown = Callable[[float, str], str]
@@ -32,7 +32,9 @@ def _bare(value: float, unit: str) -> str:
     return f"{value} {unit}".rstrip()
 
 
-def difference(old: Space | Outline, new: Space | Outline, shown: Shown = _bare) -> list[str]:
+def difference(
+    old: DesignSpace | Outline, new: DesignSpace | Outline, shown: Shown = _bare
+) -> list[str]:
     """Return sentences that describe the changes from the old to the new space; empty if equal.
 
     Args:

@@ -12,7 +12,7 @@ from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.expressions.expression import Absent, Expression, Name
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import DesignError
 
@@ -44,11 +44,13 @@ class Rule:
         return self.expression.names | {self.parameter} - {""}
 
 
-Oracle = Callable[[Space, Sequence[Rule]], bool]
+Oracle = Callable[[DesignSpace, Sequence[Rule]], bool]
 """Test of whether no design is assumed to satisfy some rules of a space."""
 
 
-def contradiction(space: Space, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
+def contradiction(
+    space: DesignSpace, values: Mapping[str, Value] | None = None
+) -> tuple[Rule, ...]:
     """Return a minimal set of rules and set values that no design satisfies together.
 
     Without any one of them, some design satisfies the others, or at least the opposite is not
@@ -70,7 +72,7 @@ def contradiction(space: Space, values: Mapping[str, Value] | None = None) -> tu
     return _minimal(space, [rule for rule in rules if rule.names & set(empty)], _is_empty)
 
 
-def suspects(space: Space, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
+def suspects(space: DesignSpace, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
     """Return a minimal set of rules and set values for which random draws find no design.
 
     This is no proof: rules that leave very few designs give the same result. The set is empty if
@@ -80,7 +82,7 @@ def suspects(space: Space, values: Mapping[str, Value] | None = None) -> tuple[R
     return _minimal(space, rules, _is_elusive) if _is_elusive(space, rules) else ()
 
 
-def draw_legal(space: Space, rng: np.random.Generator) -> Design:
+def draw_legal(space: DesignSpace, rng: np.random.Generator) -> Design:
     """Return a random legal design, even if few of the drawn designs are legal.
 
     Raises:
@@ -89,14 +91,14 @@ def draw_legal(space: Space, rng: np.random.Generator) -> Design:
     return space.sample(_TRIES if space.legal.mixed else 1, rng).design(0)
 
 
-def narrow_space(space: Space, values: Mapping[str, Value]) -> Space:
+def narrow_space(space: DesignSpace, values: Mapping[str, Value]) -> DesignSpace:
     """Return the subspace in which the given parameters are active and have the given values."""
     parameters = [_only(p, values[p.name]) if p.name in values else p for p in space.parameters]
     present = [_present(name) for name in values if name in space.conditions]
     return replace(space, parameters=tuple(parameters), constraints=(*space.constraints, *present))
 
 
-def constraint_rules(space: Space) -> tuple[Rule, ...]:
+def constraint_rules(space: DesignSpace) -> tuple[Rule, ...]:
     """Return the constraints of the space as rules, with the places that state them."""
     return tuple(
         Rule(kind="constraint", text=one.text, where=place_of(space, one.text), expression=one)
@@ -109,7 +111,7 @@ def holds(rule: Rule, row: Batch) -> bool:
     return bool(rule.expression.holds(row.columns, 1, unknown=rule.kind != "condition")[0])
 
 
-def place_of(space: Space, name: str) -> str:
+def place_of(space: DesignSpace, name: str) -> str:
     """Return the file and line that state a parameter or a rule; empty if unknown.
 
     A list's member has the place of its list.
@@ -117,7 +119,7 @@ def place_of(space: Space, name: str) -> str:
     return space.places.get(name) or space.places.get(name.partition("[")[0], "")
 
 
-def rules_of(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
+def rules_of(space: DesignSpace, values: Mapping[str, Value]) -> tuple[Rule, ...]:
     """Return the set values, the constraints and the conditions as rules, in this order."""
     settings = [
         Rule(
@@ -142,14 +144,14 @@ def rules_of(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
     return (*settings, *constraint_rules(space), *conditions)
 
 
-def _minimal(space: Space, rules: Sequence[Rule], is_empty: Oracle) -> tuple[Rule, ...]:
+def _minimal(space: DesignSpace, rules: Sequence[Rule], is_empty: Oracle) -> tuple[Rule, ...]:
     simplest = sorted(rules, key=lambda rule: (_RANK[rule.kind], len(rule.names)))
     found = _conflict(space, (), (), simplest, is_empty)
     return tuple(rule for rule in rules if any(rule is one for one in found))
 
 
 def _conflict(
-    space: Space,
+    space: DesignSpace,
     held: Sequence[Rule],
     added: Sequence[Rule],
     rules: Sequence[Rule],
@@ -170,7 +172,7 @@ def _conflict(
     return (*early, *late)
 
 
-def _is_empty(space: Space, rules: Sequence[Rule]) -> bool:
+def _is_empty(space: DesignSpace, rules: Sequence[Rule]) -> bool:
     """Return whether it is proved that no design satisfies the rules."""
     try:
         return _keeping(space, rules).count() == 0
@@ -178,7 +180,7 @@ def _is_empty(space: Space, rules: Sequence[Rule]) -> bool:
         return False
 
 
-def _is_elusive(space: Space, rules: Sequence[Rule]) -> bool:
+def _is_elusive(space: DesignSpace, rules: Sequence[Rule]) -> bool:
     """Return whether random draws find no design that satisfies the rules."""
     try:
         draw_legal(_keeping(space, rules), np.random.default_rng(0))
@@ -187,7 +189,7 @@ def _is_elusive(space: Space, rules: Sequence[Rule]) -> bool:
     return False
 
 
-def _keeping(space: Space, rules: Sequence[Rule]) -> Space:
+def _keeping(space: DesignSpace, rules: Sequence[Rule]) -> DesignSpace:
     """Return the space of the designs that satisfy the rules, over the parameters they name.
 
     A parameter whose condition is not among the rules may be active or not, independently of the
@@ -216,7 +218,7 @@ def _keeping(space: Space, rules: Sequence[Rule]) -> Space:
         if rule.kind == "constraint" or (rule.kind == "setting" and rule.parameter in kept)
     ]
     texts = {rule.text for rule in rules}
-    return Space(
+    return DesignSpace(
         parameters=tuple(parameters),
         conditions=conditions,
         constraints=tuple(constraints),

@@ -39,7 +39,7 @@ from dse.core.expressions.expression import (
 )
 from dse.core.expressions.items import literal
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 
 Outline = Mapping[str, Any]
@@ -48,7 +48,7 @@ Outline = Mapping[str, Any]
 _MIRRORED = {">": "<", ">=": "<="}
 
 
-def fingerprint(space: Space | Outline) -> str:
+def fingerprint(space: DesignSpace | Outline) -> str:
     """Return 16 hex digits that identify the space, the same in every process and machine."""
     parts = outline(space)
     return _hash(
@@ -60,13 +60,13 @@ def fingerprint(space: Space | Outline) -> str:
     )
 
 
-def outline(space: Space | Outline) -> Outline:
+def outline(space: DesignSpace | Outline) -> Outline:
     """Return the content of the fingerprint, with the text of each rule next to its hash.
 
     It is plain JSON, so that a study's record can store it for comparison with a later space. An
     outline is returned unchanged.
     """
-    if not isinstance(space, Space):
+    if not isinstance(space, DesignSpace):
         return space
 
     def key(rule: Expression) -> str:

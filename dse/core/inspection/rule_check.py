@@ -21,7 +21,7 @@ from dse.core.inspection.explain import (
     suspects,
 )
 from dse.core.parameter import Real, describe
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import DesignError, nearest
 
@@ -43,7 +43,7 @@ class Why:
     against: tuple[Rule, ...] = ()
 
 
-def why(space: Space, values: Mapping[str, Value]) -> Why:
+def why(space: DesignSpace, values: Mapping[str, Value]) -> Why:
     """Check whether the values are those of a legal design, or part of one, with reasons.
 
     Raises:
@@ -85,7 +85,7 @@ def sides(rule: Rule, values: Mapping[str, Value]) -> str:
     return " ".join([words[0], *(f"{operator} {word}" for operator, word in links)])
 
 
-def obstacle(space: Space) -> str | None:
+def obstacle(space: DesignSpace) -> str | None:
     """Return the reason that the legal designs cannot be counted; ``None`` if they can."""
     if space.count() is not None:
         return None
@@ -96,11 +96,11 @@ def obstacle(space: Space) -> str | None:
     return f"the rules between {_some(names)} are too closely knit"
 
 
-def _row(space: Space, values: Mapping[str, Value]) -> Batch:
+def _row(space: DesignSpace, values: Mapping[str, Value]) -> Batch:
     return Batch({p.name: Column.of([values.get(p.name)]) for p in space.parameters}, 1)
 
 
-def _is_whole(space: Space, values: Mapping[str, Value]) -> bool:
+def _is_whole(space: DesignSpace, values: Mapping[str, Value]) -> bool:
     """Return whether every parameter that is active under the values has a value."""
     row = _row(space, values)
     conditions = {rule.parameter: rule for rule in rules_of(space, {}) if rule.kind == "condition"}
@@ -110,8 +110,8 @@ def _is_whole(space: Space, values: Mapping[str, Value]) -> bool:
     )
 
 
-def _broken(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
-    """Return the rules that a design violates: conditions first, as in :meth:`Space.check`."""
+def _broken(space: DesignSpace, values: Mapping[str, Value]) -> tuple[Rule, ...]:
+    """Return the rules that a design violates: conditions first, as in ``DesignSpace.check``."""
     row = _row(space, values)
     rules = rules_of(space, {})
     mine = [rule for rule in rules if rule.kind == "condition" and rule.parameter in values]
@@ -119,7 +119,7 @@ def _broken(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
     return (*broken, *(r for r in rules if r.kind == "constraint" and not holds(r, row)))
 
 
-def check_values(space: Space, values: Mapping[str, Value]) -> None:
+def check_values(space: DesignSpace, values: Mapping[str, Value]) -> None:
     """Raise DesignError unless each value is in its parameter's domain, regardless of rules.
 
     Raises:

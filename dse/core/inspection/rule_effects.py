@@ -21,7 +21,7 @@ from dse.core.inspection.counts import RuleGroup, Rules, Weight, groups_of, weig
 from dse.core.inspection.explain import Rule, constraint_rules
 from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Real, size
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Mask
 
 DRAWS = 10_000
@@ -70,7 +70,7 @@ class SpaceSize:
 class Portions:
     """Rule effects and activity shares of a space with a legal design; counts are cached."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: DesignSpace) -> None:
         self._space = space
         self._reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
         forms = {rule.text for one in space.lists.values() for rule in one.rules}

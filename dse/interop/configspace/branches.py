@@ -15,7 +15,7 @@ import numpy as np
 from dse.core.batch import Column
 from dse.core.expressions.expression import Absent, Expression, Node, children, names_in
 from dse.core.parameter import Finite, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Ints, Mask, Value
 from dse.errors import SpecError
 
@@ -41,7 +41,7 @@ class UnsayableError(SpecError):
     """Condition or rule that the other tool cannot express; the problem is the reason."""
 
 
-def tree(space: Space, rule: Expression, *, wanted: bool) -> Tree:
+def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
     """Return the decision tree of the cases in which the formula is known to be ``wanted``.
 
     Raises:
@@ -78,7 +78,7 @@ def collect_value_names(node: Node) -> set[str]:
     return here.union(*(collect_value_names(child) for child in children(node)))
 
 
-def _order_names(space: Space, names: frozenset[str]) -> list[str]:
+def _order_names(space: DesignSpace, names: frozenset[str]) -> list[str]:
     """Return the names and all their ancestors in conditions, in topological order."""
     found: list[str] = []
 
@@ -101,7 +101,7 @@ class _Table:
     An inactive parameter has the code -1.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: DesignSpace) -> None:
         self._space = space
         self._parameters: list[Finite | Real] = []
         self._codes: list[Ints] = []

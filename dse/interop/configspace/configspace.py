@@ -15,7 +15,7 @@ import numpy as np
 
 from dse.core.expressions.expression import Expression
 from dse.core.parameter import Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import SpecError
 from dse.interop.configspace.clauses import Clauses
 from dse.interop.configspace.conditions import Clause
@@ -55,7 +55,7 @@ def read_configspace(text: str, file: str = "configspace.json") -> SpaceImport:
     for item in _items(document, "forbiddens"):
         with _locate_mistakes(document, item, "name"):
             rules += clauses.rules(item)
-    space = Space(
+    space = DesignSpace(
         parameters=tuple(parameters.values()), conditions=conditions, constraints=tuple(rules)
     )
     called = document.value.get("name")
@@ -67,7 +67,7 @@ def read_configspace(text: str, file: str = "configspace.json") -> SpaceImport:
     )
 
 
-def write(space: Space, name: str, *, drop_rules: bool = False) -> SpaceExport:
+def write(space: DesignSpace, name: str, *, drop_rules: bool = False) -> SpaceExport:
     """Export a space as a JSON text that ``ConfigurationSpace.from_json`` reads.
 
     The default configuration is one legal design.

@@ -27,7 +27,7 @@ from dse.core.expressions.expression import (
     Unary,
 )
 from dse.core.parameter import Choice, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.interop.configspace.branches import UnsayableError, collect_value_names, paths, tree
 from dse.interop.configspace.conditions import (
     Clause,
@@ -59,7 +59,7 @@ class Forbidden:
     exported only approximately.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: DesignSpace) -> None:
         self._space = space
         self.never: set[str] = set()
         self.warnings: list[str] = []

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.interop.conversion import SpaceExport, SpaceImport, UnsupportedRules
@@ -44,14 +44,14 @@ def read_distributions(text: str, file: str = "optuna.json") -> SpaceImport:
     if not parameters:
         raise SpecError("there are no distributions", where=f"{file}:1")
     return SpaceImport(
-        space=Space(parameters=tuple(parameters)),
+        space=DesignSpace(parameters=tuple(parameters)),
         name="",
         names=names.ours,
         warnings=(*names.warnings, *warnings),
     )
 
 
-def write(space: Space, *, drop_rules: bool = False) -> SpaceExport:
+def write(space: DesignSpace, *, drop_rules: bool = False) -> SpaceExport:
     """Export the parameters of a space as Optuna's distributions.
 
     Args:

@@ -19,7 +19,7 @@ from dse.core.legal_set.diagram_builder import Codes
 from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Choice, Finite, Real
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import admissible, around
 from dse.optimizers.support.unseen_designs import fresh, unseen
@@ -30,7 +30,7 @@ Wish = Mapping[str, float | int | str]
 _OTHERS = 64
 
 
-def axes(space: Space) -> dict[str, Real | Finite]:
+def axes(space: DesignSpace) -> dict[str, Real | Finite]:
     """Return the parameters that can vary, by Ax's name for each.
 
     Their own names are not used, since one of them may be a function or constant of sympy.
@@ -50,7 +50,7 @@ def has_no_order(parameter: Real | Finite) -> bool:
     return isinstance(parameter, Choice) and len(parameter.values) > 2
 
 
-def wish_of(space: Space, design: Design) -> dict[str, float | int | str]:
+def wish_of(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
     """Return the design in Ax's encoding; inactive parameters get a middle value."""
     batch = space.batch([design])
     wish: dict[str, float | int | str] = {}
@@ -98,7 +98,7 @@ def nearest_unseen_design(
     return [kept[int(np.argmin((gaps**2).sum(axis=1)))]]
 
 
-def _nearest_rows(component: Component, space: Space, wish: Wish) -> Codes:
+def _nearest_rows(component: Component, space: DesignSpace, wish: Wish) -> Codes:
     wanted = {parameter.name: wish[name] for name, parameter in axes(space).items() if name in wish}
     codes = np.array([[_code(wanted.get(name, 0)) for name in component.names]], dtype=np.int32)
     return nearest(component, codes)
@@ -108,7 +108,7 @@ def _code(value: float | str) -> int:
     return int(value.removeprefix("v")) if isinstance(value, str) else round(value)
 
 
-def _shares(space: Space, wish: Wish) -> Floats:
+def _shares(space: DesignSpace, wish: Wish) -> Floats:
     names = {parameter.name: name for name, parameter in axes(space).items()}
     shares = [float(wish.get(names.get(real.name, ""), 0.5)) for real in space.legal.reals]
     return np.array([shares])

@@ -16,7 +16,7 @@ from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
@@ -118,7 +118,7 @@ class ConditionalFronts:
         The cost is the number of designs evaluated for it, now or earlier.
         """
         tags = keys(batch, self._names)
-        searched: list[tuple[bytes, Batch, Space]] = []
+        searched: list[tuple[bytes, Batch, DesignSpace]] = []
         for row in firsts(tags).tolist():
             if tags[row] not in self._whole:
                 one = batch.take(np.array([row]))
@@ -235,12 +235,14 @@ class ConditionalFronts:
             for row, found in enumerate(self._staircases(pairs, legal, sizes)):
                 self._guessed[parts[start + row]] = found
 
-    def _inside(self, one: Batch) -> Space:
+    def _inside(self, one: Batch) -> DesignSpace:
         """Return the subspace of the designs that share the measured part."""
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
-    def _enumerate_front(self, one: Batch, inner: Space) -> tuple[ConditionalFront, int] | None:
+    def _enumerate_front(
+        self, one: Batch, inner: DesignSpace
+    ) -> tuple[ConditionalFront, int] | None:
         """Find the conditional front and its cost by listing all designs of the measured part.
 
         Returns ``None`` if there are too many of them.
@@ -253,7 +255,7 @@ class ConditionalFronts:
         return _best(found), max(total, 1)
 
     def _evolve_staircases(
-        self, ones: Sequence[Batch], inside: Sequence[Space]
+        self, ones: Sequence[Batch], inside: Sequence[DesignSpace]
     ) -> list[ConditionalFront]:
         """Find each front by evolutionary search over the free part; model calls are free."""
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
@@ -353,7 +355,7 @@ def _all(batch: Batch) -> Mask:
     return np.ones(len(batch), dtype=bool)
 
 
-def _any_of(inner: Space, space: Space, rng: np.random.Generator) -> Batch:
+def _any_of(inner: DesignSpace, space: DesignSpace, rng: np.random.Generator) -> Batch:
     """Draw one design of a subspace, as a batch; an empty batch if no design is found."""
     try:
         return space.batch(inner.sample(1, rng).designs())
@@ -361,7 +363,7 @@ def _any_of(inner: Space, space: Space, rng: np.random.Generator) -> Batch:
         return space.batch([])
 
 
-def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
+def _brood(space: DesignSpace, parents: Batch, rng: np.random.Generator) -> Batch:
     """Breed children of a conditional front; draw designs at random if it is empty."""
     if not len(parents):
         return space.sample(4 * _BROOD, rng)

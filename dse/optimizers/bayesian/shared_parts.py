@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Ints, Mask
 
 
 def merge_parts(
-    space: Space,
+    space: DesignSpace,
     measured: Batch,  # n designs
     free: Batch,  # n designs
     part: frozenset[str],
@@ -33,7 +33,7 @@ def merge_parts(
 
 
 def pair_parts(
-    space: Space, measured: Batch, free: Batch, part: frozenset[str]
+    space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
 ) -> tuple[Batch, Mask]:
     """Merge every measured part with every free part; see :func:`merge_parts`.
 
@@ -64,7 +64,7 @@ def firsts(tags: Sequence[bytes]) -> Ints:
     return np.array(sorted(places.values()), dtype=np.int64)
 
 
-def _legal(space: Space, batch: Batch, part: frozenset[str]) -> Mask:
+def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
     """Return a mask of legal merged designs; only rules that read both parts can be broken."""
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)

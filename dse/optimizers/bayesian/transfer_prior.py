@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.encoding import blocks, encoded, encoded_designs
 from dse.core.problem import Prior, Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Floats
 from dse.optimizers.bayesian.fidelity_agreement import agreement
 from dse.optimizers.bayesian.gaussian_process import GaussianProcess, owners_of
@@ -38,7 +38,7 @@ def weight(
 class PriorMean:
     """Predictions of a prior for any design: one Gaussian process per metric of the prior."""
 
-    space: Space
+    space: DesignSpace
     learnt: Mapping[str, tuple[GaussianProcess | None, float, float]]
 
     @staticmethod

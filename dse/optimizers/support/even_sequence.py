@@ -9,7 +9,7 @@ from scipy.stats import qmc
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Mask
 from dse.optimizers.support.unseen_designs import unseen
 
@@ -58,6 +58,6 @@ class EvenSequence:
         return new
 
 
-def first_designs(space: Space) -> int:
+def first_designs(space: DesignSpace) -> int:
     """Return the number of designs before the first fit: one per parameter, but 8 to 20."""
     return min(max(len(space.parameters), 8), 20)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 
 _LISTED = 4_096
 """Largest space that is listed, so that draws are from the list of its remaining designs."""
@@ -16,7 +16,7 @@ _ROUNDS = 64
 
 
 def fresh(
-    space: Space, count: int, rng: np.random.Generator, taken: Collection[Design]
+    space: DesignSpace, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
     """Draw up to ``count`` legal designs uniformly from those that are not ``taken``.
 
@@ -45,7 +45,7 @@ def unseen(batch: Batch, taken: Collection[Design]) -> list[Design]:
 
 
 def _left(
-    space: Space, count: int, rng: np.random.Generator, taken: Collection[Design]
+    space: DesignSpace, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
     """Draw from a list of all remaining designs; exact, and empty once the space is exhausted."""
     total = space.count() or 0

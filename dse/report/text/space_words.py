@@ -13,7 +13,7 @@ from dse.core.compound_parameters import Each, Partition, Permutation, Simplex, 
 from dse.core.inspection.explain import Rule
 from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.report import words
 
@@ -85,7 +85,7 @@ class Entry:
                 assert_never(self.form)
 
 
-def entries(space: Space) -> tuple[Entry, ...]:
+def entries(space: DesignSpace) -> tuple[Entry, ...]:
     """Return the parameters in the order of the space, with each list as one entry."""
     lists: dict[str, Entry] = {}
     for name, one in space.lists.items():
@@ -143,7 +143,7 @@ def setting_text(parameter: Parameter, value: Value) -> str:
     return f"{parameter.name} = {value_text(value, parameter.unit)}"
 
 
-def rule_text(space: Space, rule: Rule, setting: str = "--set") -> str:
+def rule_text(space: DesignSpace, rule: Rule, setting: str = "--set") -> str:
     """Return a rule with its source position: ``space.yaml:9: tp * pp == gpus``."""
     if rule.kind == "setting" and rule.value is not None:
         return f"{setting}: {setting_text(space.by_name[rule.parameter], rule.value)}"

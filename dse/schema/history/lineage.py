@@ -10,7 +10,7 @@ from dse.core.design import Design
 from dse.core.metric import Metric
 from dse.core.parameter import Real
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.trial import Trial
 from dse.core.values import Value
 from dse.errors import DesignError
@@ -52,7 +52,7 @@ class Same:
         """Return an earlier trial's metrics under the new study's names."""
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 
-    def read(self, trial: Trial, space: Space) -> Design:
+    def read(self, trial: Trial, space: DesignSpace) -> Design:
         """Return the evaluator's inputs in an earlier trial, as values of the new space."""
         return Design(
             {
@@ -109,7 +109,7 @@ class Lineage:
         return found
 
 
-def normalize_value(value: Value, name: str, space: Space) -> Value:
+def normalize_value(value: Value, name: str, space: DesignSpace) -> Value:
     """Return the value in the space's own type: 16.0 becomes 16 for an integer parameter."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):
@@ -133,7 +133,7 @@ def corresponding(name: str, metric: Metric, others: Mapping[str, Metric]) -> st
     return alike[0] if len(alike) == 1 else None
 
 
-def legal_design(values: Mapping[str, Value], space: Space) -> Design | None:
+def legal_design(values: Mapping[str, Value], space: DesignSpace) -> Design | None:
     """Return the design with these values; ``None`` if it is not feasible in the space."""
     try:
         space.check(values)

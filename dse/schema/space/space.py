@@ -9,7 +9,7 @@ from typing import Any
 
 from dse.core.compound_parameters import Structured
 from dse.core.expressions.expression import Expression
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError
 from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.file import Fragment, Fragments
@@ -22,7 +22,9 @@ from dse.schema.yaml.python_source import source_of
 from dse.schema.yaml.source import shown
 
 
-def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool = False) -> Space:
+def space_of(
+    path: Path, files: Files, *, named_at: str = "", may_be_empty: bool = False
+) -> DesignSpace:
     """Read the space file at ``path``, with the files it includes, and check the space.
 
     Args:
@@ -50,7 +52,7 @@ class LegibleSpace:
     for a name that it may lack because of an error. An ``empty`` space has no legal design.
     """
 
-    space: Space
+    space: DesignSpace
     hides: Callable[[str], bool]
     partial: bool = False
     empty: bool = False
@@ -104,7 +106,7 @@ def space_document(path: Path, files: Files) -> Mapping[str, Any]:
 
 def space_from(
     value: Mapping[str, Any], *, beside: Path | None = None, may_be_empty: bool = False
-) -> Space:
+) -> DesignSpace:
     """Build and check the space that a mapping with the schema of a space file describes.
 
     A rule that divides by zero or overflows for some combinations follows IEEE 754 there
@@ -127,7 +129,7 @@ def space_from(
     return space
 
 
-def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None]) -> Space:
+def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None]) -> DesignSpace:
     whole, space = _read_space(files, where, read)
     whole.mistakes.check()
     return space
@@ -135,7 +137,7 @@ def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None
 
 def _read_space(
     files: Files, where: str, read: Callable[[Fragments], Fragment | None]
-) -> tuple[SpaceBuilder, Space]:
+) -> tuple[SpaceBuilder, DesignSpace]:
     """Return the builder with the files' contents, and the space; without rules on any error."""
     whole = SpaceBuilder()
     fragments = Fragments(files, whole.mistakes)
@@ -152,7 +154,7 @@ def _read_space(
     lists = {name: _prepare_condition(one, rules) for name, one in whole.lists.items()}
     sound = not whole.mistakes.errors
     members = {p.name: whole.declared[one] for one in lists for p in lists[one].members}
-    return whole, Space(
+    return whole, DesignSpace(
         parameters=tuple(whole.parameters.values()),
         conditions=whole.conditions if sound else {},
         constraints=tuple(rule for rule, _ in whole.constraints) if sound else (),

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.design import Design
 from dse.core.parameter import Choice, Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError
 from dse.schema.space.parameters.domains import amount
@@ -17,7 +17,7 @@ from dse.units import units
 _MOST_NAMED = 8
 
 
-def design_of(values: Mapping[str, Value], space: Space) -> Design:
+def design_of(values: Mapping[str, Value], space: DesignSpace) -> Design:
     """Return the feasible design with these values; quantities may be texts with a unit.
 
     A value given for a list of parameters applies to all members without a value of their own.
@@ -32,7 +32,7 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
     return space.batch([plain]).design(0)  # normalized: 1 and 1.0 give equal designs
 
 
-def _check_complete(plain: Mapping[str, Value], space: Space) -> None:
+def _check_complete(plain: Mapping[str, Value], space: DesignSpace) -> None:
     """Raise DesignError that names all missing parameters, if several unconditional ones are."""
     known = {*plain, *space.conditions}
     missing = [p.name for p in space.parameters if p.name not in known]
@@ -51,7 +51,7 @@ def _first_value(parameter: Parameter) -> Value:
     return parameter.low if isinstance(parameter, Real) else parameter.values[0]
 
 
-def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
+def plain_values(values: Mapping[str, Value], space: DesignSpace) -> dict[str, Value]:
     """Return the values in coherent units, by member for lists; they need not form a design.
 
     Raises:
@@ -69,7 +69,7 @@ def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
     return plain
 
 
-def legal_design(values: Mapping[str, Value], space: Space) -> Design:
+def legal_design(values: Mapping[str, Value], space: DesignSpace) -> Design:
     """Return the feasible design; errors refer to the place of the values, not that of the rule.
 
     Raises:
@@ -82,7 +82,7 @@ def legal_design(values: Mapping[str, Value], space: Space) -> Design:
         raise SpecError(error.problem, hint=error.hint + rule) from error
 
 
-def _spread(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
+def _spread(values: Mapping[str, Value], space: DesignSpace) -> dict[str, Value]:
     """Return the values with a list's value copied to its members, unless they have their own."""
     found: dict[str, Value] = {}
     for name, value in values.items():
@@ -94,5 +94,5 @@ def _spread(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
     return found | {name: value for name, value in values.items() if name in space.by_name}
 
 
-def _keys(name: str, space: Space) -> tuple[Value, ...]:
+def _keys(name: str, space: DesignSpace) -> tuple[Value, ...]:
     return space.lists[name].listing.keys if name in space.lists else ()

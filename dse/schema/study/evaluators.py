@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dse.core.parameter import Parameter
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, SpecErrors, nearest, raise_all
 from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import EVERYTHING, Evaluator, Needs
@@ -208,7 +208,9 @@ class EvaluatorSet:
         replicates = spec.replicates
         return self._try_make(path, lambda: Replicated(made, replicates))
 
-    def _check_scenarios(self, made: Mapping[str, Mapping[str, Evaluator]], space: Space) -> None:
+    def _check_scenarios(
+        self, made: Mapping[str, Mapping[str, Evaluator]], space: DesignSpace
+    ) -> None:
         """Collect errors in scenarios, such as fixed values that no evaluator reads."""
         for name, one in self._spec.scenarios.items():
             place = ["scenarios", name]
@@ -234,7 +236,7 @@ class EvaluatorSet:
         name: str,
         versions: Mapping[str, Evaluator],
         known: Mapping[str, str],
-        space: Space,
+        space: DesignSpace,
     ) -> dict[str, Bound]:
         """Bind the evaluator for each scenario; one object where scenarios do not differ."""
         kept: dict[int, Bound] = {}
@@ -252,7 +254,7 @@ class EvaluatorSet:
         return found
 
     def _check_formulas(
-        self, name: str, versions: Mapping[str, Evaluator], known: SymbolTable, space: Space
+        self, name: str, versions: Mapping[str, Evaluator], known: SymbolTable, space: DesignSpace
     ) -> None:
         """Collect errors in the formulas of an evaluator that is not bound."""
         for evaluator in list(versions.values())[:1]:
@@ -291,7 +293,7 @@ class EvaluatorSet:
         )
 
     def _one_bound(
-        self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space
+        self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: DesignSpace
     ) -> Bound:
         errors: list[DseError] = []
         bind = self._spec.evaluators[name].bind
@@ -330,7 +332,7 @@ def _metric_units(name: str, versions: Mapping[str, Evaluator]) -> dict[str, str
     return {f"{name}.{own}": metric.unit for own, metric in provides.items()}
 
 
-def _parameters_of(bound: Bound | None, space: Space) -> dict[str, Parameter]:
+def _parameters_of(bound: Bound | None, space: DesignSpace) -> dict[str, Parameter]:
     """Return the parameters that an evaluator reads, by the names of its inputs."""
     names = {} if bound is None else bound.names
     return {own: space.by_name[full] for own, full in names.items() if full in space.by_name}

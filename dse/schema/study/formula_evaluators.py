@@ -8,13 +8,13 @@ from typing import Any
 
 from dse.core.expressions.expression import Name, Node, map_nodes
 from dse.core.expressions.list_rules import Listing, Table
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.protocols import Evaluator, ExpandsFormulas
 from dse.schema.study.fixed_inputs import FixedInputs
 
 
 def expand_formulas(
-    evaluator: Evaluator, bind: Mapping[str, str], known: Collection[str], space: Space
+    evaluator: Evaluator, bind: Mapping[str, str], known: Collection[str], space: DesignSpace
 ) -> Evaluator:
     """Return the evaluator with its formulas expanded over the space's lists and data.
 

@@ -13,7 +13,7 @@ from dse.core.design import Design
 from dse.core.inspection.fingerprint import outline
 from dse.core.metric import FaultKind
 from dse.core.problem import Problem
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.early_stopping import Rule
@@ -221,7 +221,9 @@ class _Builder:
         except DseError as error:
             if ("space",) not in self.lost:
                 self.mistakes.add(error, where)
-            return LegibleSpace(space=Space(parameters=()), hides=lambda _: True, partial=True)
+            return LegibleSpace(
+                space=DesignSpace(parameters=()), hides=lambda _: True, partial=True
+            )
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
         options = spec.options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
 from dse.protocols import ExpectsImprovement, OptimizerTraits, traits_of
 from dse.registry import Group, check_options, load, make, names
@@ -53,7 +53,7 @@ def optimizer_traits(spec: PluginSpec) -> OptimizerTraits:
     return traits_of(load("optimizers", spec.use)) if known else OptimizerTraits()
 
 
-def check_listable(spec: PluginSpec, space: Space) -> None:
+def check_listable(spec: PluginSpec, space: DesignSpace) -> None:
     """Check that the space is finite and small enough for the ``exhaustive`` optimizer.
 
     Raises:

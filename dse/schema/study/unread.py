@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dse.core.design import base
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, nearest
 from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import EVERYTHING
@@ -40,7 +40,7 @@ class Readers:
 
     spec: StudySpec
     source: SourceDocument
-    space: Space
+    space: DesignSpace
     bound: Sequence[Bound]
     formulas: Collection[str]
     made: Callable[[str, str, Any], Any]

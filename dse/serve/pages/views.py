@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from dse.serve import serialize as telling
 from dse.serve.context import Here
-from dse.serve.models import Shown
+from dse.serve.models import TrialView
 from dse.serve.pages import lists as pages
 from dse.serve.pages.design_form import design_page
 from dse.serve.pages.frame import Page
@@ -39,7 +39,7 @@ def study_parts(house: Here, name: str) -> str:
 
 
 @router.get("/studies/{name}/trials")
-def trials(house: Here, name: str, some: Annotated[Shown, Query()]) -> str:
+def trials(house: Here, name: str, some: Annotated[TrialView, Query()]) -> str:
     """Return a table of trials by number."""
     snapshot = house.watch.snapshot(name)
     return trials_page(telling.trials(snapshot, some), some, snapshot.trials.counts)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dse.core.inspection.diff import difference
 from dse.core.inspection.fingerprint import fingerprint
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.interop.configspace import configspace
 from dse.interop.conversion import SpaceExport, SpaceImport
 from dse.interop.optuna import distributions as optuna
@@ -19,7 +19,12 @@ Origin = Literal["configspace", "optuna"]
 
 
 def convert_space(
-    space: Space, target: Target, *, name: str, description: str = "", drop_rules: bool = False
+    space: DesignSpace,
+    target: Target,
+    *,
+    name: str,
+    description: str = "",
+    drop_rules: bool = False,
 ) -> SpaceExport:
     """Return a space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
 
@@ -63,7 +68,7 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
             return optuna.read_distributions(text, file)
 
 
-def differing(old: Space, new: Space) -> Differing:
+def differing(old: DesignSpace, new: DesignSpace) -> Differing:
     """Return the differences between two spaces in parameters, domains, conditions and rules."""
     told = difference(old, new, spell_number)
     return {

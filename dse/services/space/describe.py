@@ -5,12 +5,12 @@ from __future__ import annotations
 from dse.core.inspection.rule_check import obstacle
 from dse.core.inspection.rule_effects import Portion, Portions
 from dse.core.parameter import describe
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.report.schemas.space import Described, ShareFacts
 from dse.services.space.size import estimate_json
 
 
-def space_json(space: Space, file: str, *, name: str, description: str) -> Described:
+def space_json(space: DesignSpace, file: str, *, name: str, description: str) -> Described:
     """Return a complete description of a space as JSON.
 
     Shares that cannot be counted are estimated from draws; their number is included.

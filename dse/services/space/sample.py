@@ -11,7 +11,7 @@ from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
 from dse.core.inspection.explain import draw_legal, narrow_space
 from dse.core.inspection.rule_check import why
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import DesignError
 from dse.report.text.space_words import rule_text
@@ -27,7 +27,7 @@ MOST_VALUES = 200_000_000
 _ROUNDS = 100
 
 
-def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
+def draw(space: DesignSpace, count: int, seed: int, method: Method) -> Batch:
     """Draw legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
 
     Points of a sequence that violate a constraint on real parameters are rejected and replaced by
@@ -62,14 +62,14 @@ def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
     return concatenate_batches(found)
 
 
-def too_few(space: Space, found: int, count: int) -> str:
+def too_few(space: DesignSpace, found: int, count: int) -> str:
     """Return the warning for a sample that is smaller than requested."""
     tries = max((c.tries for c in space.legal.components if c.dropped), default=0)
     many = f" in {max(tries, 4 * count):,} draws" if tries else ""
     return f"only {found:,} of {count:,} designs were found{many}: the rules reject almost all"
 
 
-def check_size(space: Space, count: int) -> None:
+def check_size(space: DesignSpace, count: int) -> None:
     """Raise DesignError unless ``count`` designs of the space fit in memory at once."""
     most = MOST_VALUES // max(len(space.parameters), 1)
     if count > most:
@@ -79,7 +79,7 @@ def check_size(space: Space, count: int) -> None:
         )
 
 
-def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:
+def design_with(space: DesignSpace, values: Mapping[str, Value], seed: int) -> Design:
     """Return a legal design with the given values; the other values are drawn.
 
     Raises:
@@ -89,7 +89,7 @@ def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:
     return space.batch([found]).design(0)
 
 
-def part_with(space: Space, values: Mapping[str, Value]) -> Space:
+def part_with(space: DesignSpace, values: Mapping[str, Value]) -> DesignSpace:
     """Return the subspace in which some parameters have the given values.
 
     Raises:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dse.core.inspection.rule_check import obstacle
 from dse.core.legal_set.size_estimate import CONFIDENCE, Estimate
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.report.schemas.space import Counted, EstimateFacts
 
 
-def count_json(space: Space, file: str) -> Counted:
+def count_json(space: DesignSpace, file: str) -> Counted:
     """Return the exact count of legal designs or, if they are not countable, an estimate.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dse.core.inspection.explain import Rule, narrow_space
 from dse.core.inspection.rule_check import Why, obstacle, sides, why
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.report.schemas.space import Explained
 from dse.report.text.space_words import design_text, entries, format_count, rule_text, setting_text
@@ -20,13 +20,15 @@ class DesignExplanation:
     ``setting`` is the term that messages use for a given value.
     """
 
-    space: Space
+    space: DesignSpace
     given: Mapping[str, Value]
     why: Why
     setting: str = "--set"
 
     @staticmethod
-    def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> DesignExplanation:
+    def of(
+        space: DesignSpace, given: Mapping[str, Value], setting: str = "--set"
+    ) -> DesignExplanation:
         """Check whether the space has a legal design with these values.
 
         Raises:

@@ -33,7 +33,7 @@ from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.expressions.parser import MAX_LENGTH, parse
 from dse.core.expressions.printer import format_node
 from dse.core.inspection.fingerprint import form, without_strangers
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse.schema.space.parameters.number_text import spell_number
@@ -48,7 +48,7 @@ _SAID = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
 class RuleWriter:
     """Writer of a space's rules as texts; ``tables`` collects the data tables that they read."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: DesignSpace) -> None:
         self._space = space
         self._data: Mapping[str, Table] = space.data
         self._units = units_of(space.parameters)

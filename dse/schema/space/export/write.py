@@ -17,7 +17,7 @@ from dse.core.expressions.items import literal
 from dse.core.expressions.list_rules import Table
 from dse.core.inspection.fingerprint import form
 from dse.core.parameter import Parameter, Real
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse.schema.space.declared_parameters import domain_of, list_of, shared_domain
@@ -31,7 +31,7 @@ from dse.schema.yaml.writer import yaml_text
 from dse.units import units
 
 
-def format_space(space: Space, name: str, description: str = "") -> str:
+def format_space(space: DesignSpace, name: str, description: str = "") -> str:
     """Return the YAML text of a space file that describes the space.
 
     Args:
@@ -51,7 +51,7 @@ def format_space(space: Space, name: str, description: str = "") -> str:
     return text
 
 
-def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]:
+def mapping_of(space: DesignSpace, name: str, description: str = "") -> dict[str, Any]:
     """Return the content of a space file that describes the space, as a mapping.
 
     Args:
@@ -82,7 +82,7 @@ def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]
 # -- parameters ---------------------------------------------------------------------------------
 
 
-def _parameters(space: Space, formulas: RuleWriter) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parameters(space: DesignSpace, formulas: RuleWriter) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each parameter's name and file entry; a list's comes in place of its first member."""
     owner = {m.name: one for one in space.lists.values() for m in one.members}
     done = set[str]()
@@ -114,7 +114,7 @@ def _resolve_units(rule: Expression | None) -> Expression | None:
 # -- rules --------------------------------------------------------------------------------------
 
 
-def _rules(space: Space) -> Iterator[Expression]:
+def _rules(space: DesignSpace) -> Iterator[Expression]:
     """Yield the constraints that no list implies, and one for each narrowed list member."""
     implied = [
         form(rule.resolve_units(units.factor).node)

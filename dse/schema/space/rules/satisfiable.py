@@ -11,7 +11,7 @@ from dse.core.expressions.expression import Compare, Expression
 from dse.core.inspection.explain import contradiction, draw_legal
 from dse.core.legal_set.component import Component
 from dse.core.parameter import Real, describe
-from dse.core.space import Space
+from dse.core.space import DesignSpace
 from dse.errors import DesignError, SpecError
 
 _SHOWN = 100
@@ -23,7 +23,7 @@ Testing one rule alone is cheaper than that search.
 """
 
 
-def check_satisfiable(space: Space, where: str) -> None:
+def check_satisfiable(space: DesignSpace, where: str) -> None:
     """Check that the space has a legal design.
 
     Raises:
@@ -41,7 +41,7 @@ def check_satisfiable(space: Space, where: str) -> None:
     raise _impossible(space, _prefix(space), where, proved=False)
 
 
-def _against(space: Space) -> list[Expression]:
+def _against(space: DesignSpace) -> list[Expression]:
     """Return a rule that cannot hold, or a minimal set of rules that cannot hold together."""
     groups = [group for group in space.legal.components if group.count == 0]
     group = min(groups, key=lambda one: len(one.parameters), default=None)
@@ -61,7 +61,7 @@ def _against(space: Space) -> list[Expression]:
 
 
 def _impossible(
-    space: Space, rules: list[Expression], where: str, *, proved: bool = True
+    space: DesignSpace, rules: list[Expression], where: str, *, proved: bool = True
 ) -> SpecError:
     none = "no legal design is left" if proved else "no legal design was found"
     if not rules:
@@ -76,7 +76,7 @@ def _impossible(
     )
 
 
-def _hint_equation(space: Space, rule: Expression) -> list[str]:
+def _hint_equation(space: DesignSpace, rule: Expression) -> list[str]:
     """Return a hint on an equation over reals, which sampled designs almost never satisfy."""
     real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
     if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
@@ -84,7 +84,7 @@ def _hint_equation(space: Space, rule: Expression) -> list[str]:
     return ["sampled reals do not satisfy an equation: use a simplex, or an inequality"]
 
 
-def _elusive(space: Space, knit: Component, where: str) -> SpecError:
+def _elusive(space: DesignSpace, knit: Component, where: str) -> SpecError:
     """Return the error for a group of parameters without a legal combination found by search."""
     names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
     rules = list(knit.constraints)
@@ -96,23 +96,23 @@ def _elusive(space: Space, knit: Component, where: str) -> SpecError:
     )
 
 
-def _domains(space: Space, rule: Expression) -> list[str]:
+def _domains(space: DesignSpace, rule: Expression) -> list[str]:
     names = sorted(rule.names)[:_OTHERS]
     return [f"{name}: {describe(space.by_name[name])[:_SHOWN]}" for name in names]
 
 
-def _list_rules(space: Space, others: list[Expression]) -> list[str]:
+def _list_rules(space: DesignSpace, others: list[Expression]) -> list[str]:
     told = [f"{rule.text[:_SHOWN]!r} ({space.places.get(rule.text, '')})" for rule in others]
     more = [f"{len(others) - _OTHERS} more rules"] if len(others) > _OTHERS else []
     return [f"together with {' and '.join(told[:_OTHERS] + more)}"] if told else []
 
 
-def _order(space: Space) -> Callable[[Expression], int]:
+def _order(space: DesignSpace) -> Callable[[Expression], int]:
     places = {rule.text: place for place, rule in enumerate(space.constraints)}
     return lambda rule: places.get(rule.text, -1)
 
 
-def _prefix(space: Space) -> list[Expression]:
+def _prefix(space: DesignSpace) -> list[Expression]:
     """Find, by bisection, the first rule with which no legal design is found any more."""
     low, high = 0, len(space.constraints)
     while low < high:
@@ -125,7 +125,7 @@ def _prefix(space: Space) -> list[Expression]:
     return list(space.constraints[low : low + 1])
 
 
-def _has_design(space: Space) -> bool:
+def _has_design(space: DesignSpace) -> bool:
     try:
         draw_legal(space, np.random.default_rng(0))
     except DesignError:
