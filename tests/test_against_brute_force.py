@@ -162,7 +162,7 @@ def feasible_words(ended):
 
 
 def claims(exact, failed, over, truth, question, study, searched):
-    by_groups = any("parameters speak" in event.text for event in study.engine.events)
+    by_groups = any("parameters cover all" in event.text for event in study.engine.events)
     counted = question.limits and truth.feasible and not by_groups
     modelled = not study.problem.measured
     front = exact and bool(study.front)

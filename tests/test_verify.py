@@ -217,7 +217,7 @@ def test_a_metric_that_was_changed_by_hand_is_found_by_the_next_ask_that_it_matt
     wrong = Replay(changed(study, first.number, metrics=better)).proof().mismatch
     assert wrong.trial > first.number
     assert wrong.expected != wrong.found
-    assert wrong.reason.startswith("tpe told ")
+    assert wrong.reason.startswith("tpe, given ")
 
 
 def test_a_design_that_was_changed_by_hand_is_found_where_it_stands(tmp_path):
@@ -377,5 +377,7 @@ def test_the_command_names_the_first_trial_that_does_not_follow(url):
         storage.add("s", designs, Ask(told=10, wanted=2, by="random"))
     code, said = verify(url)
     assert code == 1
-    assert said.startswith("trial 10 does not follow from the record: random told 10 trials asks")
+    assert said.startswith(
+        "trial 10 does not follow from the record: random, given 10 finished trials"
+    )
     assert "before it 10 asks and 10 trials are proved" in said

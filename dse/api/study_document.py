@@ -10,6 +10,7 @@ from dse.api.evaluators import FunctionEvaluator, told_spec
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest
 from dse.protocols import EVERYTHING
+from dse.schema.yaml.renamed_keys import OLD_KEYS
 
 AnyEvaluator = FunctionEvaluator[Any, Any] | Mapping[str, Any]
 """A function made by ``@evaluator``, or an entry of a study file: ``{"use": "...", ...}``."""
@@ -209,7 +210,8 @@ def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[st
     Raises:
         SpecError: a key is unknown.
     """
-    odd = next((key for key in asked if key not in StudyOptions.__annotations__), None)
+    known = {*StudyOptions.__annotations__, *OLD_KEYS}
+    odd = next((key for key in asked if key not in known), None)
     if odd is not None:
         raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, StudyOptions.__annotations__))
     told = {key: one for key, one in asked.items() if key not in get_args(Goal)}

@@ -2,7 +2,14 @@
 
 import pytest
 
+from dse import Metric, Study, evaluator
 from dse.api.renamed_arguments import renamed_arguments
+from dse.errors import SpecError
+
+
+@evaluator(Metric("loss", goal="minimize"))
+def net(width):
+    return {"loss": 1.0 / width}
 
 
 @renamed_arguments(gain="min_improvement")
@@ -19,3 +26,17 @@ def test_an_old_name_is_the_new_one():
 def test_both_names_at_once_are_refused():
     with pytest.raises(TypeError, match="'min_improvement' and its old name 'gain'"):
         stop(gain=1.0, min_improvement=2.0)
+
+
+def test_an_old_key_of_a_study_in_python_is_the_new_one(tmp_path):
+    with pytest.warns(FutureWarning, match="'early' is called 'early_stopping' now"):
+        study = Study(
+            "small",
+            {"width": [1, 2, 4]},
+            [net],
+            storage=f"sqlite:///{tmp_path}/dse.db",
+            early={"rule": "successive-halving", "at": [1]},
+        )
+    assert study.engine.plan.early_stopping is not None
+    with pytest.raises(SpecError, match="a study has no 'earlier'"):
+        Study("small", {"width": [1, 2, 4]}, [net], earlier=1)

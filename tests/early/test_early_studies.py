@@ -149,7 +149,7 @@ def test_what_is_certain_to_be_dominated_is_stopped_and_the_front_stays(tmp_path
         ("{rule: successive-halving}", "takes only steps"),
         ("{rule: successive-halving, rungs: [3, 1]}", "do not rise"),
         ("{rule: successive-halving, rungs: [1], eta: 1}", "eta is at least 2"),
-        ("{rule: successive-halving, rungs: [1], worsens: [net.loss]}", "nothing else"),
+        ("{rule: successive-halving, rungs: [1], worsens: [net.loss]}", "takes only steps"),
         ("{rule: certain}", "takes metrics in"),
         ("{rule: certain, worsens: [net.los]}", "did you mean 'net.loss'"),
         ("{rule: certain, worsens: [chip.area]}", "no objective or limit reads a measured"),

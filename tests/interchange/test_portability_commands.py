@@ -104,7 +104,7 @@ def test_studies_are_merged(folder):
     [
         (["export", "carry"], "exactly one destination"),
         (["export", "carry", "-o", "a.jsonl", "--optuna", "b.log"], "exactly one destination"),
-        (["export", "carry", "-o", "study.txt"], "in which form"),
+        (["export", "carry", "-o", "study.txt"], "the format of"),
         (["export", "other", "-o", "study.jsonl"], "no study 'other'"),
         (["import", "nowhere.jsonl"], "cannot be read"),
         (["import", "study.yaml"], "no line of a study"),

@@ -39,7 +39,7 @@ ASKED: dict[str, Any] = {
     "optimizer": "random",
     "executor": "serial",
     "retries": {"raised": 1},
-    "early": {"rule": "successive-halving", "eta": 3, "rungs": [1]},
+    "early_stopping": {"rule": "successive-halving", "eta": 3, "rungs": [1]},
     "budget": {"trials": 7},
     "seed": 3,
 }

@@ -160,7 +160,7 @@ BAD = {
         ["study.yaml:10", "no evaluator provides 'chip.enrgy'", "did you mean 'chip.energy'"],
     ),
     "no name": ("ratio(chip.energy, 3)", ["study.yaml:10", "no baseline ''", "small"]),
-    "a word": ("ratio(format, small)", ["study.yaml:10", "no quantity"]),
+    "a word": ("ratio(format, small)", ["study.yaml:10", "not a quantity"]),
     "nothing to compare with": (
         "ratio(group, small)",
         ["study.yaml:10", "for the baseline 'small' this comes to nothing"],

@@ -139,7 +139,7 @@ CHOSEN = {
 
 @pytest.mark.parametrize("case", CHOSEN)
 def test_a_claim_that_picks_trials_by_what_judges_them_is_refused(tmp_path, case):
-    with pytest.raises(SpecErrors, match=r"(?s)study.yaml:20.*picks trials by 'test.accuracy'"):
+    with pytest.raises(SpecErrors, match=r"(?s)study.yaml:20.*selects trials by 'test.accuracy'"):
         plan_of(written(tmp_path, claimed("4 %", "direction", "ours > 0", CHOSEN[case])))
 
 

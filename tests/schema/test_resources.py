@@ -89,5 +89,5 @@ def test_a_scenario_changes_no_resources(tmp_path):
     plan(tmp_path, "cpu: 1")
     file = tmp_path / "study.yaml"
     file.write_text(file.read_text() + "scenarios:\n  busy:\n    board: {resources: {cpu: 2}}\n")
-    with pytest.raises(SpecErrors, match="and not its 'resources'"):
+    with pytest.raises(SpecErrors, match="but not its 'resources'"):
         plan_of(file)

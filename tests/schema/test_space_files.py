@@ -151,7 +151,7 @@ BAD = {
     ),
     "tag": ("space: !!python/object:os.system s\n", ["main.yaml:1", "tag"]),
     "two documents": ("space: s\n---\nspace: t\n", ["main.yaml:2", "one document"]),
-    "double key": ("space: s\nspace: t\n", ["main.yaml:2", "line 1 already"]),
+    "double key": ("space: s\nspace: t\n", ["main.yaml:2", "already on line 1"]),
     "no mapping": ("- 1\n", ["main.yaml:1", "a mapping"]),
     "nothing": ("", ["main.yaml:1", "a mapping"]),
     "no yaml": ("space: [s\nparameters: 3", ["main.yaml:1", "'[' is opened here and never closed"]),

@@ -43,7 +43,7 @@ def test_the_value_of_a_storage_is_null_and_all_else_stays_on_its_line(told):
     said = yaml.safe_load(text)
     if "storage" in said:
         said["storage"] = None
-    for one in said.get("prior", []):
+    for one in [*said.get("prior", []), *said.get("transfer_from", [])]:
         if isinstance(one, dict):
             one["storage"] = None
     assert yaml.safe_load(kept) == said

@@ -200,7 +200,7 @@ def test_a_design_that_the_study_has_is_named_and_not_added_again(client, writer
 def test_a_study_in_memory_cannot_be_run_by_another_process(client, writer) -> None:
     answer = client.post(f"{TOY}/start", json={}, headers=writer)
     assert answer.status_code == 409
-    assert "in memory" in answer.json()["error"]
+    assert "in-memory" in answer.json()["error"]
 
 
 def test_pausing_what_nobody_runs_is_told(client, writer) -> None:

@@ -133,7 +133,7 @@ def test_a_folder_that_is_read_only_is_told(closed_folder: Path, name: str) -> N
     with pytest.raises(StorageError) as caught:
         SqlStorage(f"sqlite:///{closed_folder}/{name}")
     assert caught.value.where == str(closed_folder / name)
-    assert "may" in caught.value.hint
+    assert "write" in caught.value.hint
 
 
 def test_a_file_that_another_program_keeps_is_told_after_a_while(

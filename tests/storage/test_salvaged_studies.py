@@ -198,7 +198,7 @@ def test_a_damaged_question_is_taken_from_the_study_file(folder: Path) -> None:
 def test_a_study_file_of_other_designs_is_refused(folder: Path) -> None:
     change(folder, "UPDATE dse_studies SET spec = '{' ")
     (folder / "space.yaml").write_text(SPACE.replace("64", "8"))
-    with pytest.raises(StudyError, match="no design of the space of"):
+    with pytest.raises(StudyError, match="not a design of the space of"):
         salvage("--study", "study.yaml")
 
 

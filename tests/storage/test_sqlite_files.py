@@ -126,7 +126,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> 
 def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) -> None:
     changed(path, "CREATE TABLE songs (title TEXT)")
     before = path.read_bytes()
-    assert "it holds 'songs'" in refusal(f"sqlite:///{path}").problem
+    assert "it contains 'songs'" in refusal(f"sqlite:///{path}").problem
     with closing(sqlite3.connect(path)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
     assert tables == [("songs",)]

@@ -29,7 +29,7 @@ EVALUATORS = f"""
 evaluators:
   lab: {{use: command, {PROGRAM}, kind: modelled, metrics: {{LOSS: ""}}}}
   bench: {{use: command, {PROGRAM}, metrics: {{LOSS: ""}}, reads: [a]}}
-  many: {{use: command, {PROGRAM}, kind: modelled, metrics: {{LOSS: ""}}, replicates: {{count: 2, as: a}}}}
+  many: {{use: command, {PROGRAM}, kind: modelled, metrics: {{LOSS: ""}}, replicates: {{count: 2, seed_input: a}}}}
   file: {{use: outside.worker, worker: EVIL, kind: modelled, metrics: {{LOSS: ""}}}}
   sum: {{use: expression, metrics: {{total: {{formula: lab.LOSS + file.LOSS + a}}, plain: {{formula: a * b}}}}}}
 """

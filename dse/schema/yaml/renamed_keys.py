@@ -23,6 +23,10 @@ RENAMED: Mapping[tuple[str, ...], str] = {
 """The present key for each old one. Outer keys come first: an inner path has their new names."""
 
 
+OLD_KEYS = frozenset(path[0] for path in RENAMED if len(path) == 1)
+"""Old keys of the file itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Renamed:
     """A study file with present keys only.
