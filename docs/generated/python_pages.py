@@ -14,7 +14,7 @@ from plain_text import cell, prose
 
 _HEAD = """# Python
 
-What `from dse import ...` offers. [Work in a notebook](../how-to/notebook.md) shows how it goes
+What `from dse import ...` offers. [Jupyter notebooks](../how-to/notebook.md) shows how it goes
 together; what stands in other modules may change between releases. Every error is a `DseError`,
 whose message says what is wrong, where, and how to mend it.
 """
