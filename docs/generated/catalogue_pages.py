@@ -12,10 +12,10 @@ from dse.registry import Group, load, names, options_of
 from plain_text import cell, prose
 
 _GROUPS: Mapping[Group, str] = {
-    "evaluators": "What a design costs and yields. `evaluators/README.md` has the error of each.",
-    "optimizers": "Who suggests designs. `auto` chooses one, and says why.",
-    "executors": "Where evaluations run. `auto` chooses one, and says why.",
-    "storages": "Where studies are kept; the name is a URL's scheme.",
+    "evaluators": "Evaluators provide metrics. `evaluators/README.md` lists the error of each.",
+    "optimizers": "Optimizers suggest designs. `auto` chooses one and prints the reason.",
+    "executors": "Executors run evaluations. `auto` chooses one and prints the reason.",
+    "storages": "Storages keep studies; the name is the scheme of a storage URL.",
 }
 
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -50,7 +50,7 @@ def catalogue() -> dict[str, str]:
 
 def _page(group: Group, about: str) -> str:
     found = {name: load(group, name) for name in names(group)}
-    lines = [f"# {group.capitalize()}", "", about, "", "| name | what |", "|---|---|"]
+    lines = [f"# {group.capitalize()}", "", about, "", "| name | description |", "|---|---|"]
     lines += [f"| [`{n}`](#{_anchor(n)}) | {cell(_first(p))} |" for n, p in found.items()]
     families = groupby(found, key=lambda name: name.partition(".")[0] if "." in name else "")
     for family, members in sorted((family, list(members)) for family, members in families):
@@ -67,7 +67,7 @@ def _entry(group: Group, name: str, plugin: Any) -> str:
     told = dict(zip(described[1::2], described[2::2], strict=True))
     options = options_of(plugin)
     if options:
-        lines += ["", "| option | type | left out | meaning |", "|---|---|---|---|"]
+        lines += ["", "| option | type | default | meaning |", "|---|---|---|---|"]
         lines += [_option(parameter, told.get(o, "")) for o, parameter in options.items()]
     if group == "evaluators":
         lines += ["", *_evaluator(name, plugin)]
@@ -81,15 +81,15 @@ def _evaluator(name: str, plugin: Any) -> list[str]:
     given = _OPTIONS.get(name, {})
     needed = [o for o, p in options_of(plugin).items() if p.default is p.empty and o not in given]
     if needed:
-        return ["What it reads and provides depends on its options."]
+        return ["Its inputs and metrics depend on its options."]
     made = plugin(**given)
     such = ", ".join(f"`{option}: {value}`" for option, value in given.items())
-    lines = [f"{made.kind.capitalize()}{f'; as made with {such}' if such else ''}.", ""]
+    lines = [f"{made.kind.capitalize()}{f'; listed for {such}' if such else ''}.", ""]
     reads = [(r, "") for r in sorted(made.reads)] + [(r, "yes") for r in sorted(made.optional)]
     if reads:
-        lines += ["| reads | unit | may be absent |", "|---|---|---|"]
+        lines += ["| input | unit | may be absent |", "|---|---|---|"]
         lines += [f"| `{r}` | {made.units.get(r, '')} | {may} |" for r, may in reads]
-    lines += ["", "| provides | unit | goal | part of | words |", "|---|---|---|---|---|"]
+    lines += ["", "| metric | unit | goal | part of | text values |", "|---|---|---|---|---|"]
     for own, metric in made.provides.items():
         words, whole = ", ".join(metric.words), f"`{metric.part_of}`" if metric.part_of else ""
         lines.append(f"| `{own}` | {metric.unit} | {metric.goal or ''} | {whole} | {cell(words)} |")
@@ -98,9 +98,9 @@ def _evaluator(name: str, plugin: Any) -> list[str]:
 
 def _option(parameter: inspect.Parameter, told: str) -> str:
     value = parameter.default
-    default = "must be given" if value is parameter.empty else f"`{_written(value)}`"
+    default = "required" if value is parameter.empty else f"`{_written(value)}`"
     if value is None or value == "" or "<factory>" in default:
-        default = "nothing"
+        default = "none"
     kind = _kind(str(parameter.annotation).strip("'"))
     row = (f"`{parameter.name}`", kind, default, prose(told))
     return f"| {' | '.join(cell(one) for one in row)} |"

@@ -12,8 +12,8 @@ from in_python import IN_PYTHON
 
 _WIDTH = 96
 _INTRODUCTION = (
-    "What `--help` says of each command, and what is written in Python instead, after `import dse`",
-    "and `from dse import Space, Study, supplies`. There `study` and `other` are studies, such as",
+    "The `--help` text of each command, and the equivalent Python code. It needs `import dse` and",
+    "`from dse import Space, Study, supplies`; `study` and `other` are studies, such as",
     '`Study.load("first")`, and `space` is a space, such as `Space.read("space.yaml")`.',
 )
 
@@ -22,7 +22,7 @@ def command_line() -> str:
     """The page of all commands."""
     found = list(_commands(typer.main.get_command(app), ("dse",)))
     lines = ["# Command line", "", *_INTRODUCTION, ""]
-    lines += ["| command | what |", "|---|---|"]
+    lines += ["| command | description |", "|---|---|"]
     lines += [f"| [`{' '.join(p)}`](#{'-'.join(p)}) | {_summary(c)} |" for p, c in found]
     for path, command in found:
         lines += ["", f"## {' '.join(path)} {{#{'-'.join(path)}}}", "", "```text"]

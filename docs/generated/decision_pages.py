@@ -26,7 +26,7 @@ def decisions_in(docs: str | Path) -> list[str]:
 def decisions(docs: str | Path) -> str:
     """The page that lists them."""
     rows = [_row(Path(docs) / page) for page in decisions_in(docs)]
-    head = ["# Design decisions", "", "What a newcomer would question, and why it is so.", ""]
+    head = ["# Design decisions", "", "Decisions that may need an explanation, with reasons.", ""]
     return "\n".join([*head, "| | decision | in short |", "|---|---|---|", *rows, ""])
 
 

@@ -20,13 +20,14 @@ _PLAIN = {
 }
 _HEAD = """# JSON of commands
 
-What each command prints with `--format json`: the result alone, on the output stream. Words for
-people, progress and mistakes go to the error stream, and exit codes are those of the command; of a
-mistake in what was asked (exit code 2) nothing is printed but what `dse check` found.
+With `--format json`, a command prints only its result, as JSON, on standard output. Messages,
+progress and errors go to standard error, and the exit codes do not change. After an error in the
+input (exit code 2), nothing is printed on standard output, except the mistakes that `dse check`
+found.
 
-Each key that is listed is there, unless its meaning says when it is, and no other key is. A number
-that is not finite is `null`. Each command has a schema (JSON Schema 2020-12), which tests hold it
-to.
+The output has every listed key, unless the key's meaning states a condition, and no other key. A
+number that is not finite is `null`. Each command has a schema (JSON Schema 2020-12), which tests
+check against its output.
 """
 
 
@@ -34,14 +35,14 @@ def json_reference() -> str:
     """The page of all commands and of the parts that their outputs are made of."""
     schemas = {command: schema(command) for command in PUBLISHED}
     parts = {name: part for one in schemas.values() for name, part in one.get("$defs", {}).items()}
-    lines = [_HEAD, "| command | what it prints |", "|---|---|"]
+    lines = [_HEAD, "| command | output |", "|---|---|"]
     lines += [
         f"| [`dse {command}`](#dse-{_dashed(command)}) | {_summary(command, one)} |"
         for command, one in schemas.items()
     ]
     for command, one in schemas.items():
         lines += ["", *_command(command, one)]
-    lines += ["", "## Parts", "", "Objects within those above, by the names that the schemas have."]
+    lines += ["", "## Parts", "", "Objects inside these outputs, by their names in the schemas."]
     for name in sorted(parts):
         lines += ["", f"### {name} {{#{name.lower()}}}", "", *_object(parts[name])]
     return "\n".join([*lines, ""])

@@ -14,9 +14,9 @@ from plain_text import cell, prose
 
 _HEAD = """# Python
 
-What `from dse import ...` offers. [Jupyter notebooks](../how-to/notebook.md) shows how it goes
-together; what stands in other modules may change between releases. Every error is a `DseError`,
-whose message says what is wrong, where, and how to mend it.
+The public names of `from dse import ...`. [Jupyter notebooks](../how-to/notebook.md) shows how to
+use them together. Other modules may change between releases. Every error is a `DseError`, whose
+message states the mistake, its place and a fix.
 """
 
 _SECTIONS = re.compile(r"^(Args|Returns|Raises|Example|Source|Laws):\n", re.MULTILINE)
@@ -27,7 +27,7 @@ _WIDTH = 88
 def python_reference() -> str:
     """The page of all names."""
     found = {name: getattr(dse, name) for name in sorted(dse.__all__, key=str.lower)}
-    lines = [_HEAD, "| name | what it is |", "|---|---|"]
+    lines = [_HEAD, "| name | description |", "|---|---|"]
     lines += [f"| [`{n}`](#{_anchor(n)}) | {cell(_first(_one(o)))} |" for n, o in found.items()]
     for name, one in found.items():
         lines += ["", f"## {name} {{#{_anchor(name)}}}", "", *_entry(name, one)]
@@ -149,12 +149,12 @@ def _about(one: Any) -> Iterator[str]:
 
 
 def _fields(one: Any) -> Iterator[str]:
-    yield from ("", "| field | type | left out |", "|---|---|---|")
+    yield from ("", "| field | type | default |", "|---|---|---|")
     for each in fields(one):
         left = _default(each.default).removeprefix(" = ")
         if each.default_factory is not MISSING:
             left = "empty"
-        told = f"`{left}`" if left else "must be given"
+        told = f"`{left}`" if left else "required"
         yield f"| `{each.name}` | `{cell(_written(each.type))}` | {told} |"
 
 

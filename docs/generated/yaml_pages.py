@@ -25,10 +25,10 @@ _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or fals
 _LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 _HEAD = """# YAML
 
-Every key of a study file and of a space file, as the program checks them. A number with a unit is
-a text such as `64 KiB`. A key that is not listed is refused, with the nearest one that is, unless
-the text says that others are taken. What comes in place of a key that is left out stands in its
-column. [The language of spaces](../language.md) has examples of all.
+All keys of study files and space files. A number with a unit is a text such as `64 KiB`. A key
+that is not listed is refused, with the nearest valid key as a hint, unless the section allows other
+keys. The column *default* gives the value of a key that is left out.
+[The language of spaces](../language.md) has examples of all keys.
 """
 
 Meanings = Mapping[str, Mapping[str, str]]
@@ -89,9 +89,9 @@ def _models(kind: Any) -> Iterator[tuple[str, type[BaseModel]]]:
 def _section(
     place: str, model: type[BaseModel], anchors: Mapping[type, str], told: Meanings
 ) -> str:
-    others = "Other keys are taken, too." if model.model_config.get("extra") == "allow" else ""
+    others = "Other keys are allowed, too." if model.model_config.get("extra") == "allow" else ""
     lines = [f"## `{place}` {{#{_anchor(place)}}}", "", prose(inspect.getdoc(model) or "")]
-    lines += ["", others, "", "| key | what it takes | left out | meaning |", "|---|---|---|---|"]
+    lines += ["", others, "", "| key | value | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         meaning = field.description or told[model.__name__][key_of(name, field)]
         row = (f"`{key_of(name, field)}`", _taken(field, anchors), _default(field), prose(meaning))
@@ -138,12 +138,12 @@ def _either(kinds: tuple[Any, ...], anchors: Mapping[type, str]) -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
-        return "must be given"
+        return "required"
     value = field.default
     if isinstance(value, BaseModel):
         value = getattr(value, "use", None)
     if value is None or (not value and not isinstance(value, bool | int)):
-        return "nothing"
+        return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
