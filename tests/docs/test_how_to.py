@@ -20,6 +20,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "index.md", *sorted((DOCS / "how-to").glob("*.md"))]
 CELLS = DOCS / "how-to" / "notebook.md"
 """It is followed in a notebook, by ``tests/api/test_notebook.py``."""
+OF_AUTHORS = [*(DOCS / "how-to").glob("own-*.md")]
+"""They are followed by ``tests/plugins/test_pages_of_authors.py``."""
 BLOCK = re.compile(
     r'^```(\w+)(?: (?:title="([^"]+)"|(\w+)))?\n(.*?)^```$', re.DOTALL | re.MULTILINE
 )
@@ -107,7 +109,11 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if "```console" in page.read_text() and page != CELLS],
+    [
+        page
+        for page in PAGES
+        if "```console" in page.read_text() and page not in (CELLS, *OF_AUTHORS)
+    ],
     ids=name_of,
 )
 def test_a_page_can_be_followed_as_it_is_written(page, folder):
