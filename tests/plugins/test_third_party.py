@@ -115,6 +115,7 @@ def test_a_study_runs_on_strangers_alone(site: Path, tmp_path: Path) -> None:
         "TestLone",
         "TestLoneIsolates",
         "TestOneFile",
+        "TestOneFileIsShared",
         "TestOneFileSurvives",
     ],
 )

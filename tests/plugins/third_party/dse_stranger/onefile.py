@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ class OneFile:
             if ask.after not in (None, first):
                 raise Overtaken(f"the study has {first} trials", hint="look at them, ask again")
             new = [
-                Trial(number=first + place, design=design, told=ask.told)
+                Trial(number=first + place, design=design, told=ask.told, asked_at=ask.at)
                 for place, design in enumerate(designs)
             ]
             if ask.worker is not None:
@@ -121,6 +121,11 @@ class OneFile:
                 trial.update(state=State.RUNNING.value, worker=worker)
             return [_trial(trial) for trial in free.values()]
 
+    def begin(self, study: str, begun: Mapping[int, float]) -> None:
+        with self._changed() as studies:
+            for number, trial in _open(_of(studies, study), begun).items():
+                trial["begun_at"] = begun[number]
+
     def finish(
         self,
         study: str,
@@ -130,11 +135,12 @@ class OneFile:
     ) -> list[int]:
         with self._changed() as studies:
             record = _of(studies, study)
-            ended = {number: _ended(number, outcome) for number, outcome in outcomes.items()}
+            for number, outcome in outcomes.items():
+                _check_outcome(number, outcome)
             taken = _open(record, outcomes)
             for number, trial in taken.items():
                 holder = trial["worker"] if worker is None else worker
-                trial.update(ended[number], worker=holder)
+                trial.update(_written(_trial(trial).finished(outcomes[number], holder)))
             record["finished"] += taken
             record["events"] += [asdict(event) for event in events]
         return list(taken)
@@ -144,11 +150,10 @@ class OneFile:
             record = _of(studies, study)
             taken = _open(record, outcomes)
             for number, trial in taken.items():
-                record["attempts"].append(
-                    asdict(outcomes[number].attempt(number, trial["attempts"]))
-                )
-                again = trial["attempts"] + 1
-                trial.update(state=State.PENDING.value, worker=None, attempts=again)
+                attempt = outcomes[number].attempt(number, trial["attempts"])
+                begun_at = trial["begun_at"] if attempt.begun_at is None else attempt.begun_at
+                record["attempts"].append(asdict(replace(attempt, begun_at=begun_at)))
+                trial.update(_written(_trial(trial).freed(attempts=1)))
         return list(taken)
 
     def attempts(self, study: str) -> list[Attempt]:
@@ -181,13 +186,17 @@ class OneFile:
     def report(self, study: str, reports: Sequence[Report]) -> None:
         with self._changed() as studies:
             record = _of(studies, study)
-            _open(record, [report.number for report in reports])
+            trials = _open(record, [report.number for report in reports])
             for report in reports:
                 _check(report.number, report.metrics)
-            record["reports"] += [asdict(report) for report in reports]
+            record["reports"] += [
+                asdict(one)
+                for one in reports
+                if one.number in trials and one.attempt >= trials[one.number]["attempts"]
+            ]
 
-    def reports(self, study: str) -> list[Report]:
-        return [Report(**written) for written in _of(self._read(), study)["reports"]]
+    def reports(self, study: str, since: int = 0) -> list[Report]:
+        return [Report(**written) for written in _of(self._read(), study)["reports"][since:]]
 
     def enter(self, study: str, driver: Driver) -> int:
         with self._changed() as studies:
@@ -205,7 +214,7 @@ class OneFile:
             _driver(record, driver)["left"] = True
             for trial in _open(record, range(len(record["trials"]))).values():
                 if trial["worker"] == driver:
-                    trial.update(state=State.PENDING.value, worker=None)
+                    trial.update(_written(_trial(trial).freed()))
 
     def drivers(self, study: str) -> list[Driver]:
         return [Driver(**written) for written in _of(self._read(), study)["drivers"]]
@@ -257,11 +266,10 @@ def _driver(record: Mapping[str, Any], number: int) -> dict[str, Any]:
     return found
 
 
-def _ended(number: int, outcome: Outcome) -> dict[str, Any]:
+def _check_outcome(number: int, outcome: Outcome) -> None:
     if not outcome.state.finished:
         raise StudyError(f"trial {number} cannot end as {outcome.state}")
     _check(number, {**outcome.metrics, **outcome.spread})
-    return asdict(outcome)
 
 
 def _check(number: int, told: Mapping[str, float]) -> None:
@@ -272,6 +280,7 @@ def _check(number: int, told: Mapping[str, float]) -> None:
 
 def _written(trial: Trial) -> dict[str, Any]:
     named = ("number", "told", "cost_s", "measured", "attempts", "worker")
+    named += ("asked_at", "begun_at", "finished_at")
     return {
         **{name: getattr(trial, name) for name in named},
         "design": dict(trial.design),
