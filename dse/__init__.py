@@ -9,7 +9,7 @@ from importlib import import_module
 
 from dse.system.moved_modules import find_moved_modules
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WHERE = {
     "Comparison": "dse.api.comparison",
