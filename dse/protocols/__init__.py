@@ -45,11 +45,15 @@ from dse.protocols.optimizer import (
 from dse.protocols.storage import (
     NEW,
     PLAIN,
+    DriverStorage,
+    EventStorage,
     Queueing,
     Storage,
     StudyReader,
+    StudyStorage,
     SupportsReading,
     SupportsSummaries,
+    TrialStorage,
 )
 
 __all__ = [
@@ -60,8 +64,10 @@ __all__ = [
     "ChecksProgram",
     "ChecksValues",
     "DeclaresPurity",
+    "DriverStorage",
     "EndedByCaller",
     "Evaluator",
+    "EventStorage",
     "Executor",
     "ExpandsFormulas",
     "ExpectsImprovement",
@@ -80,9 +86,11 @@ __all__ = [
     "StartsPrograms",
     "Storage",
     "StudyReader",
+    "StudyStorage",
     "SupportsReading",
     "SupportsSummaries",
     "Task",
+    "TrialStorage",
     "WaitsForTurn",
     "Work",
     "formulas_of",

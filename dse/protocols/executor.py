@@ -1,4 +1,8 @@
-"""Interface of executors, which run tasks, and the tasks themselves."""
+"""Interface of executors, which run tasks, and the tasks themselves.
+
+A capability that is an attribute, such as ``on_report``, is recognised by its presence: the
+constructor has to set a default.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +90,7 @@ class Executor(Protocol):
             timeout_s: the maximum time to wait, in seconds; ``None`` waits without limit.
 
         Returns:
-            At least one outcome, or none after ``timeout_s``.
+            At least one outcome; none after ``timeout_s``, or at once if no task is submitted.
         """
         ...
 

@@ -16,7 +16,9 @@ class Optimizer(Protocol):
     :class:`OptimizerTraits` states what a study relies on; further capabilities are protocols.
 
     Laws:
-        - It draws only from ``problem.rng(told)``.
+        - It draws random numbers only from ``problem.rng(n)`` or ``problem.rng(n, pending)``, where
+          ``n`` is the number of finished trials that it received.
+        - ``ask`` changes nothing: asked twice, it returns the same designs.
         - Each design it returns is legal and new: neither finished nor pending. Otherwise the run
           ends.
         - The same finished trials in the same order give the same designs, however the trials were

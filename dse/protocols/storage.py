@@ -33,24 +33,8 @@ NEW = History()
 """Empty history of a new study."""
 
 
-class Storage(Protocol):
-    """Persistent store of studies; constructed with ``(url)``. Every method is atomic.
-
-    A driver is a process that runs a study; a trial is *held* by the driver that runs it. The
-    storage compares no clocks: a driver's ``beat`` counter rises while it lives, and each observer
-    decides when a driver counts as lost.
-
-    Laws:
-        - The effect of a method is durable when it returns; an interrupted call leaves no trace.
-        - Trial numbers run from 0 without gaps, whichever driver adds trials.
-        - A finished trial never changes: the first outcome is stored, a later one is ignored.
-        - ``trials`` returns trials by number, as written; ``finished_order`` lists them in order
-          of completion.
-        - Only the holder may claim a held trial, unless that driver is lost or has left.
-        - A call that may succeed later raises StorageUnavailableError, whether or not it took
-          effect; a call that cannot succeed without intervention raises StorageRefusedError.
-          Drivers repeat the call.
-    """
+class StudyStorage(Protocol):
+    """Studies of a storage: created, listed and deleted."""
 
     def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
         """Create a study, with the history of an imported study if there is one.
@@ -77,6 +61,10 @@ class Storage(Protocol):
             StudyError: there is no such study.
         """
         ...
+
+
+class TrialStorage(Protocol):
+    """Trials of a study: added, claimed, finished and read."""
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         """Store the designs as new pending trials, with the ask and its events.
@@ -187,6 +175,10 @@ class Storage(Protocol):
         """Return the record of each call of :meth:`add`, oldest first."""
         ...
 
+
+class EventStorage(Protocol):
+    """Events of a study, and intermediate reports of its trials."""
+
     def record(self, study: str, events: Sequence[Event]) -> None:
         """Append events to those of the study."""
         ...
@@ -206,6 +198,10 @@ class Storage(Protocol):
         """Return all reports in the order of arrival, without the first ``since`` of them."""
         ...
 
+
+class DriverStorage(Protocol):
+    """Drivers of a study, with their heartbeats."""
+
     def enter(self, study: str, driver: Driver) -> int:
         """Register a driver and return its new number; ``driver.id`` is ignored."""
         ...
@@ -221,6 +217,26 @@ class Storage(Protocol):
     def drivers(self, study: str) -> list[Driver]:
         """Return all drivers ever registered, by number."""
         ...
+
+
+class Storage(StudyStorage, TrialStorage, EventStorage, DriverStorage, Protocol):
+    """Persistent store of studies; constructed with ``(url)``. Every method is atomic.
+
+    A driver is a process that runs a study; a trial is *held* by the driver that runs it. The
+    storage compares no clocks: a driver's ``beat`` counter rises while it lives, and each observer
+    decides when a driver counts as lost.
+
+    Laws:
+        - The effect of a method is durable when it returns; an interrupted call leaves no trace.
+        - Trial numbers run from 0 without gaps, whichever driver adds trials.
+        - A finished trial never changes: the first outcome is stored, a later one is ignored.
+        - ``trials`` returns trials by number, as written; ``finished_order`` lists them in order
+          of completion.
+        - Only the holder may claim a held trial, unless that driver is lost or has left.
+        - A call that may succeed later raises StorageUnavailableError, whether or not it took
+          effect; a call that cannot succeed without intervention raises StorageRefusedError.
+          Drivers repeat the call.
+    """
 
     def close(self) -> None:
         """Close the connection."""
