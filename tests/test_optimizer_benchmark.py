@@ -3,7 +3,9 @@
 import importlib
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,10 +18,10 @@ from dse.core.objective import Objective
 from dse.core.parameter import Ordinal
 from dse.core.problem import Problem, Source
 from dse.core.space import DesignSpace
+from tests import tables
 
 FOLDER = Path(__file__).parent.parent / "benchmarks/optimizers"
-DATA = FOLDER.resolve().parents[2] / "shared/data/open"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data/open is not here")
+needs_open_problems = tables.needs("open")
 TABLES = ("vp8_encoder", "kt_gemm_port", "tx2_dvfs", "spector_sobel")
 
 
@@ -42,29 +44,26 @@ def stated(module):
     return both
 
 
-@needs_data
-@pytest.mark.parametrize("name", TABLES)
-def test_the_space_of_a_table_is_the_published_pool(name, stated):
-    case, given = stated(name)
-    ours = {design for batch in case.problem.space.enumerate() for design in batch}
-    assert ours == {Design(design) for design in given.pool()}
+@needs_open_problems
+def test_an_open_problem_has_the_published_metrics_and_pool(stated):
+    for name in (*TABLES, "hwgpt_s", "rcm14_clutch", "vehicle_safety"):
+        case, given = stated(name)
+        metrics = {metric for metric, _, _ in given.objectives} | set(given.constraints)
+        assert case.problem.measured == metrics, name
+        if name in TABLES:
+            ours = {design for batch in case.problem.space.enumerate() for design in batch}
+            assert ours == {Design(design) for design in given.pool()}, name
 
 
-@needs_data
-@pytest.mark.parametrize("name", ["tx2_dvfs", "spector_sobel"])
-def test_all_designs_of_a_table_have_no_regret(name, stated):
-    case, given = stated(name)
-    trials = [case.played(Design(design), k) for k, design in enumerate(given.pool())]
-    assert case.judge(trials) == pytest.approx(1, abs=1e-9)
+@needs_open_problems
+def test_all_designs_of_a_table_have_no_regret(stated):
+    for name in ("tx2_dvfs", "spector_sobel"):
+        case, given = stated(name)
+        trials = [case.played(Design(design), k) for k, design in enumerate(given.pool())]
+        assert case.judge(trials) == pytest.approx(1, abs=1e-9), name
 
 
-@needs_data
-def test_the_supernet_has_as_many_designs_as_published(stated):
-    case, _ = stated("hwgpt_s")
-    assert case.problem.space.count() == 6 * (9**10 + 9**11 + 9**12)
-
-
-@needs_data
+@needs_open_problems
 def test_the_clutch_has_the_limits_of_the_published_problem(stated):
     case, given = stated("rcm14_clutch")
     designs = case.problem.space.sample(300, np.random.default_rng(1)).designs()
@@ -75,16 +74,10 @@ def test_the_clutch_has_the_limits_of_the_published_problem(stated):
     assert 0 < sum(kept) < 300
 
 
-@needs_data
-@pytest.mark.parametrize("name", [*TABLES, "hwgpt_s", "rcm14_clutch", "vehicle_safety"])
-def test_every_metric_of_an_open_problem_is_measured(name, stated):
-    case, given = stated(name)
-    assert case.problem.measured == {n for n, _, _ in given.objectives} | set(given.constraints)
-
-
-@needs_data
-def test_values_of_inactive_parameters_are_left_out(stated):
+@needs_open_problems
+def test_the_supernet_has_the_published_number_of_designs_without_inactive_parameters(stated):
     case, _ = stated("hwgpt_s")
+    assert case.problem.space.count() == 6 * (9**10 + 9**11 + 9**12)
     (deep,) = case.problem.space.fixed({"n_layer": 12}).sample(1, np.random.default_rng(0))
     shallow = case.active({**deep, "n_layer": 10})
     assert set(deep) - set(shallow) == {
@@ -151,18 +144,54 @@ def test_a_design_that_is_asked_twice_costs_two_trials(module, table):
     assert [step.trial.design["x"] for step in steps] == [2, 2]
 
 
-@needs_data
+class Published:
+    """A problem in the words of a loader of open problems: a table, or a supernet of layers."""
+
+    objectives = (("latency", "s", "min"), ("accuracy", "", "max"))
+    constraints = ()
+
+    def __init__(self, kind):
+        self.kind, widths = kind, (16, 32, 64, 96)
+        self.params = [ordinal("depth", (1, 2, 3)), ordinal("width_0", widths)]
+        for layer in (1, 2):
+            deeper = {"depth": tuple(range(layer + 1, 4))} if kind == "supernet" else None
+            self.params.append(ordinal(f"width_{layer}", widths, deeper))
+
+    def pool(self):
+        """Two thirds of the grid, for the table."""
+        grid = product(*(param.values for param in self.params))
+        names = [param.name for param in self.params]
+        rows = [dict(zip(names, row, strict=True)) for row in grid if sum(row) % 3]
+        return rows if self.kind == "table" else None
+
+    def legal(self, design):
+        if self.kind == "table":
+            return design in self.pool()
+        return design.keys() == {"depth", *(f"width_{layer}" for layer in range(design["depth"]))}
+
+    def evaluate(self, design):
+        total = sum(design.values())
+        return {"latency": float(total), "accuracy": 1 - 1 / total}
+
+
+def ordinal(name, values, active=None):
+    return SimpleNamespace(name=name, type="ord", values=values, active=active)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "peer", ["peers.optuna_random", "peers.optuna_tpe", "peers.optuna_nsga2", "peers.pymoo_mixed"]
 )
-@pytest.mark.parametrize("name", ["tx2_dvfs", "spector_sobel", "hwgpt_s"])
-def test_a_peer_plays_legal_designs_from_the_common_first_ones(peer, name, module, stated):
-    case, given = stated(name)
-    trials = [step.trial for step in module(peer).run(case.seeded(3), 3, 30)]
-    assert [trial.design for trial in trials[:8]] == case.seeded(3).first()
+@pytest.mark.parametrize("kind", ["table", "supernet"])
+def test_a_peer_plays_legal_designs_from_the_common_first_ones(peer, kind, module, monkeypatch):
+    published, problems = Published(kind), module("open_problems")
+    loader = SimpleNamespace(load=lambda _: published)
+    monkeypatch.setattr(problems, "_loader", lambda _: loader)
+    case = problems.case(kind).seeded(3)
+    trials = [step.trial for step in module(peer).run(case, 3, 30)]
+    assert [trial.design for trial in trials[:8]] == case.first()
     assert len(trials) == 30
-    assert all(given.legal(dict(trial.design)) for trial in trials)
+    assert all(published.legal(dict(trial.design)) for trial in trials)
 
 
 def test_holms_correction_is_that_of_a_worked_example(module):

@@ -18,11 +18,13 @@ from dse.testing.known import Known, problem_of
 SLOW = {"ax", "qlognehvi"}
 LISTING = ("decompose", "factorial")
 """Nothing may be measured for the one; the other refuses more designs than it is to list."""
-NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+COUNTING = {"exhaustive"}
+"""These need a space that can be counted."""
+NAMES = {
+    name: pytest.mark.slow if name in SLOW else ()
     for name in registry.names("optimizers")
     if name not in LISTING
-]
+}
 FINITE = {
     "space": "structured",
     "parameters": {
@@ -47,9 +49,12 @@ WITH_REALS = {
 }
 
 
-@pytest.fixture(scope="module", params=["finite", "with reals"])
+SPACES = {"finite": FINITE, "with reals": WITH_REALS}
+
+
+@pytest.fixture(scope="module", params=SPACES)
 def space(request) -> DesignSpace:
-    return space_from(FINITE if request.param == "finite" else WITH_REALS)
+    return space_from(SPACES[request.param])
 
 
 def known_of(space: DesignSpace) -> Known:
@@ -139,10 +144,17 @@ def test_decoding_any_point_gives_a_legal_design(space):
     assert legal(space, decode_points(space, shaken))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("space", "name"),
+    [
+        pytest.param(kind, name, marks=marks)
+        for kind in SPACES
+        for name, marks in NAMES.items()
+        if kind == "finite" or name not in COUNTING
+    ],
+    indirect=["space"],
+)
 def test_every_optimizer_asks_legal_and_new_designs(space, name):
-    if name == "exhaustive" and space.count() is None:
-        pytest.skip("exhaustive needs a space that can be counted")
     known = known_of(space)
     optimizer = registry.make("optimizers", name, known.problem)
     asked = []

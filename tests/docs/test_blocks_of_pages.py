@@ -22,6 +22,7 @@ from dse.schema.models import StudySpec
 from dse.schema.study.binding import evaluator_of
 from dse.schema.yaml.source import SourceDocument, parse_yaml
 from dse.schema.yaml.validation import model_of
+from tests import tables
 
 ROOT = Path(__file__).parents[2]
 FOLLOWED = {"index.md", "language.md", "serve.md", "tour.md"}
@@ -39,9 +40,6 @@ ELSEWHERE = {
     r"dse check --reproduce (STUDY|studies/reproductions/)": "test_reproductions runs each",
 }
 """What is not typed here, and who does."""
-
-MEASURED = ROOT.parent / "shared" / "data"
-"""What benchmarks of models read: measurements of other people, outside of the repository."""
 
 SLOW = r"dse sweep|dse compare|python benchmarks/"
 """What takes minutes: `make proof` types it."""
@@ -104,8 +102,8 @@ def test_the_long_commands_of_a_page_work_as_written(page, folder):
         if "baseline.jsonl" in line:
             assert run("dse run studies/quickstart.yaml --quiet")[0] == 0
             assert run("dse studies export quickstart -o baseline.jsonl")[0] == 0
-        if line.startswith("python benchmarks/") and not MEASURED.exists():
-            pytest.skip("../shared/data is not here")
+        if line.startswith("python benchmarks/") and not tables.ELSEWHERE.exists():
+            pytest.skip("needs ../shared/data; how to obtain its tables: tests/data/README.md")
         code, told = run(line)
         assert code == 0, f"{line}\n{told}"
 

@@ -1,7 +1,7 @@
 """The systolic array against runs of SCALE-Sim 3.0.0 (PyPI, MIT), InterfaceBandwidth CALC.
 
-``scalesim_3_0_0.csv`` holds 60 of them; words are bytes, shares are percent. A larger set is read
-from ``../shared/data`` where that is there.
+``scalesim_3_0_0.csv`` holds 60 of them, ``tests/data`` a larger set; words are bytes, shares are
+percent.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dse_evaluators.accelerators.systolic.scalesim import ScaleSimArray, report_
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer
+from tests import tables
 
 CARRIED = Path(__file__).with_name("scalesim_3_0_0.csv")
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 QUANTITIES = {
     "total_cycles": ("cycles", 1.0),
@@ -39,7 +39,7 @@ CONVOLUTION = ("ifmap_h", "ifmap_w", "filt_h", "filt_w", "channels", "filters", 
 PRODUCT = ("M", "K", "", "K", "", "N", "")
 
 # file, quantity, runs that report it
-SHARED_RUNS = [
+REFERENCE_RUNS = [
     *(("scalesim_reference.csv", quantity, 201) for quantity in QUANTITIES),
     *(
         (f"scalesim_resnet50_{array}.csv", quantity, 21)
@@ -105,11 +105,9 @@ def test_every_carried_run_is_matched_exactly(quantity):
     assert found == pytest.approx(expected, rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize(("file", "quantity", "rows"), SHARED_RUNS)
+@pytest.mark.parametrize(("file", "quantity", "rows"), REFERENCE_RUNS)
 def test_every_run_of_the_reference_is_matched_exactly(file, quantity, rows):
-    if not (SHARED / file).exists():
-        pytest.skip(f"{SHARED / file} is not there")
-    found, expected = compared(SHARED / file, quantity)
+    found, expected = compared(tables.CARRIED / file, quantity)
     assert len(expected) == rows
     assert found == pytest.approx(expected, rel=1e-12, abs=0)
 

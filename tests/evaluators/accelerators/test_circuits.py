@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,8 +24,9 @@ from dse_evaluators.accelerators.technology import (
     SRAM_WRITE_J,
 )
 from dse_evaluators.formats.words import FORMATS
+from tests import tables
 
-CACTI = Path(__file__).parents[4] / "shared" / "data" / "cacti_sram.csv"
+CACTI = tables.CARRIED / "cacti_sram.csv"
 
 # Nine runs of CACTI 7: node nm, KiB, bus bits, read pJ, write pJ, area mm2.
 CARRIED = np.array(
@@ -67,7 +67,6 @@ ACCESS = (SRAM_ACCESS_S, 6, 1e-9, 0.051, 0.38)
 
 
 @pytest.mark.parametrize(("law", "column", "unit", "median", "largest"), [*LAWS, ACCESS])
-@pytest.mark.skipif(not CACTI.exists(), reason=f"{CACTI} is not there")
 def test_the_sram_law_errs_over_all_runs_as_its_table_says(law, column, unit, median, largest):
     found = errors(all_runs(), law, column, unit)
     assert len(found) == 100

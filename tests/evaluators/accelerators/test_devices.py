@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +11,9 @@ import pytest
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
 from dse_evaluators.accelerators.devices.platforms import devices_of
+from tests import tables
 
-SHEETS = Path(__file__).parents[4] / "shared" / "data" / "accelerators.csv"
-needs_sheets = pytest.mark.skipif(not SHEETS.exists(), reason="../shared/data is not here")
+SHEETS = tables.CARRIED / "accelerators.csv"
 
 
 def test_it_has_twenty_eight_devices_and_more():
@@ -64,7 +63,6 @@ def test_a_device_survives_pickling():
     assert pickle.loads(pickle.dumps(device_of("b200-sxm"))) == device_of("b200-sxm")
 
 
-@needs_sheets
 def test_memories_and_bandwidths_are_those_that_were_gathered():
     with SHEETS.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -7,6 +7,8 @@ import importlib
 import re
 from collections import defaultdict
 from importlib.resources import files
+from itertools import product
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +23,11 @@ from dse_evaluators.accelerators.devices.calibrations import (
 )
 from dse_evaluators.accelerators.devices.devices import DEVICES
 from dse_evaluators.accelerators.devices.recipes import RECIPES
+from tests import tables
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-DATA = Path(__file__).parents[4] / "shared" / "data"
 CALIBRATIONS = files("dse_evaluators.accelerators.devices") / "calibrations.csv"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not here")
+KERNELS, SERVED = "gemm_kernels_measured_vidur.csv", "gemm_measured.csv"
 
 
 @pytest.fixture
@@ -37,56 +39,43 @@ def fitting(monkeypatch):
 
 def kernels(fitting, device):
     """What Vidur measured on one device."""
-    return [part for part in fitting.vidur(DATA) if part.device == device]
+    return [part for part in fitting.vidur(tables.ELSEWHERE) if part.device == device]
 
 
 MEASURED = ["a40", "a100-sxm-80gb", "h100-sxm"]
 
 
-@needs_data
-@pytest.mark.parametrize("device", MEASURED)
-def test_shapes_that_were_held_out_are_told_within_8_percent(fitting, device):
-    parts = kernels(fitting, device)
-    (errors,) = fitting.held_out(parts, lambda part: part.fold)
-    assert errors.mean() <= 0.08
+@tables.needs(KERNELS)
+def test_shapes_and_models_that_were_held_out_are_predicted_within_8_percent(fitting):
+    for device, group in product(MEASURED, ("fold", "model")):
+        (errors,) = fitting.held_out(kernels(fitting, device), attrgetter(group))
+        assert errors.mean() <= 0.08, (device, group)
 
 
-@needs_data
-@pytest.mark.parametrize("device", MEASURED)
-def test_models_that_were_held_out_are_told_within_8_percent(fitting, device):
-    parts = kernels(fitting, device)
-    (errors,) = fitting.held_out(parts, lambda part: part.model)
-    assert errors.mean() <= 0.08
-
-
-@needs_data
-@pytest.mark.parametrize("device", MEASURED)
-def test_the_constants_that_are_kept_beat_the_sheet_by_far(fitting, device):
-    (part,) = kernels(fitting, device)
-    kept = calibration_of(device, "fp16", "vidur").constants
-    ours = np.abs(part.predicted(kept) / part.seconds - 1).mean()
-    naive = np.abs(part.naive() / part.seconds - 1).mean()
-    assert ours <= 0.08
-    assert naive >= 0.25
-
-
-@needs_data
-@pytest.mark.slow
-def test_half_of_the_served_shapes_that_were_held_out_are_told_within_the_bars(fitting):
-    families = fitting.families(fitting.aiconfigurator(DATA))
-    errors = [np.concatenate(fitting.held_out(each, lambda part: part.fold)) for each in families]
-    wide = [held for each, held in zip(families, errors, strict=True) if each[0].format == "bf16"]
-    assert np.median(np.concatenate(errors)) <= 0.13
-    assert np.median(np.concatenate(wide)) <= 0.12
-
-
-@needs_data
-def test_the_table_is_what_the_fit_gives(fitting):
+@tables.needs(KERNELS)
+def test_the_constants_that_are_kept_are_those_of_the_fit_and_beat_the_sheet_by_far(fitting):
+    for device in MEASURED:
+        (part,) = kernels(fitting, device)
+        kept = calibration_of(device, "fp16", "vidur").constants
+        ours = np.abs(part.predicted(kept) / part.seconds - 1).mean()
+        naive = np.abs(part.naive() / part.seconds - 1).mean()
+        assert ours <= 0.08, device
+        assert naive >= 0.25, device
     (part,) = kernels(fitting, "a40")
     (found,) = fitting.of_versions([part])
     kept = calibration_of("a40", "fp16", "vidur-7d47513").constants
     assert kept.compute_share == pytest.approx(found.compute_share, rel=1e-3)
     assert kept.chain_s == pytest.approx(found.chain_s, rel=1e-3)
+
+
+@tables.needs(SERVED)
+@pytest.mark.slow
+def test_half_of_the_served_shapes_that_were_held_out_are_told_within_the_bars(fitting):
+    families = fitting.families(fitting.aiconfigurator(tables.ELSEWHERE))
+    errors = [np.concatenate(fitting.held_out(each, lambda part: part.fold)) for each in families]
+    wide = [held for each, held in zip(families, errors, strict=True) if each[0].format == "bf16"]
+    assert np.median(np.concatenate(errors)) <= 0.13
+    assert np.median(np.concatenate(wide)) <= 0.12
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +85,12 @@ def served():
         patch.syspath_prepend(str(BENCHMARKS))
         script = importlib.import_module("gemm_roofline")
     groups = defaultdict(list)
-    for part in [*script.vidur(DATA), *script.aiconfigurator(DATA)]:
+    for part in [*script.vidur(tables.ELSEWHERE), *script.aiconfigurator(tables.ELSEWHERE)]:
         groups[part.device, part.format].append(part)
     return groups
 
 
-@needs_data
+@tables.needs(KERNELS, SERVED)
 def test_every_device_and_format_is_predicted_better_than_by_the_roofline_of_its_sheet(served):
     """Arc B60 in fp8 was not: its fits had memories of twice the sheet's rate and were left out."""
     worse = {}
@@ -127,11 +116,11 @@ def test_every_device_and_format_that_was_measured_has_constants_of_its_own():
     assert {key for key in measured if not calibration_of(*key).own} == set()
 
 
-@needs_data
+@tables.needs(SERVED)
 def test_where_no_fit_is_possible_it_is_fitted_again_within_what_a_device_can_have(fitting):
     families = [
         family
-        for family in fitting.families(fitting.aiconfigurator(DATA))
+        for family in fitting.families(fitting.aiconfigurator(tables.ELSEWHERE))
         if family[0].device == "arc-b60"
     ]
     wide, narrow = families if families[0][0].format == "bf16" else families[::-1]

@@ -17,17 +17,16 @@ from dse_evaluators.accelerators.technology import (
     SRAM_READ_J,
     SRAM_WRITE_J,
 )
+from tests import tables
 
 ROOT = Path(__file__).parents[3]
-CACTI = ROOT.parent / "shared" / "data" / "cacti_sram.csv"
+CACTI = tables.CARRIED / "cacti_sram.csv"
 LAWS = {
     "read": (SRAM_READ_J, 1e-12),
     "write": (SRAM_WRITE_J, 1e-12),
     "access": (SRAM_ACCESS_S, 1e-9),
     "area": (SRAM_AREA_MM2, 1.0),
 }
-
-pytestmark = pytest.mark.skipif(not CACTI.exists(), reason=f"{CACTI} is not there")
 
 
 @pytest.fixture(scope="module")

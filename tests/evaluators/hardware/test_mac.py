@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,9 @@ from dse_evaluators.accelerators.circuits import logic_energy_factor
 from dse_evaluators.accelerators.technology import OPERATIONS
 from dse_evaluators.hardware.mac import MacCost
 from dse_evaluators.hardware.macs import WORDS
+from tests import tables
 
-TABLE = Path(__file__).parents[4] / "shared" / "data" / "energy_tables.csv"
+TABLE = tables.CARRIED / "energy_tables.csv"
 NAMES = ("int mult 8", "int mult 32", "fp16 mult 16", "fp32 mult 32", "int add 32", "fp32 add 32")
 
 
@@ -37,7 +37,6 @@ def test_at_45_nm_it_costs_what_horowitz_prints(word, multiply_pj, add_pj):
     assert found["add_energy"] == pytest.approx(add_pj * 1e-12)
 
 
-@pytest.mark.skipif(not TABLE.exists(), reason=f"{TABLE} is not there")
 def test_at_7_nm_one_factor_for_all_operations_is_within_a_quarter_of_what_jouppi_prints():
     with TABLE.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["node_nm"] == "7"]

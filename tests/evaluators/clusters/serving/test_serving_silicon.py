@@ -13,16 +13,15 @@ from scipy.stats import spearmanr
 
 from dse.core.batch import Batch, Column
 from dse_evaluators.clusters.serving.serving import Serving
+from tests import tables
 
 ROOT = Path(__file__).parents[4]
-DATA = ROOT.parent / "shared" / "data"
+SERVICES, QWEN = "llm_serving_silicon.csv", "aiconfigurator_vs_silicon.csv"
 
 
 def table(name):
-    """The rows of a file of measurements; where it is not there, the test is skipped by its name."""
-    if not (DATA / name).exists():
-        pytest.skip(f"needs ../shared/data/{name}")
-    with (DATA / name).open(encoding="utf-8", newline="") as file:
+    """The rows of a file of measurements."""
+    with (tables.ELSEWHERE / name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -37,32 +36,23 @@ def loaded():
 
 def judged(*, experts):
     """Relative errors of all points that are not saturated, and the rank correlation."""
-    table("llm_serving_silicon.csv")
     benchmark = loaded()
-    every = benchmark.points(DATA, experts=experts)
+    every = benchmark.points(tables.ELSEWHERE, experts=experts)
     found = [point for point in every if not point.saturated]
     measured_s = np.array([point.token_s for point in found])
     told_s = benchmark.told(found)
     return told_s / measured_s - 1.0, spearmanr(told_s, measured_s).statistic
 
 
-@pytest.fixture(scope="module")
-def errors_and_rank():
-    """Those of dense models."""
-    return judged(experts=False)
-
-
-def test_half_of_the_measured_points_are_met_within_fifteen_percent(errors_and_rank):
-    errors, _ = errors_and_rank
+@tables.needs(SERVICES)
+def test_half_of_the_dense_points_are_met_within_fifteen_percent_and_their_order_too():
+    errors, rank = judged(experts=False)
     assert len(errors) > 600
     assert np.median(abs(errors)) <= 0.15
-
-
-def test_the_order_of_the_measured_points_is_met(errors_and_rank):
-    _, rank = errors_and_rank
     assert rank >= 0.95
 
 
+@tables.needs(SERVICES)
 def test_models_with_experts_are_met_as_the_catalogue_tells():
     """18.3 % at the median and .953, when they were first looked at."""
     errors, rank = judged(experts=True)
@@ -107,22 +97,19 @@ def error_apart(row):
     return token_s(row, plan, device) / (float(row["silicon_tpot_ms"]) * 1e-3) - 1.0
 
 
-def test_another_model_is_met_within_fifteen_percent():
-    """Qwen3-32B on H100: vLLM in 16 bits, TensorRT-LLM in 8."""
-    rows = [row for row in table("aiconfigurator_vs_silicon.csv") if "Qwen3-32B" in row["model"]]
-    assert len(rows) == 4
-    assert max(abs(error_together(row)) for row in rows) <= 0.15
-
-
-def test_replicas_that_only_write_are_met_within_fifteen_percent():
-    """Qwen3-32B in nvfp4 on B200 and GB200, with 40 replicas that only read prompts."""
-    rows = [
+@tables.needs(QWEN, SERVICES)
+def test_another_model_is_met_within_fifteen_percent_together_and_apart():
+    """Qwen3-32B on H100 (vLLM in 16 bits, TensorRT-LLM in 8); in nvfp4 on B200 and GB200, with 40
+    replicas that only read prompts."""
+    together = [row for row in table(QWEN) if "Qwen3-32B" in row["model"]]
+    apart = [
         row
-        for row in table("llm_serving_silicon.csv")
+        for row in table(SERVICES)
         if "Qwen3-32B" in row["model_path"] and row["mode"] == "disagg"
     ]
-    assert len(rows) == 3
-    assert max(abs(error_apart(row)) for row in rows) <= 0.15
+    assert (len(together), len(apart)) == (4, 3)
+    assert max(abs(error_together(row)) for row in together) <= 0.15
+    assert max(abs(error_apart(row)) for row in apart) <= 0.15
 
 
 def test_ten_thousand_plans_are_priced_by_as_many_calls_as_ten():

@@ -12,17 +12,16 @@ import pytest
 
 from dse_evaluators.clusters.simulator import front_end
 from dse_evaluators.fits import fits_in
+from tests import tables
 
 ROOT = Path(__file__).parents[4]
-DATA = ROOT.parent / "shared" / "data"
 FITS = Path(front_end.__file__).with_name("front_end.fits.json")
+needs_services = tables.needs("llm_serving_silicon.csv")
 
 
 @pytest.fixture
 def benchmark(monkeypatch):
-    """The benchmark, as a module; without its data the test is skipped by its name."""
-    if not (DATA / "llm_serving_silicon.csv").exists():
-        pytest.skip("needs ../shared/data/llm_serving_silicon.csv")
+    """The benchmark, as a module."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     file = ROOT / "benchmarks/serving_simulator.py"
     spec = importlib.util.spec_from_file_location("serving_simulator_bench", file)
@@ -36,7 +35,7 @@ def few_clients(benchmark):
     """Judged points that take a second and not minutes: vLLM, few clients, short texts."""
     return [
         one
-        for one in benchmark.points(DATA)
+        for one in benchmark.points(tables.ELSEWHERE)
         if one.framework == "vllm"
         and one.model == "llama3-70b"
         and one.batch <= 8
@@ -45,6 +44,7 @@ def few_clients(benchmark):
     ]
 
 
+@needs_services
 def test_half_of_the_services_of_few_clients_are_met_within_a_quarter(benchmark):
     """Llama-3-70B on H100 and B200. TensorRT-LLM's, at 0.65, are the worst of all points."""
     found = few_clients(benchmark)
@@ -53,9 +53,10 @@ def test_half_of_the_services_of_few_clients_are_met_within_a_quarter(benchmark)
     assert np.median(errors) <= 0.25
 
 
+@needs_services
 @pytest.mark.proof
 def test_all_points_are_met_as_the_fit_says(benchmark):
-    found = benchmark.points(DATA)
+    found = benchmark.points(tables.ELSEWHERE)
     bare_s = benchmark.told(found)
     judged = np.array([not benchmark.fits_on(one) for one in found])
     fit = fits_in(FITS)["front end"]
