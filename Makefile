@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OUTSIDE := $(VENV)/.outside
 
 # Evaluations and tests share the cores between processes; within one, a thread is enough.
 export OMP_NUM_THREADS ?= 1
@@ -31,11 +32,11 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-unit: setup
+unit: setup $(OUTSIDE)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not proof" --durations=20
 
 # Minutes to hours: many seeds, long kills. Run before a release.
-proof: setup
+proof: setup $(OUTSIDE)
 	$(BIN)/pytest -m proof
 
 # The documentation as a site, in site/; a warning is an error.
@@ -51,6 +52,11 @@ $(READY): pyproject.toml constraints.txt
 	  echo "the set-up failed; once more from scratch"; rm -rf $(VENV); \
 	  $(PYTHON) -m venv $(VENV) && $(MAKE) --no-print-directory install; }
 	@touch $(READY)
+
+# Environments of outside models, 1.1 GB in the user's cache; `make demo` does without them.
+$(OUTSIDE): $(READY) $(wildcard evaluators/dse_evaluators/outside/pins/*.txt)
+	@$(BIN)/dse environments install || echo "no package index: the tests of outside models are skipped"
+	@touch $(OUTSIDE)
 
 .PHONY: install
 install:
