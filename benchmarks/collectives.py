@@ -5,7 +5,8 @@
 
 Of each series of sizes every second is fitted, from the first on, and the others are judged; the
 plain latency and bandwidth, fitted to the same half, stands beside it. The measurements (Vidur and
-APEX+, both MIT) are read from a folder, ``../shared/data`` unless another is named.
+APEX+, both MIT) are read from a folder, ``../shared/data`` unless another is named;
+``tests/data/README.md`` describes them.
 """
 
 from __future__ import annotations

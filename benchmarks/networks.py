@@ -5,7 +5,8 @@
 
 Of some series of sizes every second is fitted, from the first on; all else is judged: the other
 sizes, and numbers of ranks and nodes that were not looked at. The measurements (Vidur and APEX+,
-both MIT) are read from a folder, ``../shared/data`` unless another is named.
+both MIT) are read from a folder, ``../shared/data`` unless another is named;
+``tests/data/README.md`` describes them.
 """
 
 from __future__ import annotations

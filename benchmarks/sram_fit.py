@@ -1,10 +1,13 @@
-"""The SRAM laws of the technology tables, fitted again: ``python benchmarks/sram_fit.py RUNS.csv``.
+"""The SRAM laws of the technology tables, fitted again.
 
-``RUNS.csv`` has a row for each run of CACTI 7 with the columns ``node_nm size_kB bus_bits read_pJ
-write_pJ access_ns area_mm2 leak_mW``. Each law is a power law with the least sum of absolute
-deviations in the logarithm; that of writes has the node's power of reads, so that the energy of a
-mixture of both goes with the node by one factor. Prints CSV: constants, the median and the largest
-error over all runs, and both over runs whose size was left out of the fit.
+    python benchmarks/sram_fit.py [RUNS.csv]
+
+``RUNS.csv``, by default that of ``tests/data``, has a row for each run of CACTI 7 with the columns
+``node_nm size_kB bus_bits read_pJ write_pJ access_ns area_mm2 leak_mW``. Each law is
+a power law with the least sum of absolute deviations in the logarithm; that of writes has the
+node's power of reads, so that the energy of a mixture of both goes with the node by one factor.
+Prints CSV: constants, the median and the largest error over all runs, and both over runs whose
+size was left out of the fit.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from scipy.optimize import linprog
 
 Floats = NDArray[np.float64]
 
-RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "cacti_sram.csv"
+RUNS = Path(__file__).resolve().parents[1] / "tests" / "data" / "cacti_sram.csv"
 REFERENCE_NM, REFERENCE_BITS = 45.0, 64.0
 QUANTITIES = {"read": "read_pJ", "write": "write_pJ", "access": "access_ns", "area": "area_mm2"}
 

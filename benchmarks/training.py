@@ -1,13 +1,13 @@
 """The error of ``clusters.training`` against what is in print, and its plans a second, as CSV.
 
-    python benchmarks/training.py [--data ../shared/data]
+    python benchmarks/training.py [--verdicts TABLE.csv]
     python benchmarks/training.py --speed
 
 Iterations and memory are those of Megatron-LM on A100 (Korthikanti et al., 2022, table 5 and
-figure 1); verdicts those of Calculon on 1,064 plans (calculon-ai/calculon@caa4b11, Apache-2.0);
-rates those of Megatron Bridge in 8 bits and of Llama 3 in 16, which do not tell what they computed
-twice: here nothing, and messages of replicas overlap. No constant of the model was fitted to any of
-these. Speed is over all legal plans of
+figure 1); verdicts those of Calculon (calculon-ai/calculon@caa4b11, Apache-2.0), by default on the
+56 plans of ``tests/data``; rates those of Megatron Bridge in 8 bits and of Llama 3 in 16, which do
+not tell what they computed twice: here nothing, and messages of replicas overlap. No constant of
+the model was fitted to any of these. Speed is over all legal plans of
 ``spaces/clusters/transformer_training.yaml``, which all differ, in blocks as a study sends them.
 """
 
@@ -29,7 +29,7 @@ from dse.schema.yaml.files import Files
 from dse_evaluators.clusters.training.training import Training
 
 ROOT = Path(__file__).parents[1]
-DATA = ROOT.parent / "shared" / "data"
+VERDICTS = ROOT / "tests" / "data" / "calculon_sample.csv"
 COLUMNS = ("what", "model", "way", "published", "told", "error")
 GIB = 2.0**30
 
@@ -69,7 +69,7 @@ RECOMPUTED = {"none": "none", "attn_only": "selective", "full": "full"}
 def main() -> None:
     """Print one row of each figure, and what they come to."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--verdicts", type=Path, default=VERDICTS, help="plans of Calculon")
     parser.add_argument("--speed", action="store_true", help="plans a second instead")
     options = parser.parse_args()
     if options.speed:
@@ -84,7 +84,7 @@ def main() -> None:
     for what in ("seconds", "GiB", "tokens/s"):
         errors = np.abs([row["error"] for row in rows if row["what"] == what])
         print(f"# {what}: mean {errors.mean():.4f}, largest {errors.max():.4f}")
-    same = np.array(list(verdicts(options.data / "calculon_reference.csv")))
+    same = np.array(list(verdicts(options.verdicts)))
     print(f"# verdicts of Calculon: {same.mean():.4f} of {len(same)} the same")
 
 
