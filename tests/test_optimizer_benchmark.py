@@ -45,7 +45,7 @@ def stated(module):
 
 
 @needs_open_problems
-def test_an_open_problem_has_the_published_metrics_and_pool(stated):
+def test_an_open_problem_has_the_published_metrics_and_a_table_its_pool_and_front(stated):
     for name in (*TABLES, "hwgpt_s", "rcm14_clutch", "vehicle_safety"):
         case, given = stated(name)
         metrics = {metric for metric, _, _ in given.objectives} | set(given.constraints)
@@ -53,14 +53,9 @@ def test_an_open_problem_has_the_published_metrics_and_pool(stated):
         if name in TABLES:
             ours = {design for batch in case.problem.space.enumerate() for design in batch}
             assert ours == {Design(design) for design in given.pool()}, name
-
-
-@needs_open_problems
-def test_all_designs_of_a_table_have_no_regret(stated):
-    for name in ("tx2_dvfs", "spector_sobel"):
-        case, given = stated(name)
-        trials = [case.played(Design(design), k) for k, design in enumerate(given.pool())]
-        assert case.judge(trials) == pytest.approx(1, abs=1e-9), name
+        if name in ("tx2_dvfs", "spector_sobel"):
+            trials = [case.played(Design(design), k) for k, design in enumerate(given.pool())]
+            assert case.judge(trials) == pytest.approx(1, abs=1e-9), name
 
 
 @needs_open_problems
