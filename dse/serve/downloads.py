@@ -27,8 +27,7 @@ from dse.report.json.front import front_json, trials_json_texts
 from dse.serve.context import Here
 from dse.serve.errors import UnknownError
 from dse.serve.made_reports import comparison_text, report_text
-from dse.serve.pages.frame import Page
-from dse.serve.pages.lists import compare_page
+from dse.serve.pages.frame import Page, render_page
 from dse.serve.snapshot import Snapshot
 from dse.serve.spreadsheet import harmless
 from dse.serve.streamed import build_stream_response, shown
@@ -83,7 +82,7 @@ def comparison(
             return shown(comparison_text(found, seeds=seeds, joint=joint))
         except StudyError as error:
             problem = "; ".join(filter(None, [error.problem, error.hint]))
-    page = compare_page(house.watch.names(), ticked=study, problem=problem)
+    page = render_page("compare", names=house.watch.names(), ticked=study, problem=problem)
     return Page(page, status_code=409)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from dse.errors import DesignError, DseError, PluginError, SpecError, SpecErrors, StorageError
-from dse.serve.pages.frame import Page, render_frame
+from dse.serve.pages.frame import Page, render_page
 from dse.system.terminal_text import visible
 
 _STATUS: tuple[tuple[type[DseError], int], ...] = (
@@ -43,11 +41,8 @@ def refusal(
         return JSONResponse(told, status_code=status, headers=headers)
     href, words = ("/login", "Enter the token") if status == 401 else ("/", "To all studies")
     title = f"{problem[:1].upper()}{problem[1:]}"
-    body = (
-        f"<header><h1>{escape(title)}</h1><p>{escape(hint)}</p></header>"
-        f'<p><a href="{href}">{words}</a></p>'
-    )
-    return Page(render_frame(title[:80], body), status_code=status, headers=headers)
+    body = render_page("refusal", title=title, hint=hint, href=href, words=words)
+    return Page(body, status_code=status, headers=headers)
 
 
 def add_refusals(app: FastAPI) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Value
 from dse.report.answer import MOST_SHOWN, Answer
-from dse.report.html.page_parts import breakable
+from dse.report.html.render import render
 from dse.report.words import (
     metric_text,
     number_text,
     parameter_units,
-    truncate_text,
     value_text,
 )
 
@@ -29,30 +27,25 @@ def front_rows(front: ParetoSet, answer: Answer) -> str:
     knee = front.knee if len(front.trials) > 2 else None
     sides = {name: _side(answer, name) for name in answer.told}
     shown = answer.thin(MOST_SHOWN, knee)
-    rows = "".join(
-        f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values, sides)}</tr>"
-        for trial, values in zip(shown.trials, shown.values.tolist(), strict=True)
-    )
-    return f"<table><thead><tr>{_heading(answer, sides)}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _heading(answer: Answer, sides: Mapping[str, str]) -> str:
-    objectives = [(o.name, o.goal, "") for o in answer.problem.objectives]
-    metrics = [(name, "", "") for name in answer.other_metrics]
-    parameters = [(name, "", side) for name, side in sides.items()]
-    return "".join(
-        f'<th scope="col" class="{side}">'
-        f'<button type="button">{breakable(truncate_text(name))}</button><small>{note}</small></th>'
-        for name, note, side in [("trial", "", ""), *objectives, *metrics, *parameters]
+    return render(
+        "report/front_table.html",
+        heads=[
+            ("trial", "", ""),
+            *((o.name, o.goal, "") for o in answer.problem.objectives),
+            *((name, "", "") for name in answer.other_metrics),
+            *((name, "", side) for name, side in sides.items()),
+        ],
+        rows=[
+            (trial.number, trial is knee, _cells(answer, trial, values, sides))
+            for trial, values in zip(shown.trials, shown.values.tolist(), strict=True)
+        ],
     )
 
 
-def _trial_cell(trial: Trial, *, knee: bool) -> str:
-    tag = '<span class="tag">knee</span>' if knee else ""
-    return f'<td data-value="{trial.number}">{tag}{trial.number}</td>'
-
-
-def _cells(answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping[str, str]) -> str:
+def _cells(
+    answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping[str, str]
+) -> list[tuple[str, str, str]]:
+    """Return the cells of a row: sort key, text and CSS class."""
     problem = answer.problem
     units = parameter_units(problem)
     pairs = zip(problem.objectives, values, strict=True)
@@ -66,13 +59,12 @@ def _cells(answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping
     for name, side in sides.items():
         value = trial.design.get(name)
         cells.append(_cell(value, value_text(value, units[name]), side))
-    return "".join(cells)
+    return cells
 
 
-def _cell(value: Value | None, words: str, side: str) -> str:
+def _cell(value: Value | None, words: str, side: str) -> tuple[str, str, str]:
     known = value is not None and not (isinstance(value, float) and not math.isfinite(value))
-    key = value if isinstance(value, str) else json.dumps(value) if known else ""
-    return f'<td class="{side}" data-value="{escape(str(key))}">{escape(truncate_text(words))}</td>'
+    return value if isinstance(value, str) else json.dumps(value) if known else "", words, side
 
 
 def _side(answer: Answer, name: str) -> str:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import json
-from html import escape
+from dataclasses import dataclass
 
 from dse.core.design import Design
 from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 from dse.report.words import value_text
-from dse.serve.pages.frame import render_frame, study_url
-from dse.serve.pages.lists import header
+from dse.serve.pages.frame import render_page
 from dse.serve.snapshot import Snapshot
 
 _MOST_OPTIONS = 200
 
-_ABOUT = (
-    "A design is first checked for legality. <strong>Evaluate</strong> shows its metrics and "
-    "stores nothing. <strong>Add to the study</strong> keeps it as a trial, which the next run of "
-    "the study evaluates first; it counts for the budget, and <code>dse verify</code> will report "
-    "that no optimizer asked for it."
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    """Value that a field offers; ``value`` is its JSON."""
+
+    value: str
+    words: str
+    is_selected: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    """Field for a parameter: a list of options, or a text with a note on its range."""
+
+    name: str
+    is_active: bool
+    options: list[_Option]
+    shown: str = ""
+    about: str = ""
 
 
 def design_page(snapshot: Snapshot, like: int | None = None) -> str:
@@ -32,25 +44,11 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
     """
     study = snapshot.study
     known = _choose_start_design(snapshot, like)
-    rows = "".join(_row(one, known.get(one.name)) for one in study.problem.space.parameters)
-    head = '<tr><th class="text">parameter</th><th class="text">value</th></tr>'
-    body = (
-        f"{header(study.name, 'A design by hand')}"
-        f'<p class="soft">{_ABOUT}</p>'
-        f'<form id="design"><div class="box scroll"><table><thead>{head}</thead>'
-        f'<tbody>{rows}</tbody></table></div><p class="controls">'
-        '<button type="button" data-action="judge">Judge</button> '
-        '<button type="button" data-action="evaluate">Evaluate</button> '
-        '<button type="button" data-action="add">Add to the study</button></p></form>'
-        '<div id="answer" role="status"></div>'
-    )
-    return render_frame(
-        f"design for {study.name}",
-        body,
-        scripts=("design.js",),
+    return render_page(
+        "design",
         study=study.name,
+        fields=[_field(one, known.get(one.name)) for one in study.problem.space.parameters],
         units=json.dumps({name: metric.unit for name, metric in study.problem.metrics.items()}),
-        url=study_url(study.name),
     )
 
 
@@ -64,29 +62,21 @@ def _choose_start_design(snapshot: Snapshot, like: int | None) -> Design:
     return snapshot.trials[0].design if len(snapshot.trials) else Design({})
 
 
-def _row(parameter: Parameter, value: Value | None) -> str:
-    name = escape(parameter.name)
-    return (
-        f'<tr><td class="text"><label for="p-{name}">{name}</label></td>'
-        f'<td class="text">{_field(parameter, value)}</td></tr>'
-    )
-
-
-def _field(parameter: Parameter, value: Value | None) -> str:
+def _field(parameter: Parameter, value: Value | None) -> _Field:
+    is_active, unit = value is not None, parameter.unit
     values = _values(parameter)
-    key = f'id="p-{escape(parameter.name)}" name="{escape(parameter.name)}"'
     if values is None:
-        shown = "" if value is None else json.dumps(value)
-        now = f"now {value_text(value, parameter.unit)}; " if value is not None else ""
-        about = escape(f"{now}{_range(parameter)}")
-        return f'<input {key} value="{escape(shown)}"> <small class="soft">{about}</small>'
-    options = "".join(
-        f'<option value="{escape(json.dumps(one))}"{" selected" if one == value else ""}>'
-        f"{escape(value_text(one, parameter.unit))}</option>"
+        shown = json.dumps(value) if is_active else ""
+        about = f"now {value_text(value, unit)}; " if is_active else ""
+        about += _range(parameter)
+        return _Field(
+            name=parameter.name, is_active=is_active, options=[], shown=shown, about=about
+        )
+    options = [
+        _Option(value=json.dumps(one), words=value_text(one, unit), is_selected=one == value)
         for one in values
-    )
-    none = "" if value is not None else " selected"
-    return f'<select {key}><option value=""{none}>(inactive)</option>{options}</select>'
+    ]
+    return _Field(name=parameter.name, is_active=is_active, options=options)
 
 
 def _values(parameter: Parameter) -> tuple[Value, ...] | None:

@@ -9,10 +9,9 @@ from fastapi import APIRouter, Query
 from dse.serve import serialize as telling
 from dse.serve.context import Here
 from dse.serve.models import TrialView
-from dse.serve.pages import lists as pages
 from dse.serve.pages.design_form import design_page
-from dse.serve.pages.frame import Page
-from dse.serve.pages.study import parts, study_page
+from dse.serve.pages.frame import Page, render_page
+from dse.serve.pages.study import render_study
 from dse.serve.pages.trials import trial_page, trials_page
 
 router = APIRouter(include_in_schema=False, default_response_class=Page)
@@ -21,21 +20,22 @@ router = APIRouter(include_in_schema=False, default_response_class=Page)
 @router.get("/")
 def studies(house: Here) -> str:
     """Return the list of studies."""
-    return pages.list_page(house.storage, list(telling.rows(house.watch, house.runners)))
+    rows = list(telling.rows(house.watch, house.runners))
+    return render_page("studies", storage=house.storage, rows=rows)
 
 
 @router.get("/studies/{name}")
 def study(house: Here, name: str) -> str:
     """Return the live page of one study."""
     snapshot = house.watch.snapshot(name)
-    return study_page(snapshot, telling.state(snapshot, house.runners))
+    return render_study("study", snapshot, telling.state(snapshot, house.runners))
 
 
 @router.get("/studies/{name}/parts")
 def study_parts(house: Here, name: str) -> str:
     """Return the changing parts of a study's page, without its figures."""
     snapshot = house.watch.snapshot(name)
-    return parts(snapshot, telling.state(snapshot, house.runners))
+    return render_study("study_parts", snapshot, telling.state(snapshot, house.runners))
 
 
 @router.get("/studies/{name}/trials")
@@ -62,10 +62,10 @@ def design(house: Here, name: str, like: Annotated[int | None, Query(ge=0)] = No
 @router.get("/compare")
 def compare(house: Here) -> str:
     """Return the page on which to choose the studies to compare."""
-    return pages.compare_page(house.watch.names())
+    return render_page("compare", names=house.watch.names(), ticked=(), problem="")
 
 
 @router.get("/login")
 async def login() -> str:
     """Return the page that asks for the token."""
-    return pages.login_page()
+    return render_page("login")

@@ -1,0 +1,72 @@
+"""Rendering of the HTML templates: every text is escaped unless our own code made it as HTML."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dse.report.words import seconds_text, truncate_text
+from dse.system.terminal_text import visible_html
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parents[1] / "templates"
+
+
+def render(name: str, **context: object) -> str:
+    """Return a rendered template, as HTML that other templates insert without escaping it.
+
+    Args:
+        name: the template's path in ``dse/report/templates``.
+        context: the values that it refers to; a missing one is an error.
+    """
+    return trusted(_environment().get_template(name).render(context))
+
+
+def call_macro(name: str, macro: str, *arguments: object, **options: object) -> str:
+    """Return the HTML of one macro of a template, which other templates do not escape again."""
+    rendered: str = getattr(_environment().get_template(name).module, macro)(*arguments, **options)
+    return rendered
+
+
+def trusted(html: str) -> str:
+    """Mark HTML of our own as such, so that templates insert it without escaping it."""
+    from markupsafe import Markup
+
+    return Markup(html)  # noqa: S704 - the one place that marks HTML; callers pass their own
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_escape_value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        breakable=_breakable,
+        seconds=seconds_text,
+        short=truncate_text,
+        visible=lambda html: trusted(visible_html(html)),
+    )
+    return environment
+
+
+def _escape_value(value: Any) -> str:
+    """Escape a value as the standard library does, which writes quotes as ``&quot;``."""
+    return value if hasattr(value, "__html__") else trusted(escape(str(value)))
+
+
+def _breakable(words: str) -> str:
+    """Return escaped text in which a name may wrap after a dot or an underscore."""
+    return trusted(re.sub(r"([._])(?=[A-Za-z])", r"\1<wbr>", escape(words)))
