@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from rich.console import Console
 from rich.markup import escape as plain
@@ -11,6 +10,7 @@ from rich.markup import escape as plain
 from dse.analysis.effects import Effect, Effects, Level
 from dse.core.problem import Problem
 from dse.core.values import Value
+from dse.report.html.render import render
 from dse.report.json.front import finite
 from dse.report.schemas.effects import EffectFacts, EffectsFacts
 from dse.report.text.terminal_table import Lane, print_lanes, results_console
@@ -97,15 +97,10 @@ def effects_columns(found: Sequence[Effects]) -> Mapping[str, Sequence[Value | N
 
 def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
     """Return the tables as HTML; empty without effects."""
-    parts = []
-    for one in found:
-        tables = "".join(
-            _table(headings, rows)
-            for headings, rows in (_main_rows(problem, one), _pair_rows(one))
-            if rows
-        )
-        parts.append(f"<p>{escape(headline(one))}</p>{tables}")
-    return "\n".join([*parts, f'<p class="soft">{escape(_NOTE)}</p>']) if parts else ""
+    if not found:
+        return ""
+    told = [(headline(one), [_main_rows(problem, one), _pair_rows(one)]) for one in found]
+    return render("report/effects.html", effects=told, note=_NOTE)
 
 
 def level_text(level: Level, unit: str) -> str:
@@ -182,14 +177,3 @@ def _flat(found: Effects) -> list[dict[str, Value | None]]:
         for pair in found.interactions
     ]
     return [*levels, *pairs]
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(one)}</th>" for one in headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f'<div class="box scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -55,33 +54,24 @@ def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
     ]
 
 
-def failures_html(found: Sequence[Failure]) -> str:
-    """Return an HTML table with a row for each reason; empty if nothing failed."""
-    if not found:
-        return ""
-    rows = "".join(
-        f'<tr><td class="text">{escape(one.kind)}</td><td class="text">{_reason(one)}</td>'
-        f'<td>{len(one.trials)}</td><td class="text">{_numbers(one)}</td></tr>'
+def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
+    """Return the kind, the reason, the count and some trials of the most frequent failures."""
+    return [
+        (one.kind, _reason(one), str(len(one.trials)), _numbers(one))
         for one in found[:MOST_REASONS]
-    )
-    head = (
-        '<tr><th class="text">kind</th><th class="text">reason</th>'
-        '<th>designs</th><th class="text">trials</th></tr>'
-    )
+    ]
+
+
+def rarer_words(found: Sequence[Failure]) -> str:
+    """Return the number of reasons that the rows leave out, as text; empty if they have all."""
     rest = found[MOST_REASONS:]
-    more = (
-        f'<p class="soft">{len(rest):,} rarer reasons of {sum(len(one.trials) for one in rest):,}'
-        " designs are left out; <code>dse trials</code> lists all of them.</p>"
-        if rest
-        else ""
-    )
-    table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
-    return f'<div class="box scroll">{table}</div>{more}'
+    designs = sum(len(one.trials) for one in rest)
+    return f"{len(rest):,} rarer reasons of {designs:,} designs" if rest else ""
 
 
 def _reason(failure: Failure) -> str:
     long = len(failure.reason) > _MOST_LETTERS
-    return escape(f"{failure.reason[:_MOST_LETTERS]}…" if long else failure.reason)
+    return f"{failure.reason[:_MOST_LETTERS]}…" if long else failure.reason
 
 
 def _numbers(failure: Failure) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from rich.console import Console
@@ -81,12 +80,6 @@ def rungs_table(found: Sequence[Rung], *, console: Console | None = None) -> Non
     """Print a line for each rung."""
     for one in found:
         (console or results_console()).print(plain(one.words()))
-
-
-def rungs_html(found: Sequence[Rung]) -> str:
-    """Return the rungs as an HTML list; empty without rungs."""
-    lines = "".join(f"<li>{escape(one.words())}</li>" for one in found)
-    return f'<ul class="words">{lines}</ul>' if found else ""
 
 
 def _rungs(problem: Problem, trials: Sequence[Trial]) -> Iterator[Rung]:

@@ -57,7 +57,7 @@ def _environment() -> Environment:
         breakable=_breakable,
         seconds=seconds_text,
         short=truncate_text,
-        visible=lambda html: trusted(visible_html(html)),
+        visible=lambda text: trusted(visible_html(_escape_value(text))),
     )
     return environment
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from dse.analysis.runner_up import Breakdown, Contender, Duel, MetricContrast
 from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.ties import is_tie
 from dse.report.answer import MOST_PARAMETERS
+from dse.report.html.render import render
 from dse.report.words import (
     design_text,
     join_list,
@@ -29,7 +29,19 @@ _LEAST_SHARE = 0.05
 
 def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
     """Return an HTML box per objective: the winner, the runner-up and the metrics that differ."""
-    return "\n".join(_duel(problem, duel) for duel in duels)
+    names = [parameter.name for parameter in problem.space.parameters]
+    units = parameter_units(problem)
+    return render(
+        "report/duels.html",
+        duels=duels,
+        title=_title,
+        who=_who,
+        design=lambda duel: design_text(duel.winner.design, names, units, MOST_PARAMETERS),
+        words=lambda duel: duel_words(problem, duel),
+        tables=lambda duel: [_table(problem.metrics, each) for each in duel.breakdowns],
+        number=number_text,
+        difference=_format_difference,
+    )
 
 
 def duel_words(problem: Problem, duel: Duel) -> str:
@@ -40,21 +52,6 @@ def duel_words(problem: Problem, duel: Duel) -> str:
     ]
     told += [_lost(problem.metrics, each) for each in duel.breakdowns]
     return " ".join(told)
-
-
-def _duel(problem: Problem, duel: Duel) -> str:
-    design = duel.winner.design
-    names = [parameter.name for parameter in problem.space.parameters]
-    winner = design_text(design, names, parameter_units(problem), MOST_PARAMETERS)
-    rival = "A better one that this study has not finished," if duel.beaten else "Runner-up"
-    head = "the better one" if duel.beaten else "runner-up"
-    tables = "".join(_table(problem.metrics, each, head) for each in duel.breakdowns)
-    return (
-        f'<div class="box duel"><h3>{escape(_title(duel))}</h3>'
-        f"<p><strong>{escape(_who(duel.winner))}</strong>: {escape(winner)}.</p>"
-        f"<p><strong>{rival}</strong> of {escape(duel.among)}: "
-        f"{escape(duel_words(problem, duel))}</p>{tables}</div>"
-    )
 
 
 def _title(duel: Duel) -> str:
@@ -110,35 +107,11 @@ def _format_difference(part: MetricContrast, unit: str) -> str:
     return f"{'+' if part.more > 0 else '-'}{number_text(abs(part.more), unit)}"
 
 
-def _table(metrics: Mapping[str, Metric], breakdown: Breakdown, rival: str) -> str:
-    unit = metrics[breakdown.total.metric].unit
+def _table(
+    metrics: Mapping[str, Metric], breakdown: Breakdown
+) -> tuple[MetricContrast, str, list[tuple[MetricContrast, str]]]:
+    """Return the total, its unit, and the largest parts, each with the length of its bar in %."""
     widest = max(abs(part.more) for part in breakdown.parts)
     told = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
-    rows = "".join(_row(part, unit, abs(part.more) / widest) for part in told)
-    head = "".join(
-        f'<th scope="col" class="{side}">{escape(name)}</th>'
-        for name, side in (
-            (f"what differs in {breakdown.total.metric}", "text"),
-            ("winner", ""),
-            (rival, ""),
-            ("difference", ""),
-            ("", "text bar"),
-        )
-    )
-    total = _row(breakdown.total, unit, 0.0)
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody><tfoot>{total}</tfoot></table></div>"
-    )
-
-
-def _row(part: MetricContrast, unit: str, share: float) -> str:
-    numbers = (
-        number_text(part.winner, unit),
-        number_text(part.rival, unit),
-        _format_difference(part, unit),
-    )
-    cells = "".join(f"<td>{escape(number)}</td>" for number in numbers)
-    side = "more" if part.more > 0 else "less"
-    bar = f'<i class="{side}" style="width:{100 * share:.0f}%"></i>' if share else ""
-    return f'<tr><td class="text">{escape(part.metric)}</td>{cells}<td class="bar">{bar}</td></tr>'
+    parts = [(part, f"{100 * abs(part.more) / widest:.0f}") for part in told]
+    return breakdown.total, metrics[breakdown.total.metric].unit, parts

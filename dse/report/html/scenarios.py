@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from rich.console import Console
 from rich.markup import escape as plain
 
 from dse.analysis.scenarios import Contest, Contrast, ScenarioResult
+from dse.report.html.render import render
 from dse.report.json.front import finite
 from dse.report.schemas.scenarios import ContrastFacts, StandingFacts
 from dse.report.text.terminal_table import Lane, print_split, results_console
@@ -75,18 +74,10 @@ def contrast_json(contrast: Contrast) -> ContrastFacts:
 
 def contrast_html(contrast: Contrast) -> str:
     """Return the tables as HTML; empty if no objective differs."""
-    parts = []
-    for contest in contrast.contests:
-        headings, rows = _rows(contrast, contest)
-        head = "".join(f"<th>{escape(one)}</th>" for one in headings)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        parts.append(f"<p>{escape(verdict(contest))}</p><div class='box scroll'>{table}</div>")
-    if parts:
-        parts.append(f'<p class="soft">{escape(fronts_words(contrast))}</p>')
-    return "\n".join(parts)
+    if not contrast.contests:
+        return ""
+    contests = [(verdict(one), *_rows(contrast, one)) for one in contrast.contests]
+    return render("report/scenarios.html", contests=contests, fronts=fronts_words(contrast))
 
 
 def _rows(contrast: Contrast, contest: Contest) -> tuple[list[str], list[list[str]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from dse.analysis.effects import Effects
 from dse.analysis.importance import Importance, weightiest
@@ -18,10 +17,10 @@ from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
 from dse.report.effects import effects_html
-from dse.report.html.failures import failures, failures_html
-from dse.report.html.fidelity import rungs, rungs_html
+from dse.report.html.failures import failure_rows, failures, rarer_words
+from dse.report.html.fidelity import rungs
 from dse.report.html.front_table import front_rows
-from dse.report.html.page_parts import facts, page, render_drawings, section
+from dse.report.html.page_parts import render_drawings, render_report
 from dse.report.html.runner_up import duels_html
 from dse.report.html.scenarios import contrast_html
 from dse.report.html.tradeoffs import limits_html, rates_html
@@ -32,16 +31,6 @@ from dse.report.words import reference_text, seconds_text, volume_text
 
 _MAX_EVENTS = 200
 """Maximum number of events shown; the latest are kept."""
-
-_BRUSHING = (
-    '<p class="soft screen">Drag over designs to select them: they are highlighted in every figure'
-    " and in the table. Double-click to clear the selection. Keyboard: arrow keys and Enter in the"
-    " table, Escape.</p>"
-)
-
-_PICKED = (
-    '<p id="picked" role="status" hidden><span></span><button type="button">show all</button></p>'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,35 +69,47 @@ def report_html(
         provenance: the versions and the machine, by name.
         beside: the optional sections.
     """
+    from dse.report.figures import drawings
+
     trials = Trials.of(trials)
     beside = beside or ReportSections()
     weighty = weightiest(beside.importances)
     answer = Answer.of(front, trials, weighty)
     proof = Proof.of_study(front.problem, trials, events)
-    body = [
-        f"<header><h1>{escape(study)}</h1><p>{escape(question)}</p></header>",
-        _tiles(front, answer, trials, proof),
-        _headline(front, answer),
-        section("Why the best ones win", duels_html(front.problem, beside.duels)),
-        _figures(front, trials, weighty, exact=proof.searched),
-        _table(front, answer),
-        section("Where the winner changes", _contrast(beside)),
-        section("What the objectives cost one another", rates_html(front.problem, rates(front))),
-        section(
-            "What the limits cost", limits_html(front.problem, activities(front.problem, trials))
-        ),
-        _importances(front, beside.importances),
-        _effects(front, beside.effects),
-        section("What was claimed, and what came out", _claims(beside)),
-        section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
-        section("What was ruled out or failed", _failures(front, trials, proof)),
-        _events(events),
-        section("Where the numbers come from", facts((provenance or {}).items())),
-    ]
-    return page(study, body)
+    found = failures(front.problem, trials)
+    return render_report(
+        "study",
+        title=study,
+        question=question,
+        answer=answer,
+        tiles=_tiles(front, answer, trials, proof),
+        best=best_words(front, answer),
+        duels=duels_html(front.problem, beside.duels),
+        drawn=render_drawings(drawings(front, trials, weighty, exact=proof.searched)),
+        has_reference=front.reference is not None,
+        common=common_words(answer) if answer.trials else "",
+        left_out=_left_out(answer),
+        rows=front_rows(front, answer) if answer.trials else "",
+        contrast=contrast_html(beside.contrast) if beside.contrast else "",
+        rates=rates_html(front.problem, rates(front)),
+        limits=limits_html(front.problem, activities(front.problem, trials)),
+        importances=_importances(front, beside.importances),
+        effects=_effects(front, beside.effects),
+        effect_tables=effects_html(front.problem, beside.effects),
+        claims=claims_html(beside.claims) if beside.claims else "",
+        rungs=[one.words() for one in rungs(front.problem, trials)],
+        failed=proof.failed_words,
+        failures=failure_rows(found),
+        rarer=rarer_words(found),
+        events=_events(events),
+        provenance=list((provenance or {}).items()),
+    )
 
 
-def _tiles(front: ParetoSet, answer: Answer, trials: Trials, proof: Proof) -> str:
+def _tiles(
+    front: ParetoSet, answer: Answer, trials: Trials, proof: Proof
+) -> list[tuple[str, str, str]]:
+    """Return the numbers at the top of the page, each with its name and a note."""
     finished = trials.take(trials.over)
     measured = int(front.problem.measurements(finished).sum())
     seconds = seconds_text(float(finished.cost_s.sum()))
@@ -133,37 +134,11 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Trials, proof: Proof) -> st
     if several and front.reference_point is not None:
         point = reference_text(front.problem.objectives, front.reference_point)
         tiles.append(("hypervolume", volume_text(front, 4), f"from {point}"))
-    cells = (
-        f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in tiles
-    )
-    return f'<dl class="tiles">{"".join(cells)}</dl>'
+    return tiles
 
 
 def _evaluated_note(trials: Trials) -> str:
     return ", ".join(f"{count:,} {state.value}" for state, count in trials.counts.items())
-
-
-def _headline(front: ParetoSet, answer: Answer) -> str:
-    sentences = "".join(
-        f"<li><strong>{escape(heading)}</strong>: {escape(words)}</li>"
-        for heading, words in best_words(front, answer)
-    )
-    told = f'<ul class="words">{sentences}</ul>'
-    if answer.feasible or not answer.trials:
-        return section("Best trade-offs", told)
-    warning = (
-        '<p class="warn"><strong>No design keeps every limit.</strong> These miss by least:</p>'
-    )
-    return section("Nearest misses", warning + told)
-
-
-def _contrast(beside: ReportSections) -> str:
-    return contrast_html(beside.contrast) if beside.contrast else ""
-
-
-def _claims(beside: ReportSections) -> str:
-    return claims_html(beside.claims) if beside.claims else ""
 
 
 def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:
@@ -171,8 +146,7 @@ def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:
         return ""
     from dse.report.figures.importance import importance_figures
 
-    figures = render_drawings(importance_figures(front.problem, found))
-    return section("What matters", f'<div class="figures">{figures}</div>')
+    return render_drawings(importance_figures(front.problem, found))
 
 
 def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
@@ -180,57 +154,19 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
         return ""
     from dse.report.figures.effects import effects_figures
 
-    figures = render_drawings(effects_figures(front.problem, effects))
-    tables = effects_html(front.problem, effects)
-    return section("What each parameter does", f'<div class="figures">{figures}</div>{tables}')
-
-
-def _figures(
-    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str], *, exact: bool
-) -> str:
-    from dse.report.figures import drawings
-
-    figures = render_drawings(drawings(front, trials, weighty, exact=exact))
-    missing = (
-        '<p class="soft">Hypervolumes are shown once ten designs keep all limits,'
-        " or from a stated <code>reference:</code>.</p>"
-        if front.reference is None
-        else ""
-    )
-    told = f'{_BRUSHING}<div class="figures">{figures}</div>{missing}'
-    return section("Figures", told if figures else "")
-
-
-def _table(front: ParetoSet, answer: Answer) -> str:
-    if not answer.trials:
-        return ""
-    common = common_words(answer)
-    note = f'<p class="soft">The same in all: {escape(common)}</p>' if common else ""
-    title = "The front" if answer.feasible else "The nearest misses"
-    search = (
-        '<input id="filter" type="search" aria-label="Filter the rows"'
-        ' placeholder="Filter rows by words">'
-    )
-    table = f'<div class="box scroll" id="front">{front_rows(front, answer)}</div>'
-    return section(title, f"{note}{_left_out(answer)}{search}{table}{_PICKED}")
+    return render_drawings(effects_figures(front.problem, effects))
 
 
 def _left_out(answer: Answer) -> str:
+    """Return the numbers of designs and parameters in the table, if it does not have all."""
     whole = len(answer.trials)
     some = f"{MOST_SHOWN:,} of {whole:,} designs are shown, evenly spaced."
-    told = " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))
-    rest = "<code>dse front --format csv</code> contains all."
-    return f'<p class="soft">{told} {rest}</p>' if told else ""
+    return " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))
 
 
-def _failures(front: ParetoSet, trials: Trials, proof: Proof) -> str:
-    words = f'<p class="warn">{escape(proof.failed_words)}</p>' if proof.failed_words else ""
-    return words + failures_html(failures(front.problem, trials))
-
-
-def _events(events: Sequence[Event]) -> str:
+def _events(events: Sequence[Event]) -> list[tuple[str, str]]:
     shown = events[-_MAX_EVENTS:]
     told = [(f"{event.kind}, after {event.told} trials", event.text) for event in shown]
     if earlier := len(events) - len(shown):
         told.insert(0, ("before these", f"{earlier:,} more; dse status lists them all"))
-    return section("What happened", facts(told))
+    return told

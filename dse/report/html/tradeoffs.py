@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from dse.analysis.limits import LOOSER, Activity, Buys
 from dse.analysis.trade_rates import Rate
 from dse.core.objective import Objective
 from dse.core.problem import Problem
-from dse.report.html.page_parts import breakable
+from dse.report.html.render import call_macro
 from dse.report.words import join_list, number_text
 
 _LONG = 24
@@ -104,18 +103,7 @@ def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     sides = [_side(column) for column in zip(*rows, strict=True)]
-    pairs = zip(heads, sides, strict=True)
-    head = "".join(f'<th scope="col" class="{side}">{escape(one)}</th>' for one, side in pairs)
-    body = "".join(f"<tr>{_cells(row, sides)}</tr>" for row in rows)
-    return (
-        '<div class="box scroll"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _cells(row: Sequence[str], sides: Sequence[str]) -> str:
-    pairs = zip(row, sides, strict=True)
-    return "".join(f'<td class="{side}">{breakable(cell)}</td>' for cell, side in pairs)
+    return call_macro("macros.html", "table", heads, rows, sides, breaks=True)
 
 
 def _side(column: Sequence[str]) -> str:

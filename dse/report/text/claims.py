@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 
+from dse.report.html.render import render
 from dse.report.schemas.reproduction import (
     AssumedValue,
     CountedClaims,
@@ -102,23 +102,26 @@ def turned_text(one: JudgedClaim) -> str:
 def claims_html(study: JudgedStudy) -> str:
     """Return the claims of a study as HTML: published ones, findings, identities, assumptions."""
     claims = study["claims"]
-    parts = [
-        ("", [one for one in claims if one["proof"] not in (FINDING, IDENTITY)]),
-        ("Findings of this study, of which print has no figure", _of(claims, FINDING)),
-        ("Identities, which cannot fail and reproduce nothing", _of(claims, IDENTITY)),
-    ]
     if not claims:
         return ""
-    tables = "".join(_table(title, own) for title, own in parts if own)
-    assumptions = _build_assumption_table(study["assumes"])
-    return f"<p>{escape(summary_line(study['summary']))}</p>{tables}{assumptions}"
+    tables = [
+        ("", *_table([one for one in claims if one["proof"] not in (FINDING, IDENTITY)])),
+        ("Findings of this study, of which print has no figure", *_table(_of(claims, FINDING))),
+        ("Identities, which cannot fail and reproduce nothing", *_table(_of(claims, IDENTITY))),
+        (
+            "Assumptions where the publication gives no value",
+            ["assumption", "value", "interval", "stated at", "source"],
+            [_assumption_row(one) for one in study["assumes"]],
+        ),
+    ]
+    return render("report/claims.html", summary=summary_line(study["summary"]), tables=tables)
 
 
 def _of(claims: Sequence[JudgedClaim], proof: str) -> list[JudgedClaim]:
     return [one for one in claims if one["proof"] == proof]
 
 
-def _table(title: str, claims: Sequence[JudgedClaim]) -> str:
+def _table(claims: Sequence[JudgedClaim]) -> tuple[list[str], list[list[str]]]:
     turned = any(one["turned"] for one in claims)
     heads = ["claim", "print", "ours", "kind", "verdict", *(["assumptions"] if turned else [])]
     rows = [
@@ -132,35 +135,17 @@ def _table(title: str, claims: Sequence[JudgedClaim]) -> str:
         ]
         for one in claims
     ]
-    return (f"<h3>{escape(title)}</h3>" if title else "") + _html_table(heads, rows)
+    return heads, rows
 
 
-def _build_assumption_table(assumes: Sequence[AssumedValue]) -> str:
-    if not assumes:
-        return ""
-    rows = [
-        [
-            one["name"],
-            str(one["value"]),
-            " to ".join(map(str, one["interval"])),
-            ", ".join(one["turns"]),
-            one["source"],
-        ]
-        for one in assumes
+def _assumption_row(one: AssumedValue) -> list[str]:
+    return [
+        one["name"],
+        str(one["value"]),
+        " to ".join(map(str, one["interval"])),
+        ", ".join(one["turns"]),
+        one["source"],
     ]
-    heads = ["assumption", "value", "interval", "stated at", "source"]
-    return "<h3>Assumptions where the publication gives no value</h3>" + _html_table(heads, rows)
-
-
-def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
 
 
 def _number_text(ours: float | None, one: JudgedClaim) -> str:
