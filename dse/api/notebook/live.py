@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dse.api.notebook.parts import bar, escaped, framed, side_by_side
-from dse.api.notebook.picture import figure, picture
+from dse.api.notebook.parts import bar, figure, framed, side_by_side, steady
+from dse.api.notebook.picture import picture
 from dse.api.notebook.points import Points, descent, plane
 from dse.api.notebook.scatter import blank
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.watch import ProgressTracker
-
-_NOTHING = figure(blank("no design to draw yet"), "&nbsp;")
-"""Placeholder as high as a plot with its legend, so that the layout stays fixed."""
 
 
 def running_html(panel: StudyPanel, remark: str) -> str:
@@ -22,15 +19,16 @@ def running_html(panel: StudyPanel, remark: str) -> str:
     drawn = picture(_points(panel.watch), objectives, panel.name)
     ways = [panel.way, *([] if panel.search is None else [panel.search])]
     words = [", ".join(panel.counts()), panel.quality()]
-    told = "".join([*map(_bar, ways), *(f"<p>{escaped(word)}</p>" for word in words)])
     return framed(
         panel.name,
-        side_by_side(
-            f'<div class="dse-steady">{told}</div>',
-            drawn or _NOTHING,
-        ),
+        side_by_side(steady([_bar(way) for way in ways], words), drawn or _draw_nothing()),
         beside=remark,
     )
+
+
+def _draw_nothing() -> str:
+    """Return a placeholder as high as a plot with its legend, so that the layout stays fixed."""
+    return figure(blank("no design to draw yet"), marks=[], remarks=["\u00a0"])
 
 
 def _bar(way: QuantityProgressBar) -> str:

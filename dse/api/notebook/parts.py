@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from pathlib import Path
 
 from dse.errors import DseError
+from dse.report.html.render import call_macro, trusted
 from dse.system.terminal_text import visible_html
 
 LONGEST = 120
 """Maximum number of characters shown; longer texts are truncated."""
 
-_CLASSES = "dse-shown tex2jax_ignore mathjax_ignore"
-"""CSS classes of a frame; the last two keep MathJax from rendering text between dollar signs."""
+_PARTS = "notebook/parts.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +29,7 @@ class TableColumn:
 
 def framed(title: str, *parts: str, beside: str = "") -> str:
     """Return the complete HTML view of an object: style, title and parts."""
-    small = f" <small>{escaped(beside)}</small>" if beside else ""
-    head = f'<div class="dse-head">{escaped(title)}{small}</div>'
-    return f'<div class="{_CLASSES}"><style>{_style()}</style>{head}{"".join(parts)}</div>'
+    return call_macro(_PARTS, "framed", title, parts, beside, _style(), LONGEST)
 
 
 def or_message(title: str, write: Callable[[], str]) -> str:
@@ -40,84 +37,65 @@ def or_message(title: str, write: Callable[[], str]) -> str:
     try:
         written = write()
     except DseError as error:
-        written = framed(title, f'<pre style="white-space:pre-wrap">{escape(str(error))}</pre>')
+        written = framed(title, call_macro(_PARTS, "message", str(error)))
     return visible_html(written)
-
-
-def escaped(text: str, most: int = LONGEST) -> str:
-    """Return a text truncated to ``most`` characters and escaped for HTML."""
-    return escape(shortened(text, most))
-
-
-def shortened(text: str, most: int = LONGEST) -> str:
-    """Return a text truncated to ``most`` characters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def table(columns: Sequence[TableColumn]) -> str:
     """Return columns of equal length as an HTML table that scrolls if it is too wide."""
-    if not columns or not len(columns[0].cells):
-        return ""
-    sides = [' class="dse-number"' if column.number else "" for column in columns]
-    heads = "".join(
-        f'<th scope="col"{side}>{escaped(column.heading)}{_note(column.note)}</th>'
-        for column, side in zip(columns, sides, strict=True)
-    )
-    rows = "".join(
-        f"<tr>{_cells(row, sides)}</tr>"
-        for row in zip(*(column.cells for column in columns), strict=True)
-    )
-    return (
-        '<div class="dse-scroll" tabindex="0"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    return call_macro(_PARTS, "table", columns, rows, LONGEST) if rows else ""
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Return name-value pairs as an HTML description list; empty values are left out."""
-    told = [f"<dt>{escaped(name)}</dt><dd>{escaped(one, 600)}</dd>" for name, one in pairs if one]
-    return f"<dl>{''.join(told)}</dl>" if told else ""
+    told = [pair for pair in pairs if pair[1]]
+    return call_macro(_PARTS, "facts", told, LONGEST) if told else ""
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:
     """Return texts as an HTML list of at most ``most`` items."""
-    shown = "".join(f"<li><code>{escaped(item)}</code></li>" for item in items[:most])
-    more = f"<li>and {len(items) - most:,} more</li>" if len(items) > most else ""
-    return f"<ul>{shown}{more}</ul>" if items else ""
+    more = len(items) - most
+    return call_macro(_PARTS, "listed", items[:most], more, LONGEST) if items else ""
 
 
 def note(text: str) -> str:
     """Return a remark as an HTML paragraph; empty for an empty text."""
-    return f'<p class="dse-soft">{escaped(text, 600)}</p>' if text else ""
+    return call_macro(_PARTS, "note", text) if text else ""
 
 
 def paragraphs(sentences: Sequence[str]) -> str:
     """Return each sentence as an HTML paragraph."""
-    return "".join(f"<p>{escaped(one, 600)}</p>" for one in sentences)
+    return call_macro(_PARTS, "paragraphs", sentences)
 
 
 def side_by_side(*parts: str) -> str:
     """Return HTML parts next to each other if there is room, else stacked."""
-    return f'<div class="dse-side">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+    return call_macro(_PARTS, "side_by_side", parts)
 
 
 def bar(share: float | None, words: str) -> str:
     """Return progress as a bar with text; only as text if ``share`` (0 to 1) is unknown."""
-    if share is None:
-        return f"<p>{escaped(words)}</p>"
-    done = min(max(share, 0.0), 1.0)
-    drawn = f'<progress max="1" value="{done:.4f}" aria-hidden="true"></progress>'
-    return f"<p>{drawn} {escaped(words)}</p>"
+    done = None if share is None else min(max(share, 0.0), 1.0)
+    return call_macro(_PARTS, "bar", done, words, LONGEST)
 
 
-def _cells(row: Iterable[str], sides: Iterable[str]) -> str:
-    return "".join(f"<td{s}>{escaped(cell)}</td>" for cell, s in zip(row, sides, strict=True))
+def steady(bars: Sequence[str], sentences: Sequence[str]) -> str:
+    """Return bars and sentences of a running study as HTML that keeps its height."""
+    return call_macro(_PARTS, "steady", bars, sentences, LONGEST)
 
 
-def _note(text: str) -> str:
-    return f" <small>{escaped(text)}</small>" if text else ""
+def figure(drawn: str, marks: Sequence[tuple[str, str, str]], remarks: Sequence[str]) -> str:
+    """Return a plot with its legend, hidden until the style sheet makes it visible.
+
+    Args:
+        drawn: the plot as SVG.
+        marks: the kind, the sign and the meaning of each mark of the legend.
+        remarks: texts below the plot.
+    """
+    return call_macro(_PARTS, "figure", drawn, marks, remarks)
 
 
 @cache
 def _style() -> str:
-    return Path(__file__).with_name("look.css").read_text(encoding="utf-8")
+    return trusted(Path(__file__).with_name("look.css").read_text(encoding="utf-8"))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
-from dse.api.notebook.parts import escaped, shortened
 from dse.api.notebook.points import AxisRange, Points
 from dse.api.notebook.ticks import tick_text, ticks
 from dse.core.values import Floats
+from dse.report.html.render import render
+from dse.report.words import truncate_text
 
 WIDTH, HEIGHT = 400, 250
 """Nominal size of the plot in pixels; it shrinks with its container."""
@@ -22,11 +22,21 @@ _TITLE = 46
 _DOT, _CROSS = 2, 4
 """Cell sizes in pixels for dots and crosses: points that share a cell are drawn once."""
 
-_FAINT = 'fill="none" stroke="currentColor" stroke-opacity="{}" stroke-linecap="round"'
-_PLAIN = 'font-size="11" font-family="sans-serif" fill="currentColor"'
-"""Inline style, for notebook viewers that remove style sheets."""
+_Text = tuple[float, float, str, str]
+"""Text of a plot: its place in pixels, its words, and which of its ends stands there."""
 
-_FRONT, _KNEE = "var(--dse-front, #0072b2)", "var(--dse-knee, #d55e00)"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shapes:
+    """SVG paths of a plot; the best points with their labels, and the centres of its rings."""
+
+    grid: Sequence[str] = ()
+    crosses: str = ""
+    dots: str = ""
+    line: str = ""
+    best: str = ""
+    labelled: Sequence[tuple[list[float], str]] = ()
+    rings: Sequence[list[float]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +67,31 @@ def scatter(points: Points, words: str) -> str:
     rises = _marks(points.y)
     left = _LEFT + _LETTER * max((len(tick_text(mark)) for mark in rises), default=0)
     place = _Place(points=points, left=left)
-    parts = [
-        *_axes(place, rises),
-        _crosses(place.at(points.outside)),
-        _dots(place.at(points.others)),
-        _staircase(place.at(points.line)),
-        *_best(place),
-    ]
-    return _drawing(words, "".join(parts))
+    grid, texts = _axes(place, rises)
+    best = place.at(points.best)
+    is_labelled = len(best) == len(points.labels)
+    knee = points.best[:0] if points.knee is None else points.best[[points.knee]]
+    shapes = _Shapes(
+        grid=grid,
+        crosses=_crosses(place.at(points.outside)),
+        dots=_dots(place.at(points.others)),
+        line=_staircase(place.at(points.line)),
+        best="" if is_labelled else _dots(best),
+        labelled=list(zip(best.tolist(), points.labels, strict=True)) if is_labelled else [],
+        rings=place.at(knee).tolist(),
+    )
+    return _draw(words, texts, shapes)
 
 
 def blank(words: str) -> str:
     """Return an SVG of the same size that shows only a text."""
-    return _drawing(words, _text(WIDTH / 2, HEIGHT / 2, words, "middle"))
+    return _draw(words, [(WIDTH / 2, HEIGHT / 2, words, "middle")], _Shapes())
+
+
+def _draw(words: str, texts: Sequence[_Text], shapes: _Shapes) -> str:
+    return render(
+        "notebook/scatter.html", words=words, texts=texts, shapes=shapes, width=WIDTH, height=HEIGHT
+    )
 
 
 def hidden(points: Points) -> int:
@@ -83,47 +105,42 @@ def _marks(extent: AxisRange) -> list[float]:
     return ticks(extent.low, extent.high, log=extent.axis.log)
 
 
-def _axes(place: _Place, rises: list[float]) -> Iterator[str]:
-    """Yield the SVG of grid lines, tick labels and axis titles."""
+def _axes(place: _Place, rises: list[float]) -> tuple[list[str], list[_Text]]:
+    """Return the paths of the grid lines, and the tick labels and axis titles."""
     x, y = place.points.x, place.points.y
     foot, end = HEIGHT - _BOTTOM, WIDTH - _RIGHT
-    for mark, at in zip(rises, place.up(y.shares(np.array(rises))).tolist(), strict=True):
-        yield _grid(f"M{place.left:.0f} {at:.1f}H{end}")
-        yield _text(place.left - 5, at + 4, tick_text(mark), "end")
     crossings = _marks(x)
+    ups = place.up(y.shares(np.array(rises))).tolist()
     ats = place.across(x.shares(np.array(crossings))).tolist()
-    for mark, at in zip(crossings, ats, strict=True):
-        yield _grid(f"M{at:.1f} {_TOP}V{foot}")
-        yield _text(min(at, end - 4), foot + 14, tick_text(mark), "middle")
-    yield _text(2, 12, _title(y), "start")
-    yield _text(end, HEIGHT - 4, _title(x), "end")
+    grid = [f"M{place.left:.0f} {at:.1f}H{end}" for at in ups]
+    grid += [f"M{at:.1f} {_TOP}V{foot}" for at in ats]
+    texts = [
+        *((place.left - 5, at + 4, tick_text(m), "end") for m, at in zip(rises, ups, strict=True)),
+        *(
+            (min(at, end - 4), foot + 14, tick_text(mark), "middle")
+            for mark, at in zip(crossings, ats, strict=True)
+        ),
+        (2, 12, _title(y), "start"),
+        (end, HEIGHT - 4, _title(x), "end"),
+    ]
+    return grid, texts
 
 
 def _title(extent: AxisRange) -> str:
     words = [word for word in (extent.goal, "log scale" if extent.axis.log else "") if word]
-    name = shortened(extent.axis.name, _TITLE - len(extent.axis.unit))
+    name = truncate_text(extent.axis.name, _TITLE - len(extent.axis.unit))
     unit = f" [{extent.axis.unit}]" if extent.axis.unit else ""
     return f"{name}{unit}" + (f", {', '.join(words)}" if words else "")
-
-
-def _grid(path: str) -> str:
-    return f'<path d="{path}" stroke="currentColor" stroke-opacity=".18" fill="none"/>'
-
-
-def _text(x: float, y: float, words: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def _dots(
     points: Floats,  # (n, 2), in pixels
 ) -> str:
-    path = "".join(f"M{x} {y}h0" for x, y in _distinct(points, _DOT))
-    return f'<path d="{path}" {_FAINT.format(".35")} stroke-width="3.4"/>' if path else ""
+    return "".join(f"M{x} {y}h0" for x, y in _distinct(points, _DOT))
 
 
 def _crosses(points: Floats) -> str:
-    path = "".join(f"M{x - 2} {y - 2}l4 4m0-4l-4 4" for x, y in _distinct(points, _CROSS))
-    return f'<path d="{path}" {_FAINT.format(".45")}/>' if path else ""
+    return "".join(f"M{x - 2} {y - 2}l4 4m0-4l-4 4" for x, y in _distinct(points, _CROSS))
 
 
 def _distinct(points: Floats, cell: int) -> list[list[int]]:
@@ -140,30 +157,4 @@ def _staircase(points: Floats) -> str:
         return ""
     (x, y), *rest = points.tolist()
     steps = "".join(f"H{x:.1f}V{y:.1f}" for x, y in rest)
-    path = f"M{x:.1f} {y:.1f}{steps}"
-    return f'<path d="{path}" fill="none" stroke="{_FRONT}" stroke-width="1.5"/>'
-
-
-def _best(place: _Place) -> Iterator[str]:
-    """Yield the SVG of the best points, with tooltips if they have labels, and of the knee."""
-    points = place.points
-    at = place.at(points.best)
-    if len(at) == len(points.labels):
-        for (x, y), words in zip(at.tolist(), points.labels, strict=True):
-            title = f"<title>{escape(words)}</title>"
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{_FRONT}">{title}</circle>'
-    else:
-        path = "".join(f"M{x} {y}h0" for x, y in _distinct(at, _DOT))
-        yield f'<path d="{path}" stroke="{_FRONT}" stroke-linecap="round" stroke-width="6"/>'
-    if points.knee is not None:
-        for x, y in place.at(points.best[[points.knee]]).tolist():
-            ring = f'fill="none" stroke="{_KNEE}" stroke-width="2.2"'
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7.5" {ring}/>'
-
-
-def _drawing(words: str, content: str) -> str:
-    return (
-        f'<svg role="img" aria-label="{escaped(words, 400)}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-        f' width="{WIDTH}" height="{HEIGHT}" {_PLAIN} xmlns="http://www.w3.org/2000/svg">'
-        f"{content}</svg>"
-    )
+    return f"M{x:.1f} {y:.1f}{steps}"

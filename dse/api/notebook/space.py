@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dse.api.notebook.parts import TableColumn, framed, listed, note, table
+from dse.api.notebook.parts import TableColumn, framed, listed, note, paragraphs, table
 from dse.api.space import UNNAMED
 from dse.core.space import DesignSpace
 from dse.report.text.space_words import Entry, big, entries, format_count
@@ -20,7 +20,7 @@ def space_html(name: str, space: DesignSpace) -> str:
         name if name != UNNAMED else "Space",
         table(_columns(space, known[:MOST_ROWS])),
         note(f"and {format_count(more, 'more parameter')}" if more > 0 else ""),
-        "<p>Rules</p>" if rules else "",
+        paragraphs(["Rules"] if rules else []),
         listed(rules),
         beside=f"{format_count(len(known), 'parameter')}, {size}",
     )
