@@ -17,8 +17,9 @@ FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 class Device:
     """Data-sheet figures of a device; ``None`` marks a figure that no source reports.
 
-    ``source`` names the documents of its figures; ``recalled`` names those figures that are from
-    memory of the named document and were not verified. ``dram_bytes`` is the largest memory with
+    ``source`` names the documents of its figures, in parts separated by ``|``. The first part is
+    for all figures, except those that another part starts with: ``node: unverified (document)``.
+    An unverified figure is from memory of the document. ``dram_bytes`` is the largest memory with
     the bandwidth ``dram_bytes_per_s``: SRAM in a Groq LPU and a Cerebras wafer.
     """
 
@@ -38,7 +39,6 @@ class Device:
     idle_w: float | None
     flops_per_s: Mapping[str, float]
     source: str
-    recalled: str
     note: str
 
 
@@ -70,7 +70,6 @@ def _device(row: Mapping[str, str]) -> Device:
         idle_w=figure("idle_w"),
         flops_per_s={text: float(row[text]) for text in FORMATS if row[text]},
         source=row["source"],
-        recalled=row["recalled"],
         note=row["note"],
     )
 

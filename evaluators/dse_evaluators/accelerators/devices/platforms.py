@@ -50,7 +50,7 @@ def _device(name: str, said: Mapping[str, Figure]) -> Device:
         elif key != "like":
             known = ("like", *FIGURES, *FORMATS)
             raise SpecError(f"platform {name!r} has no key {key!r}", hint=nearest(key, known))
-    rated = replace(like, flops_per_s=rates, source="the study", recalled="")
+    rated = replace(like, flops_per_s=rates, source="the study")
     return replace(rated, **others)  # type: ignore[arg-type]  # each is one of the float fields
 
 
