@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dse_evaluators.accelerators.devices.devices import figures_from
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpec:
@@ -25,36 +27,23 @@ class GpuSpec:
     """B."""
 
 
-# SMs, clocks and the bandwidths of L1 and L2: Lym et al., DeLTA, 2019, its table of GPUs, from an
-# excerpt in which the names of the bandwidths' rows were cut off: that they are those of L1 and L2
-# is an assumption. Multiply-accumulates follow from its GFLOPS. The bandwidth of DRAM and the size
-# of L2 are those of NVIDIA's data sheets, recalled from memory.
+def _gpu_spec(name: str) -> GpuSpec:
+    """Return the specification of a device; multiply-accumulates follow from its FLOP/s."""
+    figures = figures_from("lym-2019")[name]
+    sms, clock = int(figures["compute_units"]), figures["clock_hz"]
+    return GpuSpec(
+        sms=sms,
+        clock=clock,
+        macs_per_cycle=round(figures["fp32"] / (2 * sms * clock)),
+        l1_bandwidth=figures["l1_bytes_per_s"],
+        l2_bandwidth=figures["l2_bytes_per_s"],
+        dram_bandwidth=figures["dram_bytes_per_s"],
+        l2_size=figures["l2_bytes"],
+    )
+
+
 GPUS: Mapping[str, GpuSpec] = {
-    "titan-xp": GpuSpec(
-        sms=30,
-        clock=1.58e9,
-        macs_per_cycle=128,
-        l1_bandwidth=92e9,
-        l2_bandwidth=1051e9,
-        dram_bandwidth=547.6e9,
-        l2_size=3 * 2**20,
-    ),
-    "p100": GpuSpec(
-        sms=56,
-        clock=1.2e9,
-        macs_per_cycle=64,
-        l1_bandwidth=38.1e9,
-        l2_bandwidth=1382e9,
-        dram_bandwidth=732e9,
-        l2_size=4 * 2**20,
-    ),
-    "v100": GpuSpec(
-        sms=84,
-        clock=1.38e9,
-        macs_per_cycle=64,
-        l1_bandwidth=94.1e9,
-        l2_bandwidth=2167e9,
-        dram_bandwidth=900e9,
-        l2_size=6 * 2**20,
-    ),
+    "titan-xp": _gpu_spec("titan-xp"),
+    "p100": _gpu_spec("p100"),
+    "v100": _gpu_spec("v100-sxm2"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse_evaluators.accelerators.devices.devices import DEVICES
+from dse_evaluators.accelerators.devices.devices import figures_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,24 +18,13 @@ class MixedDevice:
     """Dense fp16 rate; twice that with 2:4 sparsity."""
 
 
-# NVIDIA's data sheets: the A10's figures were read with MARLIN's, the others are from memory. The
-# RTX 3090 accumulates in fp32, as MARLIN does, at half the rate of fp16 accumulation.
-_PUBLISHED = {
-    "a10": MixedDevice(dram_bytes=24e9, dram_bytes_per_s=600e9, flops_per_s=125e12),
-    "rtx-3090": MixedDevice(dram_bytes=24e9, dram_bytes_per_s=936e9, flops_per_s=71e12),
-    "rtx-6000-ada": MixedDevice(dram_bytes=48e9, dram_bytes_per_s=960e9, flops_per_s=364.2e12),
-    "rtx-a6000": MixedDevice(dram_bytes=48e9, dram_bytes_per_s=768e9, flops_per_s=154.8e12),
-}
-
 MIXED_DEVICES: Mapping[str, MixedDevice] = {
-    **{
-        name: MixedDevice(
-            dram_bytes=device.dram_bytes,
-            dram_bytes_per_s=device.dram_bytes_per_s,
-            flops_per_s=device.flops_per_s["fp16"],
-        )
-        for name, device in DEVICES.items()
-        if "fp16" in device.flops_per_s
-    },
-    **_PUBLISHED,
+    name: MixedDevice(
+        dram_bytes=figures["dram_bytes"],
+        dram_bytes_per_s=figures["dram_bytes_per_s"],
+        flops_per_s=figures["fp16"],
+    )
+    for publication in ("", "frantar-2024")
+    for name, figures in figures_from(publication).items()
+    if "fp16" in figures
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dse_evaluators.accelerators.devices.devices import figures_from
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
@@ -37,20 +39,21 @@ class Platform:
     fitted: Fitted
 
 
-# Wang, Wei, Brooks: Benchmarking TPU, GPU, and CPU Platforms for Deep Learning, 2019: a board of
-# eight cores of TPU v2, 180 TFLOP/s, 2,400 GB/s, 8 GB a core; a V100, 125 TFLOP/s, 900 GB/s, 16 GB.
-# Fitted here to the times that the authors recorded (ParaDnn's repository, Apache-2.0: 1,724
-# networks on the TPU, 176 on the GPU), with 4, 32 and 128 layers; 8, 16 and 64 were held out. Six
-# forms were tried on both; this one has the least error on the fitted parts of both together. The
-# median error, held out: TPU 5.5 % (a tenth are off by more than 28 %), GPU 3.6 % (22 %). The TPU's
-# 0.35 ns for a weight are 105 bytes at a core's share of the bandwidth, the GPU's 0.08 ns are 70.
+_SHEETS = figures_from("wang-2019")
+
+# Rates and memory are the paper's, of a board of eight cores of TPU v2 and of a V100. Fitted here
+# to the times that the authors recorded (ParaDnn's repository, Apache-2.0: 1,724 networks on the
+# TPU, 176 on the GPU), with 4, 32 and 128 layers; 8, 16 and 64 were held out. Six forms were tried
+# on both; this one has the least error on the fitted parts of both together. The median error, held
+# out: TPU 5.5 % (a tenth are off by more than 28 %), GPU 3.6 % (22 %). The TPU's 0.35 ns for a
+# weight are 105 bytes at a core's share of the bandwidth, the GPU's 0.08 ns are 70.
 # benchmarks/paradnn_fit.py reproduces all of it.
 PLATFORMS: Mapping[str, Platform] = {
     "tpu-v2": Platform(
-        flops_per_s=180e12,
-        dram_bytes_per_s=2400e9,
+        flops_per_s=_SHEETS["tpu-v2"]["bf16"],
+        dram_bytes_per_s=_SHEETS["tpu-v2"]["dram_bytes_per_s"],
         workers=8,
-        worker_bytes=8e9,
+        worker_bytes=_SHEETS["tpu-v2"]["dram_bytes"] / 8,
         value_bytes=2,
         inputs=(2000, 8000),
         outputs=(200, 1000),
@@ -64,10 +67,10 @@ PLATFORMS: Mapping[str, Platform] = {
         ),
     ),
     "v100": Platform(
-        flops_per_s=125e12,
-        dram_bytes_per_s=900e9,
+        flops_per_s=_SHEETS["v100-sxm2"]["fp16"],
+        dram_bytes_per_s=_SHEETS["v100-sxm2"]["dram_bytes_per_s"],
         workers=1,
-        worker_bytes=16e9,
+        worker_bytes=_SHEETS["v100-sxm2"]["dram_bytes"],
         value_bytes=2,
         inputs=(2000, 2000),
         outputs=(1000, 1000),

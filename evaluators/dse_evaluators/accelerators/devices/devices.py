@@ -1,4 +1,4 @@
-"""Catalogue of commercial devices, with the figures of their data sheets."""
+"""Catalogue of commercial devices, and the figures that publications used for them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dse.errors import SpecError, nearest
 from dse_evaluators.readings import look_up_row
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 """Formats whose dense rates data sheets give; a multiply-accumulate counts as two operations."""
+
+_TEXTS = ("name", "publication", "vendor", "year", "node", "source", "note")
+"""Columns of ``devices.csv`` that are no figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,8 @@ class Device:
     die_mm2: float | None
     compute_units: int | None
     """Number of streaming multiprocessors (NVIDIA) or compute units (AMD)."""
+    clock_hz: float | None
+    """Highest clock."""
     dram_bytes: float
     dram_bytes_per_s: float
     l2_bytes: float | None
@@ -51,32 +57,60 @@ def device_of(name: str) -> Device:
     return look_up_row("device", name, DEVICES)
 
 
-def _device(row: Mapping[str, str]) -> Device:
-    def figure(column: str) -> float | None:
-        return float(row[column]) if row[column] else None
+def highest_clock_of(name: str) -> float:
+    """Return the highest clock [Hz] of a device.
 
+    Raises:
+        SpecError: there is no such device, or its clock is not listed.
+    """
+    clock_hz = device_of(name).clock_hz
+    if clock_hz is None:
+        clocked = [each.name for each in DEVICES.values() if each.clock_hz is not None]
+        raise SpecError(f"{name} has no listed clock", hint=nearest(name, clocked))
+    return clock_hz
+
+
+def figures_from(publication: str = "") -> Mapping[str, Mapping[str, float]]:
+    """Return the figures that a publication used, by device and column of ``devices.csv``.
+
+    They may differ from the vendor's, which are those of no publication.
+    """
+    return {row["name"]: _figures(row) for row in _ROWS if row["publication"] == publication}
+
+
+def _figures(row: Mapping[str, str]) -> Mapping[str, float]:
+    return {name: float(text) for name, text in row.items() if text and name not in _TEXTS}
+
+
+def _device(row: Mapping[str, str]) -> Device:
+    figures = _figures(row)
     return Device(
         name=row["name"],
         vendor=row["vendor"],
         year=int(row["year"]),
         node=row["node"],
-        die_mm2=figure("die_mm2"),
+        die_mm2=figures.get("die_mm2"),
         compute_units=int(row["compute_units"]) if row["compute_units"] else None,
-        dram_bytes=float(row["dram_bytes"]),
-        dram_bytes_per_s=float(row["dram_bytes_per_s"]),
-        l2_bytes=figure("l2_bytes"),
-        link_bytes_per_s=figure("link_bytes_per_s"),
-        power_limit_w=figure("power_limit_w"),
-        idle_w=figure("idle_w"),
-        flops_per_s={text: float(row[text]) for text in FORMATS if row[text]},
+        clock_hz=figures.get("clock_hz"),
+        dram_bytes=figures["dram_bytes"],
+        dram_bytes_per_s=figures["dram_bytes_per_s"],
+        l2_bytes=figures.get("l2_bytes"),
+        link_bytes_per_s=figures.get("link_bytes_per_s"),
+        power_limit_w=figures.get("power_limit_w"),
+        idle_w=figures.get("idle_w"),
+        flops_per_s={text: figures[text] for text in FORMATS if text in figures},
         source=row["source"],
         note=row["note"],
     )
 
 
-def _devices() -> Mapping[str, Device]:
+def _read_rows() -> tuple[Mapping[str, str], ...]:
     with Path(__file__).with_name("devices.csv").open(encoding="utf-8", newline="") as file:
-        return {row["name"]: _device(row) for row in csv.DictReader(file)}
+        return tuple(csv.DictReader(file))
 
 
-DEVICES: Mapping[str, Device] = _devices()
+_ROWS = _read_rows()
+
+DEVICES: Mapping[str, Device] = {
+    row["name"]: _device(row) for row in _ROWS if not row["publication"]
+}

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import Device, device_of
+from dse_evaluators.accelerators.devices.devices import Device, device_of, highest_clock_of
 from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.clusters.apex.stage import DeviceRates
-
-CLOCK_HZ: Mapping[str, float] = {"h100-sxm": 1.98e9, "h200-sxm": 1.98e9, "a100-sxm-80gb": 1.41e9}
-"""Highest clock of each device; from vendors' data sheets, recalled."""
 
 FABRICS: Mapping[str, str] = {
     "h100-sxm": "h100-nccl",
@@ -44,10 +40,7 @@ class DvfsDevice:
         Raises:
             SpecError: the name is unknown, or its clock is not listed.
         """
-        device = device_of(name)
-        if name not in CLOCK_HZ:
-            raise SpecError(f"{name} has no listed clock", hint=nearest(name, CLOCK_HZ))
-        return DvfsDevice(device=device, highest_hz=CLOCK_HZ[name])
+        return DvfsDevice(device=device_of(name), highest_hz=highest_clock_of(name))
 
     @property
     def fabric(self) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CLOCK_HZ = 1410e6
+from dse_evaluators.accelerators.devices.devices import highest_clock_of
+
+CLOCK_HZ = highest_clock_of("a100-sxm-80gb")
 """Highest clock of an A100."""
 
 BRAKE_HZ = 288e6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dse_evaluators.accelerators.devices.devices import figures_from
 from dse_evaluators.readings import look_up_row
 
 
@@ -41,24 +42,28 @@ class ClusterNode:
         return self.device.startswith("a100")
 
 
-_A100 = {4: 156e12, 2: 312e12}  # four bytes: TF32 where supported
-_V100 = {4: 14e12, 2: 112e12}
-_H100 = {4: 378e12, 2: 756e12}  # the authors use the PCIe card's rates, also for its memory
+_FIGURES = figures_from("hsia-2024")
 
-_A100_S, _V100_S, _H100_S = 1555e9, 900e9, 2000e9
+
+def _rates(device: str) -> Mapping[int, float]:
+    """Return the authors' dense rates by the bytes of a number; four: TF32 where supported."""
+    figures = _FIGURES[device]
+    return {4: figures["tf32" if "tf32" in figures else "fp32"], 2: figures["fp16"]}
+
 
 # Every figure except the prices is from the configurations that Hsia et al., ISCA 2024, published
 # with their tool (facebookresearch/ScaleExplorer@562db98): shares of ZionEX were measured on it,
-# the clouds use one common set. Links are 25 GB/s each way on NVLink, adapters as rented.
-# Prices: on-demand list prices of the vendors in US dollars, quoted from memory.
+# the clouds use one common set. Their rates of the V100 and the H100 are those of the PCIe cards.
+# Links are 25 GB/s each way on NVLink, memory and adapters as rented.
+# Prices: unverified, from memory of the vendors' on-demand list prices in US dollars.
 MACHINES: Mapping[str, ClusterNode] = {
     name: ClusterNode(
         name=name,
         device=device,
         node_devices=devices,
-        flops_per_s=rates,
+        flops_per_s=_rates(device),
         memory_bytes=memory * 1e9,
-        memory_bytes_per_s=memory_bytes_per_s,
+        memory_bytes_per_s=_FIGURES[device]["dram_bytes_per_s"],
         link_bytes_per_s=links / 2.0 * 1e9,
         link_share=link_share,
         network_bytes_per_s=adapters / 2.0 * 1e9,
@@ -68,36 +73,34 @@ MACHINES: Mapping[str, ClusterNode] = {
         name,
         device,
         devices,
-        rates,
         memory,
-        memory_bytes_per_s,
         links,
         link_share,
         adapters,
         price,
     ) in (
         # links and adapters: GB/s, both directions together
-        ("aws-p3", "v100-sxm2", 8, _V100, 16, _V100_S, 6 * 50, 0.45, 8 * 0.390625, 3.06),
-        ("aws-p3dn", "v100-sxm2", 8, _V100, 32, _V100_S, 6 * 50, 0.45, 8 * 1.5625, 3.90),
-        ("aws-p4d", "a100-sxm-40gb", 8, _A100, 40, _A100_S, 12 * 50, 0.45, 8 * 6.25, 4.10),
-        ("aws-p4de", "a100-sxm-80gb", 8, _A100, 80, _A100_S, 12 * 50, 0.45, 8 * 6.25, 5.12),
-        ("aws-p5", "h100-sxm", 8, _H100, 80, _H100_S, 18 * 50, 0.45, 8 * 50, 12.29),
-        ("azure-nc-v100", "v100-sxm2", 4, _V100, 16, _V100_S, 0.75, 0.62, 4 * 0.75, 3.37),
-        ("azure-nd-v100", "v100-sxm2", 8, _V100, 32, _V100_S, 6 * 50, 0.45, 8 * 1.5625, 2.75),
-        ("azure-nc-a100", "a100-sxm-80gb", 4, _A100, 80, _A100_S, 2.5, 0.45, 4 * 2.5, 3.67),
-        ("azure-nd-a100", "a100-sxm-40gb", 8, _A100, 40, _A100_S, 12 * 50, 0.45, 8 * 25, 3.40),
-        ("gcp-v100", "v100-sxm2", 8, _V100, 16, _V100_S, 6 * 50, 0.62, 8 * 1.5625, 2.95),
-        ("gcp-a2", "a100-sxm-40gb", 8, _A100, 40, _A100_S, 12 * 50, 0.45, 8 * 1.5625, 3.67),
-        ("gcp-a2-mega", "a100-sxm-40gb", 16, _A100, 40, _A100_S, 12 * 50, 0.45, 16 * 0.78125, 3.48),
+        ("aws-p3", "v100-sxm2", 8, 16, 6 * 50, 0.45, 8 * 0.390625, 3.06),
+        ("aws-p3dn", "v100-sxm2", 8, 32, 6 * 50, 0.45, 8 * 1.5625, 3.90),
+        ("aws-p4d", "a100-sxm-40gb", 8, 40, 12 * 50, 0.45, 8 * 6.25, 4.10),
+        ("aws-p4de", "a100-sxm-80gb", 8, 80, 12 * 50, 0.45, 8 * 6.25, 5.12),
+        ("aws-p5", "h100-sxm", 8, 80, 18 * 50, 0.45, 8 * 50, 12.29),
+        ("azure-nc-v100", "v100-sxm2", 4, 16, 0.75, 0.62, 4 * 0.75, 3.37),
+        ("azure-nd-v100", "v100-sxm2", 8, 32, 6 * 50, 0.45, 8 * 1.5625, 2.75),
+        ("azure-nc-a100", "a100-sxm-80gb", 4, 80, 2.5, 0.45, 4 * 2.5, 3.67),
+        ("azure-nd-a100", "a100-sxm-40gb", 8, 40, 12 * 50, 0.45, 8 * 25, 3.40),
+        ("gcp-v100", "v100-sxm2", 8, 16, 6 * 50, 0.62, 8 * 1.5625, 2.95),
+        ("gcp-a2", "a100-sxm-40gb", 8, 40, 12 * 50, 0.45, 8 * 1.5625, 3.67),
+        ("gcp-a2-mega", "a100-sxm-40gb", 16, 40, 12 * 50, 0.45, 16 * 0.78125, 3.48),
     )
 } | {
     "zionex": ClusterNode(
         name="zionex",
         device="a100-sxm-40gb",
         node_devices=8,
-        flops_per_s=_A100,
+        flops_per_s=_rates("a100-sxm-40gb"),
         memory_bytes=40e9,
-        memory_bytes_per_s=_A100_S,
+        memory_bytes_per_s=_FIGURES["a100-sxm-40gb"]["dram_bytes_per_s"],
         link_bytes_per_s=12 * 25e9,
         link_share=0.6667,
         network_bytes_per_s=8 * 12.5e9,
