@@ -21,6 +21,7 @@ from dse.cli import (
     init,
     plugins,
     report,
+    resources,
     run,
     serve,
     sweep,
@@ -38,7 +39,6 @@ from dse.cli.interrupts import (
     leave,
 )
 from dse.cli.options import say
-from dse.cli.resources import assets, environments
 from dse.cli.space import convert as exchange
 from dse.cli.space import count as space
 from dse.cli.space import describe as space_describe
@@ -132,14 +132,14 @@ studies.command("export")(portability.export_study)
 studies.command("import")(portability.import_study)
 studies.command("trust")(portability.trust_study)
 studies.command("merge")(portability.merge_studies)
-data.command("list")(assets.list_assets)
-data.command("install")(assets.install_assets)
-data.command("where")(assets.where_assets)
-data.command("remove")(assets.remove_assets)
-apart.command("list")(environments.list_environments)
-apart.command("install")(environments.install_environments)
-apart.command("where")(environments.where_environments)
-apart.command("remove")(environments.remove_environments)
+data.command("list")(resources.list_assets)
+data.command("install")(resources.install_assets)
+data.command("where")(resources.where_assets)
+data.command("remove")(resources.remove_assets)
+apart.command("list")(resources.list_environments)
+apart.command("install")(resources.install_environments)
+apart.command("where")(resources.where_environments)
+apart.command("remove")(resources.remove_environments)
 for group in (app, spaces, plugged, studies, data, apart):
     for command in group.registered_commands:  # without it typer truncates the first sentence
         command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]

@@ -1,1 +1,0 @@
-"""Commands of ``dse assets`` and ``dse environments``."""
