@@ -12,7 +12,7 @@ from plotly.colors import sample_colorscale
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.report.answer import Answer
-from dse.report.axes import Spoke, spokes
+from dse.report.figures.spokes import Spoke, spokes
 from dse.report.figures.style import SCALE, Drawing, blank, hovers, text, wrap_title
 from dse.report.words import truncate_text
 
