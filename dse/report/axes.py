@@ -1,21 +1,43 @@
-"""Axis layout for figures: unit prefix, linear or log scale, and range."""
+"""Axes of all figures, for plotly, SVG and the terminal: range, log scale, ticks and labels.
+
+Range: the best values and the others near them, as :func:`focus` states; :data:`MARGIN` of it is
+added at both ends where marks have a size. Far values are outside, and counted in a caption.
+
+Scale: logarithmic if all values are positive and the largest is more than :data:`LOG_FROM` times
+the smallest. These are the values that a reader can see: in a plotly figure, which can be zoomed
+out, all; in a fixed plot those within its range.
+
+Ticks: about five at round numbers, multiples of 1, 2 or 5 times a power of ten; on a log axis
+powers of ten, with 2 and 5 (or 3) between them if these are few. Plotly places its own by the same
+rule, as they change with its zoom; a terminal plot has its two ends alone, each with its unit.
+
+Labels: four significant digits and short exponents, in the unit whose prefix suits the largest
+value, or on a log axis the median.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dse.core.values import Floats
-from dse.report.words import prefix_unit, truncate_text
+from dse.report.words import number_text, prefix_unit, truncate_text
 from dse.units.units import converted
 
 LOG_FROM = 50.0
 """Ratio of the largest to the smallest positive value above which an axis is logarithmic."""
 
+MARGIN = 0.04
+"""Share of its range by which an axis extends beyond its values at each end."""
+
 _TITLE_LETTERS = 40
 _ENOUGH_BEST = 3
 _LONG_S = {"s": 120.0, "min": 7200.0}
+
+_ROUND = (1.0, 2.0, 5.0, 10.0)
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +45,57 @@ class Axis:
     """Quantity along an axis: displayed value = original value * ``factor``, in ``unit``."""
 
     name: str
-    unit: str
-    factor: float
-    log: bool
+    unit: str = ""
+    factor: float = 1.0
+    log: bool = False
 
     @property
     def title(self) -> str:
         """Name with its unit, truncated to fit along an axis."""
-        name = truncate_text(self.name, _TITLE_LETTERS)
-        return f"{name} [{self.unit}]" if self.unit else name
+        return _title(self.name, self.unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotAxis:
+    """Axis of a fixed plot, from ``low`` to ``high`` in ``unit``; ``aim`` is the better side."""
+
+    name: str
+    low: float
+    high: float
+    unit: str = ""
+    factor: float = 1.0
+    aim: str = ""
+    log: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name with its unit, truncated to fit along an axis."""
+        return _title(self.name, self.unit)
+
+    @property
+    def notes(self) -> str:
+        """The better direction, and a note of a logarithmic scale."""
+        return ", ".join(word for word in (self.aim, "log scale" if self.log else "") if word)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends as texts with units; counts have no decimals."""
+        low, high = (number_text(end, self.unit) for end in (self.low, self.high))
+        return low, high
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round numbers along the axis."""
+        return ticks(self.low, self.high, log=self.log)
+
+    def shares(self, values: Floats) -> Floats:
+        """Return the positions of values along the axis: 0 at its low end, 1 at its high end."""
+        return shares(values, self.low, self.high, log=self.log)
+
+
+def _title(name: str, unit: str) -> str:
+    told = truncate_text(name, _TITLE_LETTERS)
+    return f"{told} [{unit}]" if unit else told
 
 
 def axis_of(
@@ -41,10 +105,40 @@ def axis_of(
 ) -> Axis:
     """Return the axis with the unit prefix and the scale that suit these values."""
     finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-    log = bool(low > 0 and high / low > LOG_FROM)
-    told = prefix_unit(float(np.median(finite) if log else max(abs(low), abs(high))), unit)
+    log = is_log(finite)
+    typical = np.median(finite) if log else np.abs(finite).max(initial=0.0)
+    told = prefix_unit(float(typical), unit)
     return Axis(name=name, unit=told, factor=converted(1.0, unit, told), log=log)
+
+
+def is_log(values: Floats) -> bool:
+    """Return whether the finite ones of these values belong on a log axis."""
+    finite = values[np.isfinite(values)]
+    return bool(len(finite) and 0 < finite.min() < finite.max() / LOG_FROM)
+
+
+def plot_axis(
+    axis: Axis,
+    best: Floats,  # (k,), in the axis' unit
+    every: Floats,  # (n,), in the axis' unit, including the best
+    *,
+    aim: str = "",
+    margin: float = MARGIN,
+) -> PlotAxis:
+    """Return an axis whose range shows the best values and those of the others near them."""
+    ends = focus(best, every, np.zeros(0), log=axis.log, margin=margin) or (0.0, 0.0)
+    if ends[0] == ends[1]:  # all values near the best may be equal
+        finite = every[np.isfinite(every)]
+        ends = widen(float(finite.min()), float(finite.max()), log=axis.log, margin=margin)
+    return PlotAxis(
+        name=axis.name,
+        low=ends[0],
+        high=ends[1],
+        unit=axis.unit,
+        factor=axis.factor,
+        aim=aim,
+        log=axis.log and is_log(np.array(ends)),
+    )
 
 
 def focus(
@@ -53,6 +147,7 @@ def focus(
     marked: Floats,  # (b,)
     *,
     log: bool,
+    margin: float = MARGIN,
 ) -> tuple[float, float] | None:
     """Return axis ends that frame the best values; ``None`` if no other value is far from them.
 
@@ -73,8 +168,8 @@ def focus(
     if not span or len(near) + len(near_marks) == len(others) + len(marked):
         return None
     every = np.concatenate([best, near, near_marks])
-    margin = 0.04 * float(np.ptp(every) or span)
-    ends = float(every.min()) - margin, float(every.max()) + margin
+    room = margin * float(np.ptp(every) or span)
+    ends = float(every.min()) - room, float(every.max()) + room
     return (10.0 ** ends[0], 10.0 ** ends[1]) if log else ends
 
 
@@ -87,4 +182,65 @@ def _scale_values(values: Floats, *, log: bool) -> Floats:
 def seconds_axis(name: str, longest_s: float) -> Axis:
     """Return a time axis in seconds, minutes or hours."""
     unit = next((unit for unit, most in _LONG_S.items() if longest_s < most), "h")
-    return Axis(name=name, unit=unit, factor=converted(1.0, "s", unit), log=False)
+    return Axis(name=name, unit=unit, factor=converted(1.0, "s", unit))
+
+
+def widen(low: float, high: float, *, log: bool, margin: float = MARGIN) -> tuple[float, float]:
+    """Move both ends outwards by a share of the range, so that no point is on the border."""
+    if not margin:
+        return low, high
+    if log:
+        ratio = (high / low) ** margin
+        return low / ratio, high * ratio
+    room = margin * (high - low) or 0.1 * abs(low) or 1.0
+    return low - room, high + room
+
+
+def shares(values: Floats, low: float, high: float, *, log: bool) -> Floats:
+    """Return the positions of values, 0 at ``low`` and 1 at ``high``; NaN for one without any."""
+    if high == low:  # all values are equal: draw them in the middle
+        return np.where(values == low, 0.5, np.nan)
+    with np.errstate(all="ignore"):
+        start, end = (np.log([low, high]) if log else np.array([low, high])).tolist()
+        return np.asarray(((np.log(values) if log else values) - start) / (end - start))
+
+
+def ticks(low: float, high: float, *, log: bool, most: int = 5) -> list[float]:
+    """Return about ``most`` round numbers within a range; none if the range is not finite."""
+    if not 0 < high - low < math.inf:
+        return [low] if low == high else []
+    if log:
+        found = _powers(low, high, most)
+        if len(found) >= _FEW:
+            return found
+    return _multiples(low, high, most)
+
+
+def tick_text(value: float) -> str:
+    """Return the label of a tick: four significant digits, short exponents."""
+    return f"{value + 0.0:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+def _multiples(low: float, high: float, most: int) -> list[float]:
+    step = _step((high - low) / most)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [place * step for place in range(first, last + 1)]
+
+
+def _step(least: float) -> float:
+    """Return the smallest of ..., 1, 2, 5, 10, 20, ... that is at least ``least``."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(power * one for one in _ROUND if power * one >= least * (1 - 1e-9))
+
+
+def _powers(low: float, high: float, most: int) -> list[float]:
+    """Return powers of ten within the range, with multiples between them if there are few."""
+    first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
+    kinds = [
+        [mark * 10.0**power for power in range(first, last + 1) for mark in marks]
+        for marks in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
+    ]
+    kinds = [[value for value in kind if low <= value <= high] for kind in kinds]
+    few = [kind for kind in kinds if len(kind) <= most + 1]
+    powers = kinds[-1]
+    return few[0] if few else powers[:: -(-len(powers) // most)]

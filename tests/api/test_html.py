@@ -11,12 +11,12 @@ from dse.api.notebook.live import running_html
 from dse.api.notebook.parts import LONGEST
 from dse.api.notebook.points import plane, points_of
 from dse.api.notebook.scatter import scatter
-from dse.api.notebook.ticks import ticks
 from dse.api.notebook.trial import trial_html
 from dse.api.notebook.trials import MOST_COLUMNS, MOST_ROWS, trials_html
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State
 from dse.core.trials import Trials
+from dse.report.axes import ticks
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 

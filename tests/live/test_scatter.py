@@ -8,7 +8,8 @@ from rich.console import Console
 
 from dse.core.expressions.parser import parse
 from dse.core.objective import Objective
-from dse.services.progress.axes import PlotAxis, axis_of
+from dse.report.axes import PlotAxis
+from dse.services.progress.picture import axis_of
 from dse.services.progress.scatter import Scatter, cells
 
 NOTHING = np.zeros((0, 2))
@@ -109,13 +110,15 @@ def objective(goal="minimize", **more) -> Objective:
 
 def test_an_axis_is_told_in_the_objectives_own_sign() -> None:
     axis = axis_of(objective("maximize"), np.array([-0.9, -0.8]), np.array([-0.9, -0.8, -0.75]))
-    assert (axis.low, axis.high) == (pytest.approx(0.76), 0.9)
+    assert (axis.low, axis.high) == (0.75, 0.9)
     assert axis.aim == "more is better"
 
 
 def test_a_far_answer_does_not_press_the_front_into_a_corner() -> None:
-    front, answers = np.array([1.0, 2.0]), np.array([1.0, 2.0, 1e3, 1e6])
-    assert axis_of(objective(), front, answers).high == 4.0
+    front, answers = np.array([1.0, 1.5, 2.0]), np.array([1.0, 1.5, 2.0, 2.5, 1e3, 1e6])
+    axis = axis_of(objective(), front, answers)
+    assert axis.high == 2.5
+    assert not axis.log
 
 
 def test_one_answer_stands_in_the_middle() -> None:
@@ -127,6 +130,14 @@ def test_an_axis_over_decades_is_logarithmic() -> None:
     axis = axis_of(objective(), np.array([1.0, 1e4]), np.array([1.0, 1e4]))
     assert axis.log
     assert axis.shares(np.array([1e2]))[0] == pytest.approx(0.5)
+
+
+def test_no_best_answer_is_lost_at_the_end_of_an_axis() -> None:
+    answers = np.random.default_rng(0).lognormal(sigma=3.0, size=(300, 2))
+    x, y = (axis_of(objective(), answers[:5, at], answers[:, at]) for at in (0, 1))
+    best = np.array([[answers[:5, 0].min(), answers[:5, 1].max()]])
+    assert x.log
+    assert Scatter(x=x, y=y, faint=NOTHING, bright=best, rows=3).hidden == 0
 
 
 def test_an_axis_through_zero_is_not_logarithmic() -> None:

@@ -40,5 +40,5 @@ def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
 def _along(points: Points) -> str:
     """Return the ranges of both axes as text."""
     return ", ".join(
-        f"{one.axis.title} from {one.low:.4g} to {one.high:.4g}" for one in (points.x, points.y)
+        f"{one.title} from {one.low:.4g} to {one.high:.4g}" for one in (points.x, points.y)
     )

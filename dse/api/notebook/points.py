@@ -12,7 +12,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import State
 from dse.core.trials import Trials
 from dse.core.values import Floats
-from dse.report.axes import Axis, axis_of, focus
+from dse.report.axes import PlotAxis, axis_of, plot_axis
 from dse.report.text.space_words import design_text, entries
 
 MOST_LABELLED = 200
@@ -23,27 +23,6 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AxisRange:
-    """Axis with its range, in the axis' unit."""
-
-    axis: Axis
-    low: float
-    high: float
-    goal: str = ""
-
-    def shares(self, values: Floats) -> Floats:
-        """Return the positions of values (n,) on the axis, (n,): 0 at the low end, 1 at the high.
-
-        Args:
-            values: values in the axis' unit, (n,).
-        """
-        with np.errstate(all="ignore"):
-            told = np.array([self.low, self.high, *values], dtype=np.float64)
-            told = np.log10(told) if self.axis.log else told
-            return np.asarray((told[2:] - told[0]) / (told[1] - told[0]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
     """Points in the units of two axes.
 
@@ -51,8 +30,8 @@ class Points:
     step line through the best points.
     """
 
-    x: AxisRange
-    y: AxisRange
+    x: PlotAxis
+    y: PlotAxis
     best: Floats  # (k, 2)
     others: Floats  # (n, 2)
     outside: Floats  # (o, 2): beyond a limit
@@ -101,7 +80,7 @@ def plane(
     if not sum(map(len, parts)):
         return None
     x, y = (_extent(one, [p[:, at] for p in parts]) for at, one in enumerate(objectives[:2]))
-    factors = (x.axis.factor, y.axis.factor)
+    factors = (x.factor, y.factor)
     best, others, outside = (part * factors for part in parts)
     return Points(
         x=x,
@@ -128,10 +107,9 @@ def descent(
     if not len(every):
         return None
     y = _extent(objective, [best[:, 1], others[:, 1], outside[:, 1]])
-    when = Axis(name="trials", unit="", factor=1.0, log=False)
     ended = float(every[:, 0].max())
-    x = AxisRange(axis=when, low=0.0, high=ended)
-    factors = (1.0, y.axis.factor)
+    x = PlotAxis(name="trials", low=0.0, high=ended)
+    factors = (1.0, y.factor)
     best, others, outside = (one * factors for one in (best, others, outside))
     line = np.vstack([best, [(ended, low) for low in best[-1:, 1]]]) if len(best) else best
     return Points(x=x, y=y, best=best, others=others, outside=outside, line=line)
@@ -176,23 +154,10 @@ def _signs(objectives: Sequence[Objective]) -> Floats:
     return np.array([1.0 if one.goal == "minimize" else -1.0 for one in objectives])
 
 
-def _extent(objective: Objective, parts: Sequence[Floats]) -> AxisRange:
+def _extent(objective: Objective, parts: Sequence[Floats]) -> PlotAxis:
     """Return an axis and range that show the best points and most of the others well."""
     best, others, outside = parts
     shown = np.concatenate([best, others]) if len(best) + len(others) else outside
     axis = axis_of(objective.name, objective.unit, shown)
     best, every = best * axis.factor, shown * axis.factor
-    ends = focus(best, every, np.zeros(0), log=axis.log) or (0.0, 0.0)
-    if ends[0] == ends[1]:  # all values near the best may be equal
-        ends = _widen_ends(float(every.min()), float(every.max()), log=axis.log)
-    low, high = ends
-    return AxisRange(axis=axis, low=low, high=high, goal=objective.goal)
-
-
-def _widen_ends(low: float, high: float, *, log: bool) -> tuple[float, float]:
-    """Move both ends outwards by 4 % of the range, so that no point is on the border."""
-    if log:
-        room = (high / low) ** 0.04
-        return low / room, high * room
-    room = 0.04 * (high - low) or 0.1 * abs(low) or 1.0
-    return low - room, high + room
+    return plot_axis(axis, best, every, aim=objective.goal)

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.api.notebook.points import AxisRange, Points
-from dse.api.notebook.ticks import tick_text, ticks
+from dse.api.notebook.points import Points
 from dse.core.values import Floats
+from dse.report.axes import PlotAxis, tick_text
 from dse.report.html.render import render
-from dse.report.words import truncate_text
 
 WIDTH, HEIGHT = 400, 250
 """Nominal size of the plot in pixels; it shrinks with its container."""
 
 _TOP, _RIGHT, _BOTTOM, _LEFT = 22, 10, 36, 14
 _LETTER = 6.2
-_TITLE = 46
 _DOT, _CROSS = 2, 4
 """Cell sizes in pixels for dots and crosses: points that share a cell are drawn once."""
 
@@ -64,7 +62,7 @@ class _Place:
 
 def scatter(points: Points, words: str) -> str:
     """Return the plot as SVG, with ``words`` as its description for screen readers."""
-    rises = _marks(points.y)
+    rises = points.y.ticks
     left = _LEFT + _LETTER * max((len(tick_text(mark)) for mark in rises), default=0)
     place = _Place(points=points, left=left)
     grid, texts = _axes(place, rises)
@@ -101,15 +99,11 @@ def hidden(points: Points) -> int:
     return sum(len(one) - len(place.at(one)) for one in every)
 
 
-def _marks(extent: AxisRange) -> list[float]:
-    return ticks(extent.low, extent.high, log=extent.axis.log)
-
-
 def _axes(place: _Place, rises: list[float]) -> tuple[list[str], list[_Text]]:
     """Return the paths of the grid lines, and the tick labels and axis titles."""
     x, y = place.points.x, place.points.y
     foot, end = HEIGHT - _BOTTOM, WIDTH - _RIGHT
-    crossings = _marks(x)
+    crossings = x.ticks
     ups = place.up(y.shares(np.array(rises))).tolist()
     ats = place.across(x.shares(np.array(crossings))).tolist()
     grid = [f"M{place.left:.0f} {at:.1f}H{end}" for at in ups]
@@ -126,11 +120,8 @@ def _axes(place: _Place, rises: list[float]) -> tuple[list[str], list[_Text]]:
     return grid, texts
 
 
-def _title(extent: AxisRange) -> str:
-    words = [word for word in (extent.goal, "log scale" if extent.axis.log else "") if word]
-    name = truncate_text(extent.axis.name, _TITLE - len(extent.axis.unit))
-    unit = f" [{extent.axis.unit}]" if extent.axis.unit else ""
-    return f"{name}{unit}" + (f", {', '.join(words)}" if words else "")
+def _title(axis: PlotAxis) -> str:
+    return f"{axis.title}, {axis.notes}" if axis.notes else axis.title
 
 
 def _dots(

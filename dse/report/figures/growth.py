@@ -26,7 +26,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
     progress = HypervolumeCurve.of(front.problem, trials, front.reference_point, counted)
     if not len(progress.counts):
         return []
-    counts = Axis(name=counted, unit="", factor=1.0, log=False)
+    counts = Axis(name=counted)
     seconds = seconds_axis("evaluation time", float(progress.seconds[-1]))
     grown = _best(front, progress) or _volume(progress)
     return [
@@ -47,7 +47,7 @@ class _Grown:
 
 def _volume(progress: HypervolumeCurve) -> _Grown:
     return _Grown(
-        axis=Axis(name="hypervolume", unit="", factor=1.0, log=False),
+        axis=Axis(name="hypervolume"),
         values=progress.hypervolume,
         caption="The volume that the front dominates, up to the reference point.",
         filled=True,

@@ -43,7 +43,7 @@ def importance_figures(problem: Problem, found: Sequence[Importance]) -> list[Dr
 def _shares(objective: Objective, one: Importance) -> Drawing:
     shown = one.shares[:MOST_DRAWN][::-1]
     figure = blank(
-        xaxis=axis_layout(Axis(name="share of the variance", unit="%", factor=100.0, log=False)),
+        xaxis=axis_layout(Axis(name="share of the variance", unit="%", factor=100.0)),
         yaxis={
             "automargin": True,
             "tickvals": list(range(len(shown))),

@@ -121,7 +121,7 @@ def _quantities(
     ]
     if len(found) == 1:
         numbers = [t.number.astype(np.float64) for t in (others, Trials.of(answer.trials), marked)]
-        axis = Axis(name="trial", unit="", factor=1.0, log=False)
+        axis = Axis(name="trial")
         first = Quantity(
             axis=axis, goal="", others=numbers[0], best=numbers[1], baselines=numbers[2]
         )

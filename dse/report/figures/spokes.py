@@ -11,7 +11,7 @@ from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer, Parameter, Real
 from dse.core.values import Floats, Value
 from dse.report.answer import Answer
-from dse.report.axes import LOG_FROM
+from dse.report.axes import is_log, shares
 from dse.report.words import number_text, value_text
 
 _MAX_RANKS = 9
@@ -72,22 +72,22 @@ def _continuous(parameter: Parameter, values: Sequence[Value | None]) -> Spoke:
     """Place numbers on the parameter's scale between the occurring ends, inactive ones below."""
     numbers = np.array([np.nan if value is None else float(value) for value in values])
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-    log = _is_log(parameter, low, high)
-    shares = np.log(numbers / low) / np.log(high / low) if log else (numbers - low) / (high - low)
+    log = _has_log_scale(parameter, numbers)
+    along = shares(numbers, low, high, log=log)
     middle = float(np.sqrt(low * high)) if log else (low + high) / 2
     ends = ((0.0, low), (0.5, middle), (1.0, high))
     ticks = [(place, number_text(value, parameter.unit)) for place, value in ends]
-    if np.isnan(shares).any():
+    if np.isnan(along).any():
         ticks.append((_BELOW, value_text(None)))
-    places = np.where(np.isnan(shares), _BELOW, shares)
+    places = np.where(np.isnan(along), _BELOW, along)
     return Spoke(title=parameter.name, places=places, ticks=tuple(ticks))
 
 
-def _is_log(parameter: Parameter, low: float, high: float) -> bool:
+def _has_log_scale(parameter: Parameter, numbers: Floats) -> bool:
     """Return whether to use a log scale; a list of numbers has no scale, so its range decides."""
     if isinstance(parameter, Real | Integer):
         return parameter.scale == "log"
-    return low > 0 and high / low > LOG_FROM
+    return is_log(numbers)
 
 
 def _objective_spoke(

@@ -14,8 +14,7 @@ from rich.text import Text
 from dse.report.text.space_words import format_count
 from dse.report.words import number_text, seconds_text
 from dse.schema.study.budget import Budget
-from dse.services.progress.axes import restore_sign
-from dse.services.progress.picture import picture
+from dse.services.progress.picture import picture, restore_sign
 from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.scatter import FAINT
 from dse.services.progress.watch import ProgressTracker

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from dse.core.objective import Objective
 from dse.core.values import Floats
-from dse.services.progress.axes import PlotAxis, axis_of, restore_sign
+from dse.report.axes import Axis, PlotAxis, is_log, plot_axis
 from dse.services.progress.scatter import FAINT, Scatter, legend
 from dse.services.progress.watch import ProgressTracker
+
+FloatOrFloats = TypeVar("FloatOrFloats", float, Floats)
 
 _ALL_FAILED = "every design has failed so far"
 _NONE_WITHIN = "no design is within all limits yet"
@@ -63,6 +67,25 @@ def _descent(watch: ProgressTracker, rows: int) -> Scatter:
         rows=rows,
         line=True,
     )
+
+
+def axis_of(
+    objective: Objective,
+    front: Floats,  # (k,), losses
+    answers: Floats,  # (n,), losses of feasible trials
+) -> PlotAxis:
+    """Return the axis of an objective, in its unit and sign, from end to end of its values."""
+    best, every = (
+        restore_sign(objective, losses) for losses in (front, np.concatenate([front, answers]))
+    )
+    aim = "less is better" if objective.goal == "minimize" else "more is better"
+    axis = Axis(name=objective.name, unit=objective.unit, log=is_log(every))
+    return plot_axis(axis, best, every, aim=aim, margin=0.0)
+
+
+def restore_sign(objective: Objective, losses: FloatOrFloats) -> FloatOrFloats:
+    """Return losses with the sign of their objective, as users read them."""
+    return losses if objective.goal == "minimize" else -losses
 
 
 def _staircase(

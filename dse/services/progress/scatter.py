@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from dse.core.values import Floats, Mask
-from dse.services.progress.axes import PlotAxis
+from dse.report.axes import PlotAxis
 
 FAINT = "dim"
 BRIGHT = "bold #d55e00"
@@ -71,7 +71,7 @@ class Scatter:
         low, high = self.y.ends
         gutter = max(len(low), len(high))
         columns = max(options.max_width - gutter - 2, 1)
-        yield _truncate_line(self.y.title, options.max_width)
+        yield _truncate_line(_title(self.y), options.max_width)
         for place, line in enumerate(self._lines(columns, ink)):
             end = high if place == 0 else low if place == self.rows - 1 else ""
             yield Text.assemble((f"{end:>{gutter}} {ink.side}", FAINT), line)
@@ -100,7 +100,7 @@ class Scatter:
     def _shares(self, points: Floats) -> Floats:
         """Return the positions of points, (n, 2), from 0 to 1 between the ends of each axis."""
         x, y = self.x.shares(points[:, 0]), self.y.shares(points[:, 1])
-        return np.column_stack([x, y])
+        return np.column_stack([x, y]).round(9)  # ends from logarithms may miss their own points
 
 
 def cells(
@@ -155,8 +155,13 @@ def _footing(axis: PlotAxis, columns: int) -> Text:
     """Return the labels below the horizontal axis: both ends, and the title where it fits."""
     low, high = axis.ends
     room = max(columns - len(low) - len(high) - 2, 0)
-    title = axis.title if len(axis.title) <= room else _truncate_line(axis.name, room).plain
+    title = _title(axis)
+    title = title if len(title) <= room else _truncate_line(axis.name, room).plain
     return Text.assemble((low, FAINT), f" {title:^{room}} ", (high, FAINT))
+
+
+def _title(axis: PlotAxis) -> str:
+    return f"{axis.name} ({axis.notes})" if axis.notes else axis.name
 
 
 def _truncate_line(words: str, width: int) -> Text:
