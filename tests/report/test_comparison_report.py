@@ -12,8 +12,8 @@ from rich.console import Console
 from dse.analysis.comparison import ComparisonOptions, compare
 from dse.analysis.run_groups import RunGroup, alone
 from dse.analysis.runs import Run
+from dse.report.axes import is_log
 from dse.report.figures.attainment import attainment_figures
-from dse.report.figures.curves import _falls_far
 from dse.report.html.comparison_page import comparison_html
 from dse.report.json.comparison import comparison_json
 from dse.report.text.comparison_table import comparison_table, legend
@@ -189,7 +189,7 @@ def test_names_are_no_markup(made_up, asked) -> None:
 )
 def test_a_distance_that_falls_far_is_drawn_on_a_logarithmic_axis(least, scale):
     values = np.array([[[1.0, 1.0, least]] * 3])
-    assert ("log" if _falls_far(values) else "linear") == scale
+    assert ("log" if is_log(values) else "linear") == scale
 
 
 def test_where_volumes_are_estimates_the_legend_says_so(cubes, monkeypatch) -> None:

@@ -10,15 +10,12 @@ from dse.analysis.curves import Curves
 from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency
 from dse.core.values import Floats
-from dse.report.axes import Axis, seconds_axis
+from dse.report.axes import Axis, is_log, seconds_axis
 from dse.report.figures.style import Drawing, axis_layout, blank, text, tint_series
 from dse.report.text.conclusions import INDICATOR_WORDS
 
 SHAPE = "hv"
 """Shape of the lines: a study keeps its best result until it finds a better one."""
-
-_FAR = 30.0
-"""Ratio of the largest to the smallest value above which the axis is logarithmic."""
 
 
 def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Drawing]:
@@ -33,10 +30,10 @@ def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -
     axis = _axis(told.currency, float(told.grid[-1]))
     word = INDICATOR_WORDS[indicator]
     bands = [told.quartiles(place, indicator) for place in range(len(comparison.groups))]
-    log = _falls_far(np.stack(bands))
+    log = is_log(np.stack(bands))
     figure = blank(
         xaxis=axis_layout(axis),
-        yaxis=axis_layout(Axis(name=word, unit="", factor=1.0, log=log)),
+        yaxis=axis_layout(Axis(name=word, log=log)),
         height=340,
     )
     figure.update_yaxes(rangemode="normal" if log else "tozero")
@@ -55,14 +52,6 @@ def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -
         caption=f"{better[0].upper()}{better[1:]}.{band}",
         figure=figure,
     )
-
-
-def _falls_far(
-    values: Floats,  # (groups, 3, n)
-) -> bool:
-    """Return whether to use a log axis: all values are positive and their ratio is large."""
-    known = values[np.isfinite(values)]
-    return bool(len(known) and known.min() > 0 and known.max() > _FAR * known.min())
 
 
 def _add(figure: go.Figure, name: str, place: int, across: Floats, quartiles: Floats) -> None:
@@ -88,4 +77,4 @@ def _axis(currency: Currency, most: float) -> Axis:
     if currency == "seconds":
         return seconds_axis("evaluation time", most)
     unit = "$" if currency == "cost" else ""
-    return Axis(name=currency, unit=unit, factor=1.0, log=False)
+    return Axis(name=currency, unit=unit)
