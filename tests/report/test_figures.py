@@ -160,6 +160,12 @@ def test_a_limit_on_a_log_axis_is_told_of_where_its_line_is(made_up) -> None:
     assert 10 ** drawn.layout.annotations[0].y == pytest.approx(50.0)
 
 
+def test_colours_on_a_log_scale_have_a_few_round_numbers(made_up) -> None:
+    bar = trace(made_up, "pair-0-1", "front").marker.colorbar
+    assert 2 < len(bar.tickvals) < 8
+    assert 10 ** np.array(bar.tickvals) == pytest.approx([float(mark) for mark in bar.ticktext])
+
+
 def test_without_a_reference_point_no_volume_is_drawn(made_up) -> None:
     few = made_up.trials[:5]
     assert "growth-seconds" not in keys(ParetoSet.of(made_up.problem, few), few)

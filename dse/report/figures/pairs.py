@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Floats, Mask
-from dse.report.axes import Axis
+from dse.report.axes import Axis, tick_text, ticks
 from dse.report.figures.scene import Quantity, Scene
 from dse.report.figures.style import (
     BLUE,
@@ -127,9 +127,9 @@ def _color_markers(quantity: Quantity) -> dict[str, Any]:
     bar = {"title": title, "thickness": 10, "outlinewidth": 0, "tickformat": NUMBERS}
     values = quantity.best
     if quantity.axis.log:
+        marks = ticks(float(values.min()), float(values.max()), log=True)
         values = np.log10(values)
-        marks = [m * 10.0**k for k in range(-20, 21) for m in (1, 2, 5)]
-        bar |= {"tickvals": np.log10(marks), "ticktext": [f"{mark:g}" for mark in marks]}
+        bar |= {"tickvals": np.log10(marks), "ticktext": [tick_text(mark) for mark in marks]}
     return {"color": values, "colorscale": SCALE, "colorbar": bar}
 
 
