@@ -14,7 +14,7 @@ from dse.analysis.stages import Stage, stages
 from dse.core.pareto import ParetoSet, nondominated
 from dse.core.trial import Trial
 from dse.core.values import Floats
-from dse.report.axes import axis_of
+from dse.report.axes import axis_of, widen
 from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, text, tint_series
 from dse.report.words import number_text, truncate_text
 
@@ -132,11 +132,10 @@ class _Panels:
 
     def _end(self, place: int) -> float:
         """Return the edge of the plot: a little beyond the worst of the front."""
-        low, high = self._final[:, place].min(), self._final[:, place].max()
-        if self._axes[place].log:  # values are positive, as a log axis requires
-            sign = self._signs[place]
-            return float(sign * 10 ** (np.log10(sign * high) + 0.05 * np.log10(high / low)))
-        return float(high + 0.08 * (high - low))
+        sign = self._signs[place]
+        values = sign * self._final[:, place]
+        ends = widen(float(values.min()), float(values.max()), log=self._axes[place].log)
+        return max(sign * end for end in ends)
 
     def _to_shown_units(self, place: int, losses: Floats) -> Floats:
         return losses * self._signs[place] * self._axes[place].factor
