@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from dse.errors import DesignError, SpecError
+from dse.report.schemas.front import FrontFacts
 from dse.schema.models import Scalar
 from dse.serve import designs_by_hand as by_hand
 from dse.serve import models
@@ -63,7 +64,7 @@ def study(house: Here, name: Name) -> models.StudyState:
 
 
 @router.get("/studies/{name}/front")
-def front(house: Here, name: Name) -> models.FrontState:
+def front(house: Here, name: Name) -> FrontFacts:
     """Return the front of a study, or the nearest misses."""
     return telling.front(house.watch.snapshot(name))
 

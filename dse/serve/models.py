@@ -106,44 +106,6 @@ class ObjectiveRow(_Message):
     unit: str
 
 
-class Numbers(_Message):
-    """Metrics and objectives of a design, in their units."""
-
-    metrics: dict[str, float | None]
-    spread: dict[str, float | None]
-    objectives: list[float | None]
-    feasible: bool
-    broken: dict[str, float]
-
-
-class FrontMember(Numbers):
-    """A design of the front."""
-
-    trial: int
-    design: dict[str, Scalar]
-
-
-class FrontState(_Message):
-    """The front, or the nearest misses where no design is feasible."""
-
-    study: str
-    reference_point: list[float | None] | None
-    hypervolume: float | None
-    hypervolume_estimated: bool
-    exact: bool
-    exact_over: int | None
-    failed: int
-    failure: str
-    feasible: bool
-    objectives: list[ObjectiveRow]
-    limits: list[str]
-    metrics: dict[str, str]
-    words: dict[str, list[str]]
-    parameters: dict[str, str]
-    knee: int | None
-    front: list[FrontMember]
-
-
 class FaultRow(_Message):
     """Reason why a trial has no metrics."""
 
@@ -151,9 +113,14 @@ class FaultRow(_Message):
     reason: str
 
 
-class OutcomeRow(Numbers):
-    """Outcome of the evaluation of a design."""
+class OutcomeRow(_Message):
+    """Outcome of the evaluation of a design; metrics and objectives are in their units."""
 
+    metrics: dict[str, float | None]
+    spread: dict[str, float | None]
+    objectives: list[float | None]
+    feasible: bool
+    broken: dict[str, float]
     state: str
     fault: FaultRow | None
     cost_s: float | None

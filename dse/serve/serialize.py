@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dse.core.trial import Attempt, Driver, Report, Trial
 from dse.errors import DseError
 from dse.report.json.front import finite, front_json, trials_json
+from dse.report.schemas.front import FrontFacts
 from dse.serve import models
 from dse.serve.errors import UnknownError
 from dse.serve.runners import Runners
@@ -74,10 +75,9 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
     )
 
 
-def front(snapshot: Snapshot) -> models.FrontState:
+def front(snapshot: Snapshot) -> FrontFacts:
     """Return the front, or the nearest misses."""
-    told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
-    return models.FrontState.model_validate(told)
+    return front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
 
 
 def trials(snapshot: Snapshot, some: models.TrialFilter) -> models.TrialPage:
