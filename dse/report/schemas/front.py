@@ -6,7 +6,7 @@ from typing import NotRequired
 
 from dse.report.schemas.base import Design, Shape
 from dse.report.schemas.scenarios import ContrastFacts
-from dse.report.schemas.trials import ObjectiveFacts
+from dse.report.schemas.trials import HeadingFacts
 
 
 class FrontRow(Shape):
@@ -63,11 +63,9 @@ class CoverageFacts(Shape):
     """That count with one of these designs and the reason; empty where none failed."""
 
 
-class FrontFacts(CoverageFacts):
+class FrontFacts(HeadingFacts, CoverageFacts):
     """The front of a study, or the nearest misses where no design keeps all limits."""
 
-    study: str
-    """The study's name."""
     reference_point: list[float | None] | None
     """The reference point of the hypervolume, in the objectives' order, units and signs; null where
     none is stated and none can be derived from the trials."""
@@ -78,16 +76,6 @@ class FrontFacts(CoverageFacts):
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     feasible: bool
     """Whether any design keeps all limits; where none does, `front` holds the nearest misses."""
-    objectives: list[ObjectiveFacts]
-    """The objectives; rows have their values in this order."""
-    limits: list[str]
-    """The limits that designs have to keep, as written in the study file."""
-    metrics: dict[str, str]
-    """The unit of each metric, empty where it has none."""
-    words: dict[str, list[str]]
-    """The labels of the values 0, 1, 2 ... of a metric; metrics without labels have no key."""
-    parameters: dict[str, str]
-    """The unit of each parameter, empty where it has none."""
     knee: int | None
     """The trial at the knee, beyond which one objective costs much of another; null without."""
     front: list[FrontRow]

@@ -66,8 +66,8 @@ class TrialRow(Shape):
     """When its evaluation ended, as `asked_at`."""
 
 
-class TrialsFacts(Shape):
-    """All trials of a study."""
+class HeadingFacts(Shape):
+    """Study that rows of designs are of, with the units of their values."""
 
     study: str
     """The study's name."""
@@ -81,5 +81,10 @@ class TrialsFacts(Shape):
     """The labels of the values 0, 1, 2 ... of a metric; metrics without labels have no key."""
     parameters: dict[str, str]
     """The unit of each parameter, empty where it has none."""
+
+
+class TrialsFacts(HeadingFacts):
+    """All trials of a study."""
+
     trials: list[TrialRow]
     """The trials, by number."""
