@@ -15,7 +15,7 @@ from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.problem import Problem
-from dse.core.trial import Asked, Event, History, Outcome, State, Trial
+from dse.core.trial import Outcome, State
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError, StudyError
 from dse.interop.document import legal_name
@@ -23,7 +23,7 @@ from dse.interop.found_trials import ExternalTrial, strip_formula_guards
 from dse.interop.values import value_of
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
-from dse.study.proposers import CARRIED
+from dse.study.migrate import build_history
 from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
 from dse.system.credentials import mask
 from dse.units import units
@@ -102,7 +102,7 @@ def begun(
         name=name,
         storage=opened,
         carried={"from": source, "trials": len(taken)},
-        history=_history(taken, text),
+        history=build_history(((one.design, one.outcome) for one in taken), text),
     )
     return Begun(study=study, inside=len(taken) - outside, outside=outside, left_out=taker.left_out)
 
@@ -123,20 +123,6 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
                 f"the study file names a storage of its own on a network ({scheme})",
                 hint="--trust opens it: check first that you trust its owner",
             )
-
-
-def _history(taken: Sequence[_Taken], text: str) -> History:
-    """Build the history of the trials under new numbers, at no cost to the new study."""
-    trials = [
-        Trial(number=number, design=one.design).finished(one.outcome)
-        for number, one in enumerate(taken)
-    ]
-    return History(
-        trials=trials,
-        order=range(len(trials)),
-        events=[Event(kind="carried", text=text)],
-        asks=[Asked(first=0, count=len(trials), by=CARRIED)],
-    )
 
 
 class _Taker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -70,16 +70,23 @@ def migrate_stored_study(
         name=new_name,
         storage=old.storage,
         carried={"from": name, "trials": len(outcomes)},
-        history=_history(outcomes, text),
+        history=build_history(
+            ((design, _outcome(trial, inside)) for trial, design, inside in outcomes), text
+        ),
     )
     return Carried(study=study, inside=len(outcomes) - outside, outside=outside)
 
 
-def _history(outcomes: Sequence[tuple[Trial, Design, bool]], text: str) -> History:
-    """Build the history of the designs under new numbers, at no cost to the new study."""
+def build_history(outcomes: Iterable[tuple[Design, Outcome]], text: str) -> History:
+    """Build the history of designs under new numbers, at no cost to the new study.
+
+    Args:
+        outcomes: the designs with their outcomes, in order.
+        text: the event that records where they are from.
+    """
     trials = [
-        Trial(number=number, design=design).finished(_outcome(trial, inside))
-        for number, (trial, design, inside) in enumerate(outcomes)
+        Trial(number=number, design=design).finished(outcome)
+        for number, (design, outcome) in enumerate(outcomes)
     ]
     return History(
         trials=trials,
