@@ -66,12 +66,12 @@ class Readings:
 
     @staticmethod
     def of(table: Mapping[str, Reading], owner: object) -> Readings:
-        """Return the table with each input fixed whose namesake attribute of the owner is not None.
+        """Return the table with each input fixed for which the owner has an option that is set.
 
         Raises:
-            SpecError: an attribute has an invalid value, or its unit does not fit.
+            SpecError: an option has an invalid value, or its unit does not fit.
         """
-        told = {name: getattr(owner, name, None) for name in table}
+        told = {name: value for name, value in vars(owner).items() if name in table}
         return Readings(table).fixed({k: value for k, value in told.items() if value is not None})
 
     def fixed(self, given: Mapping[str, Value]) -> Readings:
