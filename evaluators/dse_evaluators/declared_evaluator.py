@@ -1,0 +1,111 @@
+"""Base class of evaluators that are declared: a table of inputs, the metrics, and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, dataclass_transform
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.reading_table import Reading, Readings
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+class DeclaredEvaluator:
+    """Evaluator of a table of inputs, its metrics, and a function of the inputs' columns.
+
+    A subclass names its inputs and metrics in its header, and computes the metrics in
+    :meth:`compute`. Its annotated fields are its options: a subclass is a dataclass whose fields
+    are keyword-only, without a decorator. An option with the name of an input and a value other
+    than ``None`` fixes that input for all designs; a text such as ``1.2 GHz`` is converted.
+    A subclass that has more to check or to prepare does so in ``__post_init__`` and then calls
+    that of this class, or :meth:`declare` if its inputs depend on its options.
+
+    Args:
+        reads: the inputs by name, with their ranges, units and defaults.
+        provides: the metrics.
+        version: version of the numbers; change it whenever they change.
+        kind: ``modelled`` for a formula, ``measured`` for an experiment; only an evaluator that is
+            modelled is ``pure``.
+
+    Example:
+        >>> import numpy as np
+        >>> from dse.core.batch import Batch
+        >>> from dse.core.metric import Metric
+        >>> from dse_evaluators.declared_evaluator import DeclaredEvaluator
+        >>> from dse_evaluators.reading_table import NumberInput
+        >>> class Roofline(
+        ...     DeclaredEvaluator,
+        ...     reads={
+        ...         "intensity": NumberInput(0, 1e6, "FLOP/B"),
+        ...         "bandwidth": NumberInput(1, 1e15, "B/s", default=1e12),
+        ...     },
+        ...     provides=[Metric(name="attained", unit="FLOP/s", goal="maximize")],
+        ...     version="1",
+        ... ):
+        ...     '''Attainable rate of a kernel, the lesser of peak and bandwidth x intensity.'''
+        ...
+        ...     peak: float
+        ...     bandwidth: float | str | None = None
+        ...
+        ...     def compute(self, inputs):
+        ...         fed = inputs["bandwidth"] * inputs["intensity"]
+        ...         return {"attained": np.minimum(self.peak, fed)}
+        >>> roofline = Roofline(peak=1e13, bandwidth="2 TB/s")
+        >>> sorted(roofline.reads | roofline.optional)
+        ['intensity']
+        >>> metrics = roofline.evaluate(Batch.of([{"intensity": 1.0}, {"intensity": 64.0}]))
+        >>> metrics.columns["attained"].tolist()
+        [2000000000000.0, 10000000000000.0]
+    """
+
+    reads: frozenset[str]
+    optional: frozenset[str]
+    units: Mapping[str, str]
+    provides: Mapping[str, Metric]
+    kind: Kind
+    pure: bool
+    version: str
+    _readings: Readings
+    _table: ClassVar[Mapping[str, Reading]]
+
+    def __init_subclass__(
+        cls,
+        *,
+        reads: Mapping[str, Reading],
+        provides: Iterable[Metric],
+        version: str,
+        kind: Kind = "modelled",
+    ) -> None:
+        super().__init_subclass__()
+        cls._table, cls.provides = reads, {metric.name: metric for metric in provides}
+        cls.kind, cls.pure, cls.version = kind, kind == "modelled", version
+        dataclass(kw_only=True, eq=False)(cls)
+
+    def __post_init__(self) -> None:
+        self.declare(Readings.of(self._table, self))
+
+    def declare(self, readings: Readings) -> None:
+        """Set the inputs; those of the class header are set unless a subclass calls this."""
+        self._readings = readings
+        self.reads, self.optional, self.units = readings.declared
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        self._readings.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """Return the metrics of n designs: those of :meth:`compute`.
+
+        Override it where columns of numbers do not suffice; ``self._readings`` reads the inputs.
+        """
+        found = self.compute(self._readings.columns(batch))
+        return found if isinstance(found, Metrics) else Metrics(columns=found)
+
+    def compute(self, inputs: Mapping[str, Floats], /) -> Metrics | Mapping[str, Floats]:
+        """Return the metrics of n designs, each (n,), from their inputs, each (n,).
+
+        The inputs are those of the table, in its units; a categorical one is a column of codes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines neither compute nor evaluate")
