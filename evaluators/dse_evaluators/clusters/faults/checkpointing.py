@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Mask, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats, Mask
 from dse_evaluators.alike import infeasible
 from dse_evaluators.clusters.faults.checkpoint_law import (
     Segment,
@@ -20,7 +18,8 @@ from dse_evaluators.clusters.faults.checkpoint_law import (
 )
 from dse_evaluators.clusters.faults.neighbour_recovery import Neighbours, break_even
 from dse_evaluators.clusters.faults.step_time_spread import QUANTILES
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 
 RECOVERIES = ("synchronous", "asynchronous", "neighbours")
 """Checkpoints that stop the work; checkpoints during the work; recovery from neighbours only."""
@@ -57,8 +56,7 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class Checkpointing:
+class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Job time under random failures: exact mean and approximate quantiles.
 
     Quantiles use the first three moments (the third one approximate), and suit jobs that see some
@@ -96,40 +94,25 @@ class Checkpointing:
     copy_bandwidth: float | str | None = None
     iteration_time: float | str | None = None
     penalty: float | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the times of n jobs."""
-        told = self._readings.columns(batch)
-        recovery = told["recovery"]
-        mtbf_s = told["device_mtbf"] / told["devices"]
-        written_s = told["state"] / told["storage_bandwidth"]
+        recovery = inputs["recovery"]
+        mtbf_s = inputs["device_mtbf"] / inputs["devices"]
+        written_s = inputs["state"] / inputs["storage_bandwidth"]
         late = recovery == RECOVERIES.index("asynchronous")
         none = recovery == RECOVERIES.index("neighbours")
-        saved = _segment(told, mtbf_s, written_s, late)
+        saved = _segment(inputs, mtbf_s, written_s, late)
         near = Neighbours(
-            cost_s=told["restart_time"] + told["penalty"] * told["iteration_time"], mtbf_s=mtbf_s
+            cost_s=inputs["restart_time"] + inputs["penalty"] * inputs["iteration_time"],
+            mtbf_s=mtbf_s,
         )
         faults = {
             **_lost(near, none),
             **_hopeless(saved, ~none),
             **_unwritten(saved, written_s, late),
         }
-        work_s = told["productive_time"]
+        work_s = inputs["productive_time"]
         count = work_s / saved.work_s
         job_s = np.where(none, near.mean_s(work_s), count * saved.mean_s())
         variance = np.where(none, near.variance_s2(work_s), count * saved.variance_s2())
@@ -140,9 +123,9 @@ class Checkpointing:
             "saving_time": saving_s,
             "failing_time": job_s - work_s - saving_s,
         }
-        stopped = _segment(told, mtbf_s, written_s, np.zeros_like(late))
+        stopped = _segment(inputs, mtbf_s, written_s, np.zeros_like(late))
         tuned = _segment(
-            {**told, "checkpoint_interval": 0.0 * mtbf_s}, mtbf_s, written_s, late & False
+            {**inputs, "checkpoint_interval": 0.0 * mtbf_s}, mtbf_s, written_s, late & False
         )
         return Metrics(
             columns={
@@ -160,8 +143,10 @@ class Checkpointing:
                 "visible_time": np.where(none, 0.0, saved.write_s),
                 "written_time": np.where(none, 0.0, written_s),
                 "failures": job_s / mtbf_s,
-                "break_even": break_even(stopped, told["restart_time"], told["iteration_time"]),
-                "break_even_tuned": break_even(tuned, told["restart_time"], told["iteration_time"]),
+                "break_even": break_even(stopped, inputs["restart_time"], inputs["iteration_time"]),
+                "break_even_tuned": break_even(
+                    tuned, inputs["restart_time"], inputs["iteration_time"]
+                ),
                 "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
             },
             faults=faults,

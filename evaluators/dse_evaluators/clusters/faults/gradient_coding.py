@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Duty, duty
 from dse_evaluators.clusters.faults.straggler_times import Crowd
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 
 _CHANCES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _PARTS = ("computing", "straggling", "exchanging")
@@ -47,8 +46,7 @@ _NOTHING = Duty(Fraction(1), 0, 0)
 """Placeholder for infeasible rows, so that their numbers are defined."""
 
 
-@dataclass(kw_only=True, eq=False)
-class GradientCoding:
+class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Load of a gradient code and exact round times, with shifted exponential worker times.
 
     A worker takes ``load`` x ``work_time`` plus an exponential delay, whose mean is
@@ -77,42 +75,26 @@ class GradientCoding:
     straggling_time: float | str | None = None
     straggling: float | None = None
     exchange_time: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the loads and round times of n codes."""
-        told = self._readings.columns(batch)
-        scheme = told["scheme"]
-        load, tolerated, delay, faults = _duties(told)
+        scheme = inputs["scheme"]
+        load, tolerated, delay, faults = _duties(inputs)
         crowd = Crowd(
-            workers=told["workers"],
+            workers=inputs["workers"],
             tolerated=tolerated,
             grouped=scheme == SCHEMES.index("replicated"),
         )
-        work_s = load * told["work_time"]
-        tail_s = told["straggling_time"] + told["straggling"] * work_s
-        fixed_s = work_s + told["exchange_time"]
+        work_s = load * inputs["work_time"]
+        tail_s = inputs["straggling_time"] + inputs["straggling"] * work_s
+        fixed_s = work_s + inputs["exchange_time"]
         parts = {
             "computing_time": work_s,
             "straggling_time": tail_s * crowd.mean(),
-            "exchanging_time": told["exchange_time"],
+            "exchanging_time": inputs["exchange_time"],
         }
         round_s = fixed_s + parts["straggling_time"]
-        lost = np.where(scheme == SCHEMES.index("ignoring"), tolerated / told["workers"], 0.0)
+        lost = np.where(scheme == SCHEMES.index("ignoring"), tolerated / inputs["workers"], 0.0)
         return Metrics(
             columns={
                 **parts,

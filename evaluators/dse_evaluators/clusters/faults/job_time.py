@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.clusters.faults.job_time_spread import (
     JobSteps,
     compute_job_quantiles,
@@ -24,7 +22,8 @@ from dse_evaluators.clusters.faults.step_time_spread import (
     lateness,
     worst,
 )
-from dse_evaluators.reading_table import NumberInput, Reading, Readings
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading
 
 _PARTS = ("computing", "exchanging", "bubble", "summing", "waiting")
 _METRICS = (
@@ -56,8 +55,7 @@ _WARNED = 1.1
 """Default deadline as a multiple of the nominal job time (Golden et al., 2025)."""
 
 
-@dataclass(kw_only=True, eq=False)
-class JobTime:
+class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Quantiles of the time of a training job whose devices vary in speed.
 
     A device's compute and collective times of a step are normal around the nominal ones, with the
@@ -88,53 +86,37 @@ class JobTime:
     persistence: float | None = None
     steps: float | None = None
     deadline: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the quantiles of n jobs."""
-        told = self._readings.columns(batch)
         ranks = Ranks(
-            tensor=told["tp"],
-            pipeline=told["pp"],
-            data=told["dp"],
-            microbatches=told["microbatches"],
-            interleave=told["interleave"],
+            tensor=inputs["tp"],
+            pipeline=inputs["pp"],
+            data=inputs["dp"],
+            microbatches=inputs["microbatches"],
+            interleave=inputs["interleave"],
         )
         late = _lateness(ranks)
         # Standard deviations of one microbatch and of the gradient sum over replicas.
         busy_s = (
             np.hypot(
-                told["compute_time"] * told["compute_spread"],
-                told["exchange_time"] * told["exchange_spread"],
+                inputs["compute_time"] * inputs["compute_spread"],
+                inputs["exchange_time"] * inputs["exchange_spread"],
             )
             / ranks.microbatches
         )
-        data_s = told["data_time"] * told["exchange_spread"]
-        share = lasting_share(ranks, told["persistence"])
-        one = JobSteps(count=np.ones(len(batch)), persistence=told["persistence"])
-        all_of_them = JobSteps(count=told["steps"], persistence=told["persistence"])
-        parts = _parts(told, ranks, busy_s * late.mean)
+        data_s = inputs["data_time"] * inputs["exchange_spread"]
+        share = lasting_share(ranks, inputs["persistence"])
+        one = JobSteps(count=np.ones_like(data_s), persistence=inputs["persistence"])
+        all_of_them = JobSteps(count=inputs["steps"], persistence=inputs["persistence"])
+        parts = _parts(inputs, ranks, busy_s * late.mean)
         nominal_s = np.sum([parts[f"{part}_time"] for part in _PARTS[:-1]], axis=0)
         step = nominal_s[:, None] + compute_job_quantiles(late, busy_s, one, share, data_s)
-        job = (nominal_s * told["steps"])[:, None] + compute_job_quantiles(
+        job = (nominal_s * inputs["steps"])[:, None] + compute_job_quantiles(
             late, busy_s, all_of_them, share, data_s
         )
-        deadline_s = told["deadline"]
-        limit_s = np.where(deadline_s > 0.0, deadline_s, _WARNED * nominal_s * told["steps"])
+        deadline_s = inputs["deadline"]
+        limit_s = np.where(deadline_s > 0.0, deadline_s, _WARNED * nominal_s * inputs["steps"])
         step_s = nominal_s + parts["waiting_time"]
         return Metrics(
             columns={
@@ -142,7 +124,7 @@ class JobTime:
                 "step_time": step_s,
                 "nominal_time": nominal_s,
                 **{f"step_{name}": at(step, score) for name, score in QUANTILES.items()},
-                "job_time": step_s * told["steps"],
+                "job_time": step_s * inputs["steps"],
                 **{f"job_{name}": at(job, score) for name, score in QUANTILES.items()},
                 "job_cvar95": worst(job, QUANTILES["p95"]),
                 "slowdown": step_s / np.where(nominal_s > 0, nominal_s, 1.0),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.alike import infeasible_rows
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 
 PLACEMENTS = ("random", "one_stage", "one_replica", "spread")
 """Placements of slow devices: random, all in one stage, in the fewest or the most replicas."""
@@ -51,8 +50,7 @@ class Setting(NamedTuple):
     slow_factor: float
 
 
-@dataclass(kw_only=True, eq=False)
-class SlowDevices:
+class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Exact expected step time of replicated pipelines, some stages of which are slow.
 
     Each stage of a replica is one device; a slow one takes ``slow_factor`` times as long.
@@ -81,31 +79,15 @@ class SlowDevices:
     layer_time: float | str | None = None
     slow_devices: int | None = None
     slow_factor: float | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the step times of n placements."""
-        told = self._readings.columns(batch)
-        columns = np.stack([told[name] for name in Setting._fields], axis=1)
+        columns = np.stack([inputs[name] for name in Setting._fields], axis=1)
         settings, place = np.unique(columns, axis=0, return_inverse=True)
         found = [_setting(row) for row in settings.tolist()]
         faults = {at: reason for at, one in enumerate(found) if (reason := _impossible(one))}
         times = [(1.0, 1.0, 1.0) if at in faults else _times(one) for at, one in enumerate(found)]
-        layer_s = told["layer_time"]
+        layer_s = inputs["layer_time"]
         nominal, even, slow = (
             column[place] * layer_s for column in np.array(times).reshape(-1, 3).T
         )
