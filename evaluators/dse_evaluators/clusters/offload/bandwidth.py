@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.clusters.offload.bandwidth_law import (
     KINDS,
     STATE_BYTES,
@@ -17,7 +15,8 @@ from dse_evaluators.clusters.offload.bandwidth_law import (
     bandwidth_for,
     efficiency,
 )
-from dse_evaluators.reading_table import NumberInput, Reading, Readings
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading
 
 _PARTS = ("compute", *KINDS)
 _METRICS = (
@@ -52,8 +51,9 @@ _RATES: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class OffloadBandwidth:
+class OffloadBandwidth(
+    DeclaredEvaluator, reads={**_SIZES, **_RATES}, provides=_METRICS, version="1"
+):
     """Closed forms of ZeRO-Infinity: memory of model states, bandwidth of their traffic.
 
     Each ``..._efficiency`` is that of one kind of traffic alone, at its bandwidth for one GPU;
@@ -82,26 +82,10 @@ class OffloadBandwidth:
     weights_bandwidth: float | str | None = None
     optimizer_bandwidth: float | str | None = None
     activations_bandwidth: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self._readings = Readings.of({**_SIZES, **_RATES}, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the metrics of n models on one GPU each."""
-        told = self._readings.columns(batch)
-        need = Need(**{name: told[name] for name in _SIZES})
+        need = Need(**{name: inputs[name] for name in _SIZES})
         states = {f"{part}_states": size * need.parameters for part, size in STATE_BYTES.items()}
         weights, gradients, optimizer = states.values()
         return Metrics(
@@ -112,8 +96,8 @@ class OffloadBandwidth:
                 "checkpoints": need.checkpoints,
                 "layer_memory": need.largest_product,
                 "working_memory": need.working,
-                **_alone(need, told),
-                **_together(need, told),
+                **_alone(need, inputs),
+                **_together(need, inputs),
             }
         )
 

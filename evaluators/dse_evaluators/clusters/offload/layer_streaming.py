@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.clusters.offload.rooms import first_broken
 from dse_evaluators.clusters.rules import Rule
-from dse_evaluators.reading_table import NumberInput, Reading, Readings
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading
 
 _METRICS = (
     Metric(name="pass_time", unit="s", goal="minimize"),
@@ -38,8 +37,7 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class LayerStreaming:
+class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Time and memory of repeated passes over a model with a window of layers on the GPU.
 
     The GPU holds ``resident`` layers. As soon as ``moved`` of them have been computed, they are
@@ -67,38 +65,25 @@ class LayerStreaming:
     fixed: float | str | None = None
     pcie_bandwidth: float | str | None = None
     transfer_latency: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the metrics of n windows."""
-        told = self._readings.columns(batch)
-        layers, resident = told["layers"], told["resident"]
+        layers, resident = inputs["layers"], inputs["resident"]
         streamed = resident < layers
-        compute_s = layers * told["layer_time"]
+        compute_s = layers * inputs["layer_time"]
         piece_s = (
-            told["transfer_latency"] + told["moved"] * told["layer_size"] / told["pcie_bandwidth"]
+            inputs["transfer_latency"]
+            + inputs["moved"] * inputs["layer_size"] / inputs["pcie_bandwidth"]
         )
         line_s = (
-            layers / told["moved"] * period_s(told["layer_time"], piece_s, resident, told["moved"])
+            layers
+            / inputs["moved"]
+            * period_s(inputs["layer_time"], piece_s, resident, inputs["moved"])
         )
         waits_s = np.where(streamed, np.maximum(line_s - compute_s, 0.0), 0.0)
-        held = resident * told["layer_size"]
-        total = held + told["fixed"]
-        whole = layers * told["layer_size"] + told["fixed"]
+        held = resident * inputs["layer_size"]
+        total = held + inputs["fixed"]
+        whole = layers * inputs["layer_size"] + inputs["fixed"]
         return Metrics(
             columns={
                 "pass_time": compute_s + waits_s,
@@ -107,12 +92,12 @@ class LayerStreaming:
                 "slowdown": (compute_s + waits_s) / compute_s,
                 "gpu_memory": total,
                 "layers_memory": held,
-                "fixed_memory": told["fixed"],
+                "fixed_memory": inputs["fixed"],
                 "saved": 1.0 - total / np.where(whole > 0.0, whole, 1.0),
-                "wire_traffic": np.where(streamed, layers * told["layer_size"], 0.0),
+                "wire_traffic": np.where(streamed, layers * inputs["layer_size"], 0.0),
                 "bottleneck": (waits_s > compute_s).astype(np.float64),
             },
-            faults=first_broken(_rules(told), len(batch)),
+            faults=first_broken(_rules(inputs), len(layers)),
         )
 
 

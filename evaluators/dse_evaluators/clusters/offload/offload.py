@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from itertools import chain
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.offload.load import forward_flops
@@ -20,7 +20,8 @@ from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_
 from dse_evaluators.clusters.offload.rooms import first_broken, room
 from dse_evaluators.clusters.offload.step import RESOURCES, OffloadStep, step
 from dse_evaluators.clusters.rules import Rule
-from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, one_of
 from dse_evaluators.readings import number
 
 _STEP_PARTS = ("compute", "recompute", "transfer", "optimizer")
@@ -80,8 +81,9 @@ _WORDS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class Offload:
+class Offload(
+    DeclaredEvaluator, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRICS, version="1"
+):
     """Time, memory, traffic and cost of a training step on one GPU, its host and its disks.
 
     ``throughput`` is in tokens per second; ``model_rate`` and ``utilization`` count the model's
@@ -139,13 +141,6 @@ class Offload:
     ssd_write_bandwidth: float | str | None = None
     ssd_capacity: float | str | None = None
     ssd_endurance: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         number(1e-6, 1.0)("compute_share", self.compute_share)
@@ -158,12 +153,7 @@ class Offload:
                 hint=nearest(self.number_format, rates),
             )
         self._prices = NodePrices.of(self.prices)
-        self._readings = Readings.of({**_PLAN, **_NODE, **_WORDS}, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans."""

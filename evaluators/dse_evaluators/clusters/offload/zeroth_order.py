@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.offload.plan import WIRES
@@ -22,7 +21,8 @@ from dse_evaluators.clusters.offload.zeroth_order_memory import (
     gpu_parts,
 )
 from dse_evaluators.clusters.offload.zeroth_order_time import Blocks, OffloadRates, total_s
-from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Reading, one_of
 from dse_evaluators.readings import number
 
 _PLACES = ("gpu", "cpu")
@@ -61,8 +61,7 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class ZerothOrder:
+class ZerothOrder(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Time and memory of a MeZO step with all weights on the GPU, or with streamed blocks (ZO2).
 
     A step is two forward passes with opposite perturbations of the weights. With ``weights_at`` cpu
@@ -107,13 +106,6 @@ class ZerothOrder:
     sequence: float | None = None
     pcie_bandwidth: float | str | None = None
     host_memory: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         number(1e-6, 1.0)("compute_share", self.compute_share)
@@ -126,12 +118,7 @@ class ZerothOrder:
             )
         self._dram_bytes = self._device.dram_bytes
         self._word_bytes = _WORDS[self.number_format]
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n steps."""
