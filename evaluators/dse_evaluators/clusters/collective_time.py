@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Mask, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.algorithms import ALGORITHMS
 from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, compute_link_share
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.systems import SYSTEMS, System, system_of
 from dse_evaluators.clusters.topology import ranks_inside, spread
-from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import Flag, NumberInput, Reading, one_of
 
 _PARTS = ("latency", "within", "between")
 _METRICS = (
@@ -46,8 +45,7 @@ _KINDS: Mapping[str, int] = {
 """Inputs that select the formula, and the number of values of each."""
 
 
-@dataclass(kw_only=True, eq=False)
-class CollectiveTime:
+class CollectiveTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Time of one collective over an array, by system, algorithm, size and ranks.
 
     Reads size [B] and ranks; optional: system (of ``clusters.systems``), collective, algorithm,
@@ -73,30 +71,14 @@ class CollectiveTime:
     size: float | str | None = None
     ranks: int | None = None
     apart: int | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
-    def __post_init__(self) -> None:
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the times of n collectives."""
-        told_of = self._readings.columns(batch)
-        size, ranks, apart = (told_of[name] for name in ("size", "ranks", "apart"))
-        kinds = [told_of[name] for name in _KINDS]
+        size, ranks, apart = (inputs[name] for name in ("size", "ranks", "apart"))
+        kinds = [inputs[name] for name in _KINDS]
         shape = tuple(_KINDS.values())
         key = np.ravel_multi_index([kind.astype(np.intp) for kind in kinds], shape)
-        found = np.zeros((5, len(batch)))
+        found = np.zeros((5, len(size)))
         for one in np.unique(key).tolist():
             rows = np.flatnonzero(key == one)
             system, collective, algorithm, quiet = map(int, np.unravel_index(one, shape))

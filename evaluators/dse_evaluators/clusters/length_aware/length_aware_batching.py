@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Ints, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Ints
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import row_by_row
@@ -18,8 +17,9 @@ from dse_evaluators.clusters.length_aware.batching import Batching, Rules
 from dse_evaluators.clusters.length_aware.pace import Home
 from dse_evaluators.clusters.length_aware.requests import Stream, edges, guess_lengths, texts_of
 from dse_evaluators.clusters.length_aware.tally import PARTS, Tally
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -61,8 +61,7 @@ _READINGS: Mapping[str, Reading] = {
 _MODELS = tuple(TRANSFORMERS.values())
 
 
-@dataclass(kw_only=True, eq=False)
-class LengthAwareBatching:
+class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Stepwise simulation of an LLM server that reserves KV cache for each sequence.
 
     ``worst-case`` reserves the longest length for every sequence, ``guessed`` the bucket that a
@@ -115,13 +114,6 @@ class LengthAwareBatching:
     devices: int | None = None
     cache_bits: float | None = None
     accuracy: float | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         device_of(self.device)
@@ -147,12 +139,7 @@ class LengthAwareBatching:
             longest=self.longest,
             seed=self.seed,
         )
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the throughput, latency and memory metrics of n servers."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.metric import Metric, Metrics
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.power.caps import fault, ladder
 from dse_evaluators.clusters.power.governor import LEVELS, Governor, Policy
 from dse_evaluators.clusters.power.load import DAY_S, FITTED, LoadTrace, Wave, load_of
 from dse_evaluators.clusters.power.outcome import Outcome, outcome
 from dse_evaluators.clusters.power.server import BRAKE_HZ, CLOCK_HZ, Class, ServerPower, ServerRow
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import number
 
 POLICIES = ("none", "two-thresholds")
@@ -54,8 +53,7 @@ _SPIKE_S = 40.0
 _MOST_STEPS = 2e7
 
 
-@dataclass(kw_only=True, eq=False)
-class PowerRow:
+class PowerRow(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Stepwise simulation of a row of A100 servers that together may exceed its power limit.
 
     The limit is the provisioned power of ``base_servers``. Above ``first_threshold`` of it the
@@ -111,13 +109,6 @@ class PowerRow:
     seed: int = 0
     low_share: float | None = None
     command_time: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         for name in ("load_peak", "load_trough", "noise", "idle", "prompt_share"):
@@ -142,12 +133,7 @@ class PowerRow:
             seed=self.seed,
         )
         self._server = ServerPower(idle=self.idle, prompt_share=self.prompt_share)
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n rows: their power and their slowdown."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.clusters.reasoning.assumed_scores import compute_solved_share
 from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention, cost
 from dse_evaluators.clusters.reasoning.reasoners import COUNTS, REASONERS, model_of, weights
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import word
 
 ATTENTIONS = ("dense", "top-k", "block-top-k")
@@ -44,8 +44,7 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class Reasoning:
+class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Cost of test-time compute: operations, KV cache traffic and device time of a query.
 
     ``operations`` adds the floating-point operations and the KV cache bytes read, each byte
@@ -85,24 +84,12 @@ class Reasoning:
     budget: float | None = None
     block: float | None = None
     cache_bits: float | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         word(*COUNTS)("counted", self.counted)
         if not (self.rate > 0 and self.bandwidth > 0):
             raise SpecError("rate and bandwidth must be positive", hint="rate: 4.5e15")
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional, self.units = self._readings.declared
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the costs of n designs."""
