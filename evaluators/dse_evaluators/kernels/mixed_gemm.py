@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Ints, Mask, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.accelerators.devices.calibrations import calibration_of
 from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
 from dse_evaluators.accelerators.devices.roofline import times
@@ -21,8 +20,9 @@ from dse_evaluators.accelerators.devices.weight_only import (
     work_of,
 )
 from dse_evaluators.alike import infeasible_rows
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.mixed_devices import MIXED_DEVICES, MixedDevice
-from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 
 _BOTTLENECKS = ("memory", "compute", "kernel")
 
@@ -87,8 +87,7 @@ _DEVICES, _KERNELS = tuple(MIXED_DEVICES.values()), tuple(KERNELS)
 _NAMES = tuple(MIXED_DEVICES)
 
 
-@dataclass(kw_only=True, eq=False)
-class MixedGemm:
+class MixedGemm(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="2"):
     """Time and traffic of a GEMM of ``batch`` fp16 rows and a narrow-weight matrix on one device.
 
     Reads weight_bits (1 to 8, or 16) and batch; optionally group (the number of an output's weights
@@ -109,34 +108,17 @@ class MixedGemm:
         stored, and that both ends of the roofline are met.
     """
 
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="2")
-
-    def __post_init__(self) -> None:
-        self._readings = Readings(_READINGS)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the metrics of n designs."""
-        told = self._readings.columns(batch)
-        devices = [_DEVICES[int(place)] for place in told["device"].tolist()]
-        kernels = [_KERNELS[int(place)] for place in told["kernel"].tolist()]
+        devices = [_DEVICES[int(place)] for place in inputs["device"].tolist()]
+        kernels = [_KERNELS[int(place)] for place in inputs["kernel"].tolist()]
         matrix = _Matrix(
-            rows=told["batch"],
-            inputs=told["inputs"],
-            outputs=told["outputs"],
-            bits=told["weight_bits"],
-            group=told["group"],
-            sparse=told["sparsity"] > 0,
+            rows=inputs["batch"],
+            inputs=inputs["inputs"],
+            outputs=inputs["outputs"],
+            bits=inputs["weight_bits"],
+            group=inputs["group"],
+            sparse=inputs["sparsity"] > 0,
         )
         traffic = matrix.traffic()
         total = np.sum(list(traffic.values()), axis=0)
@@ -147,9 +129,9 @@ class MixedGemm:
         added = (np.array([KERNELS[name].factor for name in kernels]) - 1) * (memory + waiting)
         dense = np.maximum(matrix.wide_bytes / bandwidth, compute)
         measured = np.array([KERNELS[name].measured for name in kernels])
-        for place in np.unique(told["device"][measured]).tolist():
+        for place in np.unique(inputs["device"][measured]).tolist():
             for width in WIDTHS:
-                alike = (told["device"] == place) & (matrix.bits == width)
+                alike = (inputs["device"] == place) & (matrix.bits == width)
                 rows = np.flatnonzero(measured & alike)
                 if len(rows) and _NAMES[int(place)] in DEVICES:
                     narrow_s, dense[rows] = _measured_s(matrix, rows, _NAMES[int(place)], total)
