@@ -69,7 +69,7 @@ class DeclaredEvaluator:
     pure: bool
     version: str
     _readings: Readings
-    _table: ClassVar[Mapping[str, Reading]]
+    __table: ClassVar[Mapping[str, Reading]]
 
     def __init_subclass__(
         cls,
@@ -80,12 +80,12 @@ class DeclaredEvaluator:
         kind: Kind = "modelled",
     ) -> None:
         super().__init_subclass__()
-        cls._table, cls.provides = reads, {metric.name: metric for metric in provides}
+        cls.__table, cls.provides = reads, {metric.name: metric for metric in provides}
         cls.kind, cls.pure, cls.version = kind, kind == "modelled", version
         dataclass(kw_only=True, eq=False)(cls)
 
     def __post_init__(self) -> None:
-        self.declare(Readings.of(self._table, self))
+        self.declare(Readings.of(self.__table, self))
 
     def declare(self, readings: Readings) -> None:
         """Set the inputs; those of the class header are set unless a subclass calls this."""

@@ -27,6 +27,7 @@ INPUTS: Mapping[str, Reading] = {
     "bandwidth": NumberInput(1, 1e15, "B/s", default=1e12),
     "number_format": one_of(("fp16", "fp8"), "fp16"),
 }
+ROWS: Mapping[str, Reading] = {"rows": NumberInput(1, 8), "kind": NumberInput(0, 1, default=0.0)}
 ATTAINED = Metric(name="attained", unit="FLOP/s", goal="maximize")
 
 
@@ -53,7 +54,7 @@ class Roofline(DeclaredEvaluator, reads=INPUTS, provides=[ATTAINED], version="3"
 
 class Doubled(
     DeclaredEvaluator,
-    reads={"rows": NumberInput(1, 8), "kind": NumberInput(0, 1, default=0.0)},
+    reads=ROWS,
     provides=[Metric(name="twice")],
     version="1",
     kind="measured",
@@ -63,7 +64,7 @@ class Doubled(
     most: int = 4
 
     def __post_init__(self) -> None:
-        self.declare(Readings.of({**self._table, "rows": NumberInput(1, self.most)}, self))
+        self.declare(Readings.of({**ROWS, "rows": NumberInput(1, self.most)}, self))
 
     def compute(self, inputs: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return twice the rows."""
