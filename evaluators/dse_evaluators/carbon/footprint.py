@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.grids import grid_kg_per_j
 from dse_evaluators.carbon.memories import memory_kg_per_byte
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
@@ -40,8 +39,7 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class Footprint:
+class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Carbon footprint of a chip over its lifetime, from the metrics of other evaluators.
 
     Reads ``energy`` and ``latency`` of one run (``chip.energy``, ``chip.latency`` in most studies)
@@ -82,16 +80,8 @@ class Footprint:
     dram_capacity: float | str = 0.0
     flash: str = "nand_10nm"
     flash_capacity: float | str = 0.0
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self.provides = {metric.name: metric for metric in _METRICS}
         self._rate_hz = None if self.rate is None else amount("rate", self.rate, "1/s")
         self._lifetime_s = amount("lifetime", self.lifetime, "s")
         self._kg_per_j = (
@@ -103,31 +93,28 @@ class Footprint:
         self._pue = amount("pue", self.pue, "", least=1.0)
         self._memory_kg = self._memory_footprint("dram")
         self._storage_kg = self._memory_footprint("flash")
-        self._readings = Readings(_READINGS).otherwise(
-            {
-                "lifetime": self._lifetime_s,
-                "utilization": self.utilization,
-                "grid_intensity": self._kg_per_j * _J_PER_KWH,
-            }
+        self.declare(
+            Readings(_READINGS).otherwise(
+                {
+                    "lifetime": self._lifetime_s,
+                    "utilization": self.utilization,
+                    "grid_intensity": self._kg_per_j * _J_PER_KWH,
+                }
+            )
         )
-        self.reads, self.optional, self.units = self._readings.declared
 
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Compute the footprints of n designs, with a fault for each infeasible one."""
-        told = self._readings.columns(batch)
-        life_s = told["lifetime"]
-        kg_per_j = told["grid_intensity"] / _J_PER_KWH
-        runs, busy = self._work(told)
-        joules = runs * told["energy"]
+        life_s = inputs["lifetime"]
+        kg_per_j = inputs["grid_intensity"] / _J_PER_KWH
+        runs, busy = self._work(inputs)
+        joules = runs * inputs["energy"]
         idle_j = self._idle_w * np.maximum(life_s - busy * life_s, 0.0)
         parts = {
             "operational": (joules + idle_j) * self._pue * kg_per_j,
-            "silicon": told["embodied"],
-            "memory": np.full(len(batch), self._memory_kg),
-            "storage": np.full(len(batch), self._storage_kg),
+            "silicon": inputs["embodied"],
+            "memory": np.full_like(life_s, self._memory_kg),
+            "storage": np.full_like(life_s, self._storage_kg),
         }
         carbon = parts["operational"] + parts["silicon"] + parts["memory"] + parts["storage"]
         columns = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 from dse_evaluators.readings import number
@@ -38,8 +37,7 @@ _READINGS: Mapping[str, Reading] = {
 _YEAR_H = 8766.0
 
 
-@dataclass(kw_only=True, eq=False)
-class Refresh:
+class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Carbon and cost per year of a constant load on servers whose efficiency improves yearly.
 
     A server bought ``y`` years from now needs ``power / (1 + gain)**y`` for the load. It is
@@ -80,47 +78,36 @@ class Refresh:
     utilization: float = 0.6
     pue: float = 1.0
     clean_hours: float = 0.5
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self.provides = {metric.name: metric for metric in _METRICS}
         self._embodied_kg = amount("embodied", self.embodied, "kg")
         self._power_w = amount("power", self.power, "W")
         self._horizon_yr = amount("horizon", self.horizon, "yr", least=1e-3)
         self._gain = amount("gain", self.gain, "")
         number(0, 1)("clean_hours", self.clean_hours)
-        self._readings = Readings(_READINGS).otherwise(
-            {
-                "utilization": self.utilization,
-                "pue": self.pue,
-                "server_embodied": self._embodied_kg,
-                "server_power": self._power_w,
-            }
+        self.declare(
+            Readings(_READINGS).otherwise(
+                {
+                    "utilization": self.utilization,
+                    "pue": self.pue,
+                    "server_embodied": self._embodied_kg,
+                    "server_power": self._power_w,
+                }
+            )
         )
-        self.reads, self.optional, self.units = self._readings.declared
 
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Compute carbon and cost per year of n designs, each with its refresh period."""
-        told = self._readings.columns(batch)
-        period = told["refresh_period"]
+        period = inputs["refresh_period"]
         possible = period > 0
         period = np.where(possible, period, self._horizon_yr)
         bought, years = self._bought(period)
-        servers = 1.0 + told["provisioning"]
+        servers = 1.0 + inputs["provisioning"]
         new = servers * bought / self._horizon_yr
-        kwh = _kwh(told) * years / self._horizon_yr
-        embodied = new * told["server_embodied"] * (1.0 - told["reuse"])
-        cleaner = 1.0 - told["shifted"] * (1.0 - self.clean_hours)
-        operational = kwh * told["grid_intensity"] * cleaner
+        kwh = _kwh(inputs) * years / self._horizon_yr
+        embodied = new * inputs["server_embodied"] * (1.0 - inputs["reuse"])
+        cleaner = 1.0 - inputs["shifted"] * (1.0 - self.clean_hours)
+        operational = kwh * inputs["grid_intensity"] * cleaner
         columns = {
             "carbon": embodied + operational,
             "embodied": embodied,
