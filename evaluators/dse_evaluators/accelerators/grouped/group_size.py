@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
 from dse_evaluators.accelerators.grouped.grouped_convolution import (
@@ -23,8 +22,9 @@ from dse_evaluators.accelerators.grouped.grouped_readings import (
     read_grouping,
 )
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS
-from dse_evaluators.reading_table import Readings, one_of
+from dse_evaluators.reading_table import one_of
 from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.catalogue import layers_of
 
@@ -46,9 +46,15 @@ _METRICS = (
     Metric(name="solved_width"),
 )
 
+_FORMAT = "fp32"
 
-@dataclass(kw_only=True, eq=False)
-class GroupSize:
+
+class GroupSize(
+    DeclaredEvaluator,
+    reads={**READINGS, "number_format": one_of(FORMATS, _FORMAT)},
+    provides=_METRICS,
+    version="1",
+):
     """Energy of a network with regrouped convolutions: multiplications, and each word moved once.
 
     Reads group, one value or a list with one per depthwise layer; optionally grouping, width and
@@ -76,13 +82,6 @@ class GroupSize:
     workload: str = "mobilenetv1"
     dram: str = "lpddr2"
     node_nm: float = 45.0
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._dram_j = look_up_row("dram", self.dram, DRAM_J_PER_BYTE)
@@ -91,9 +90,7 @@ class GroupSize:
             name: mac_energy_j(row, row) * logic_energy_factor(self.node_nm)
             for name, row in FORMATS.items()
         }
-        self._readings = Readings({**READINGS, "number_format": one_of(FORMATS, _FORMAT)})
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
+        super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         check_grouping(self._network, self._readings, values)
@@ -135,8 +132,6 @@ class GroupSize:
         macs = sum_layers(shapes.macs * grouped) * images
         return np.divide(macs, words, out=np.zeros_like(macs), where=words > 0)
 
-
-_FORMAT = "fp32"
 
 _BYTES: Mapping[Value, float] = {name: row.bits / 8 for name, row in FORMATS.items()}
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.grouped.grouped_convolution import (
     ConvolutionShapes,
@@ -27,7 +26,8 @@ from dse_evaluators.accelerators.grouped.row_stationary_array import (
     cycles,
 )
 from dse_evaluators.alike import infeasible
-from dse_evaluators.reading_table import NumberInput, Reading, Readings
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading
 from dse_evaluators.workloads.catalogue import layers_of
 
 _WAITS = ("macs", "mapping", "feed")
@@ -56,8 +56,9 @@ _ARRAY: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class RowStationary:
+class RowStationary(
+    DeclaredEvaluator, reads={**READINGS, **_ARRAY}, provides=_METRICS, version="1"
+):
     """Time and utilization of a network with regrouped convolutions on a row-stationary array.
 
     Reads rows and cols of the array, feed (words per cycle at its edge) and group, one value or a
@@ -89,19 +90,10 @@ class RowStationary:
     """
 
     workload: str = "mobilenetv1"
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._network = GroupConvolutionNetwork(layers_of(self.workload))
-        self._readings = Readings({**READINGS, **_ARRAY})
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
+        super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         check_grouping(self._network, self._readings, values)

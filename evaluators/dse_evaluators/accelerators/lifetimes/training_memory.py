@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
 from dse_evaluators.accelerators.lifetimes.memory_kinds import (
@@ -23,6 +22,7 @@ from dse_evaluators.accelerators.lifetimes.training_cost import (
 )
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import look_up_row
@@ -61,8 +61,7 @@ _READINGS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class TrainingMemory:
+class TrainingMemory(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Energy and time of a training step, by memory kind and number of reversible blocks.
 
     Reads memory (``sram``, ``edram``, ``dram``) and reversible_blocks (the number of blocks, from
@@ -95,13 +94,6 @@ class TrainingMemory:
     blocks: int = 12
     activations: int = 64 * 1024
     dram: str = "lpddr2"
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         check_count("blocks", self.blocks, least=1)
@@ -112,12 +104,7 @@ class TrainingMemory:
             for name, row in FORMATS.items()
         }
         blocks = NumberInput(0, self.blocks, whole=True)
-        self._readings = Readings({**_READINGS, "reversible_blocks": blocks})
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        self.declare(Readings({**_READINGS, "reversible_blocks": blocks}))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each whose data does not fit."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
@@ -26,6 +25,7 @@ from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.stages import TIMED, SystolicCostModel, Work
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.catalogue import layers_of
@@ -54,8 +54,7 @@ _METRICS = (
 )
 
 
-@dataclass(kw_only=True, eq=False)
-class Systolic:
+class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
     """Time, traffic, energy and area of a workload on systolic arrays of rows x cols.
 
     Metrics are of one batch. ``mode: full`` is :mod:`.full`; ``mode: scalesim`` reproduces the
@@ -113,13 +112,6 @@ class Systolic:
     vector_lanes: float | None = None
     vector_ops: float | None = None
     vector_hidden: bool | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="3")
 
     def __post_init__(self) -> None:
         network = UniqueLayers(layers_of(self.workload))
@@ -128,10 +120,8 @@ class Systolic:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
         known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
         alone = {} if network.repeated else {"packed": True}
-        self._readings = Readings(KNOBS).fixed(alone | self._fixed_knobs(known))
+        self.declare(Readings(KNOBS).fixed(alone | self._fixed_knobs(known)))
         self._fixed = self._readings.settled
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
         self._technology = Technology(
             node_nm=self.node_nm,
             dram_j_per_byte=look_up_row("dram", self.dram, DRAM_J_PER_BYTE),
@@ -145,9 +135,6 @@ class Systolic:
             technology=self._technology,
             fixed=self._fixed,
         )
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each infeasible one."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.training.alike_rows import alike
 from dse_evaluators.accelerators.training.chains import chain_of
@@ -22,6 +22,7 @@ from dse_evaluators.accelerators.training.training_products import (
     sum_rows,
 )
 from dse_evaluators.alike import infeasible
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings
 
 BOTTLENECKS = ("array", "memory")
@@ -79,8 +80,7 @@ class _Laid:
     sums: Mapping[str, Floats]
 
 
-@dataclass(kw_only=True, eq=False)
-class FlexSa:
+class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     """Training step of a pruned network: forward pass, gradients of inputs and of weights.
 
     Reads ``array`` (``large``, ``split``, ``flexible``), ``groups`` among which the ``side`` x
@@ -112,29 +112,17 @@ class FlexSa:
     knobs: Mapping[str, Value] = field(default_factory=dict)
     node_nm: float = 45.0
     dram: str = "hbm2"
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         convs = [conv for block in chain_of(self.network) for conv in block.all_convs]
         self._training, self._tables = ConvolutionTraining(convs), ChannelTables(convs)
         self._whole_macs = 3.0 * sum(conv.macs for conv in convs) - convs[0].macs
-        self._knobs = Readings(KNOBS).fixed(self.knobs)
+        self.declare(Readings(KNOBS).fixed(self.knobs))
         self._prices = OperationCosts(self.node_nm, self.dram)
-        self.reads, self.optional, self.units = self._knobs.declared
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each infeasible one."""
-        knobs, faults = sound(self._knobs, self._knobs.columns(batch))
+        knobs, faults = sound(self._readings, self._readings.columns(batch))
         faults = {**_small_buffers(knobs), **faults}
         columns = {name: np.empty(len(batch)) for name in self.provides}
         decided = alike([knobs[name] for name in KNOBS if name not in _RATES])

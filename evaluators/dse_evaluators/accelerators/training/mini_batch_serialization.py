@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.training.block_footprints import footprints
@@ -24,6 +24,7 @@ from dse_evaluators.accelerators.training.serialization import (
 from dse_evaluators.accelerators.training.sound_rows import sound
 from dse_evaluators.accelerators.training.step_prices import OperationCosts
 from dse_evaluators.accelerators.training.training_products import sum_rows
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings
 
 BOTTLENECKS = ("array", "memory")
@@ -65,8 +66,7 @@ KNOBS: Mapping[str, Reading] = {
 _CUTS = "cuts"
 
 
-@dataclass(kw_only=True, eq=False)
-class MiniBatchSerialization:
+class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     """Training step of a chain of blocks in groups that each process one sub-batch at a time.
 
     Reads ``cuts`` (a partition of the chain, or one number: the only cut; without it there is one
@@ -99,22 +99,13 @@ class MiniBatchSerialization:
     knobs: Mapping[str, Value] = field(default_factory=dict)
     node_nm: float = 45.0
     dram: str = "hbm2"
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         chain = chain_of(self.network)
         self._prints, self._work = footprints(chain), BlockWork(chain)
-        self._knobs = Readings(KNOBS).fixed(self.knobs)
+        self.declare(Readings(KNOBS).fixed(self.knobs))
+        self.optional |= {_CUTS}
         self._prices = OperationCosts(self.node_nm, self.dram)
-        self.reads, optional, self.units = self._knobs.declared
-        self.optional = optional | {_CUTS}
-        self.provides = {metric.name: metric for metric in _METRICS}
 
     @property
     def blocks(self) -> int:
@@ -122,7 +113,7 @@ class MiniBatchSerialization:
         return len(self._prints.need)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._knobs.check({name: some for name, some in values.items() if name in KNOBS})
+        super().check_values({name: some for name, some in values.items() if name in KNOBS})
         for name, places in values.items():
             if name not in KNOBS and not all(0 < float(place) < self.blocks for place in places):
                 hint = f"a cut is the block after it, 1 to {self.blocks - 1} in {self.network}"
@@ -130,7 +121,7 @@ class MiniBatchSerialization:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each value out of range."""
-        knobs, faults = sound(self._knobs, self._knobs.columns(batch))
+        knobs, faults = sound(self._readings, self._readings.columns(batch))
         moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
         return Metrics(columns=self._columns(knobs, moved), faults=faults)
 
@@ -145,7 +136,7 @@ class MiniBatchSerialization:
         inside = (place >= first) & (place <= last)
         found = []
         for row in range(len(batch)):
-            one = self._knobs.columns(batch.take(np.array([row])))
+            one = self._readings.columns(batch.take(np.array([row])))
             moved = traffic(self._prints, _plan(one, starts[:-1]))
             prices = np.full((self.blocks, self.blocks), np.inf)
             prices[first, last] = sum_rows(moved.bytes * inside)
