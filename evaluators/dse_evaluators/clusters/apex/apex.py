@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.metric import Metrics
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, load_efficiency
 from dse_evaluators.clusters.apex.fabric import ApexFabric
@@ -18,6 +17,7 @@ from dse_evaluators.clusters.apex.run import run
 from dse_evaluators.clusters.apex.stage import PipelineStage
 from dse_evaluators.clusters.apex.traces import at_rate, trace
 from dse_evaluators.clusters.collectives import CollectiveConstants
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import flag, look_up_row, number
@@ -45,8 +45,7 @@ _BETWEEN = CollectiveConstants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0
 """Link of each device to other nodes: assumed, a 400 Gb/s adapter."""
 
 
-@dataclass(kw_only=True, eq=False)
-class Apex:
+class Apex(DeclaredEvaluator, reads=_READINGS, provides=METRICS, version="1"):
     """Makespan, latencies and energy of a parallel plan that serves a request trace.
 
     ``makespan`` is the time until the last request is answered; its parts are those of the
@@ -103,13 +102,6 @@ class Apex:
     rate: float | str | None = None
     link_bandwidth: float | str | None = None
     link_latency: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         number(1, 1e6, whole=True)("node_devices", self.node_devices)
@@ -129,12 +121,7 @@ class Apex:
         clock = NumberInput(0, self._machine.highest_hz, "Hz", default=0.0)
         readings = Readings.of({**_READINGS, "clock": clock}, self)
         dense = {"ffn_mode": "tp"} if self._model.experts == 1 else {}
-        self._readings = readings.fixed(dense)
-        self.reads, self.optional, self.units = self._readings.declared
-        self.provides = {metric.name: metric for metric in METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        self.declare(readings.fixed(dense))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans, each simulated separately."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import told_once
@@ -20,6 +20,7 @@ from dse_evaluators.clusters.serving.fleet import Fleet
 from dse_evaluators.clusters.serving.plan import READINGS, SPELLINGS, plans
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Readings, one_of
 from dse_evaluators.readings import look_up_row, number
@@ -46,8 +47,7 @@ _METRICS = (
 )
 
 
-@dataclass(kw_only=True, eq=False)
-class Serving:
+class Serving(DeclaredEvaluator, reads=READINGS, provides=_METRICS, version="3"):
     """Latency, throughput, energy, memory, cost and carbon of a served model under full load.
 
     Every replica always serves ``batch`` sequences. ``tpot`` is the mean time between two tokens of
@@ -112,13 +112,6 @@ class Serving:
     pue: float = 1.1
     lifetime: float | str = "5 yr"
     embodied_kg: float = EMBODIED_KG
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="3")
 
     def __post_init__(self) -> None:
         for name, low, high in (("isl", 1, 2**31), ("osl", 2, 2**31)):
@@ -133,15 +126,14 @@ class Serving:
         )
         places = {"device": one_of(self._fleet.services), "grid": one_of(GRIDS)}
         alone = {"draft_tokens": 0.0} if self.draft_model is None else {}
-        self._readings = Readings.of({**READINGS, **places}, self).fixed(alone)
-        self.reads, self.optional, self.units = self._readings.declared
+        self.declare(Readings.of({**READINGS, **places}, self).fixed(alone))
         priced = any(service.upkeep.priced for service in self._fleet.services.values())
         metrics = (*_METRICS, COST) if priced else _METRICS
         self.provides = {metric.name: metric for metric in metrics}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         services = self._fleet.services
-        self._readings.check(values)
+        super().check_values(values)
         for name in map(str, values.get("device", ())):
             services[name].upkeep.dollars(np.zeros(1))  # raises if the device has no price
         for text in values.get("weight_format", ()) if len(services) == 1 else ():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
@@ -20,6 +19,7 @@ from dse_evaluators.clusters.simulator.outcome import METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.plan import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import look_up_row, number, word
@@ -56,8 +56,7 @@ _LOADS: Mapping[str, dict[str, Reading]] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class ServingSimulator:
+class ServingSimulator(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Latencies of requests under a scheduler, simulated iteration by iteration.
 
     ``requests`` arrive at random (``poisson``: ``rate`` per second), from ``concurrency`` clients
@@ -141,13 +140,6 @@ class ServingSimulator:
     price_per_hour: float | None = None
     grid: str = "usa"
     pue: float = 1.1
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         _check(self)
@@ -155,14 +147,13 @@ class ServingSimulator:
         devices = JOINED if self.device is None else (self.device,)
         self._sites = {name: self._site(name) for name in devices}
         table = {**_READINGS, **_LOADS[self.arrivals], "device": one_of(self._sites)}
-        self._readings = Readings.of(table, self)
-        self.reads, self.optional, self.units = self._readings.declared
+        self.declare(Readings.of(table, self))
         priced = all(site.upkeep.priced for site in self._sites.values())
         metrics = (*_METRICS, COST) if priced else _METRICS
         self.provides = {metric.name: metric for metric in metrics}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        super().check_values(values)
         devices = values.get("device", ()) if self.device is None else (self.device,)
         for name in devices:
             self._sites[str(name)].check_formats(map(str, values.get("weight_format", ())))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.metric import Fault, Metrics
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import told_once
 from dse_evaluators.clusters.chips import chip_of, chips_of
@@ -28,14 +24,14 @@ from dse_evaluators.clusters.training.room import too_large
 from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.upkeep import Upkeep
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import ChoiceInput, Readings
 from dse_evaluators.readings import look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 
-@dataclass(kw_only=True, eq=False)
-class Training:
+class Training(DeclaredEvaluator, reads=READINGS, provides=(), version="2"):
     """Time, memory, energy, cost and carbon of a training step, by its parallel layout.
 
     ``throughput`` is tokens per second, ``utilization`` the model FLOPs utilization (recomputed
@@ -91,13 +87,6 @@ class Training:
     grid: str = "usa"
     pue: float = 1.1
     tokens: float | str | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
         number(1.0, 1e6)("imbalance", self.imbalance)
@@ -123,11 +112,7 @@ class Training:
         self._account = self._accounts()
         self.provides = {metric.name: metric for metric in self._account.metrics}
         told = {} if self.global_batch is None else {"global_batch": self.global_batch}
-        self._readings = Readings({**READINGS, "number_format": self._formats()}).fixed(told)
-        self.reads, self.optional, self.units = self._readings.declared
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
+        self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(told))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.alike import fix_columns, gather_parts, groups, told_once
 from dse_evaluators.clusters.two_streams.bills import Bills
@@ -20,6 +19,7 @@ from dse_evaluators.clusters.two_streams.plan import KNOBS, infeasible, plan_of
 from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
 from dse_evaluators.clusters.two_streams.scenario import TASKS, Scenario, task_of
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Reading, Readings, one_of
 
@@ -59,8 +59,7 @@ _IDLE_SHARE = 0.3
 """Power of a waiting device, as a share of its power limit; as for ``clusters.training``."""
 
 
-@dataclass(kw_only=True, eq=False)
-class TwoStreams:
+class TwoStreams(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Time, memory, energy and cost of an iteration of a model sharded over a cluster.
 
     One stream computes, one communicates, and each runs in order. ``dense`` is the parallel layout
@@ -112,13 +111,6 @@ class TwoStreams:
     price_per_hour: float | None = None
     grid: str = "usa"
     pue: float = 1.1
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._settled = {
@@ -130,8 +122,7 @@ class TwoStreams:
         if self.frozen is not None and not {"model", "task"} <= self._settled.keys():
             raise SpecError("frozen needs model and task", hint="state both as options")
         tables = self.model is None or model_of(self.model).lookup_bytes
-        self._readings = readings if tables else readings.fixed({"embedding": "mp"})
-        self.reads, self.optional, self.units = self._readings.declared
+        self.declare(readings if tables else readings.fixed({"embedding": "mp"}))
         self._samples = None if self.samples is None else amount("samples", self.samples, "")
         self._scenarios: dict[tuple[str, ...], Scenario] = {}
         if self.frozen is not None:
@@ -142,9 +133,6 @@ class TwoStreams:
             for one in _METRICS
             if one.name != "time_to_train" or self._samples is not None
         }
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans."""
