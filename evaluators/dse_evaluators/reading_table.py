@@ -49,7 +49,18 @@ class ChoiceInput(NamedTuple):
     default: Value | None = None
 
 
-Reading = NumberInput | Flag | ChoiceInput
+class CheckedInput(NamedTuple):
+    """Input that the evaluator takes from the batch itself, such as a text; it has no column.
+
+    ``check`` can be pickled: a function of a module, a bound method, or a ``functools.partial`` of
+    one. The input is required unless it has a default.
+    """
+
+    check: Check
+    default: Value | None = None
+
+
+Reading = NumberInput | Flag | ChoiceInput | CheckedInput
 
 
 def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
@@ -107,15 +118,16 @@ class Readings:
         check_readings(values, {name: _check(one) for name, one in self.table.items()}, lists)
 
     def columns(self, batch: Batch) -> dict[str, Floats]:
-        """Return every input of n designs as a column (n,), categorical values as their codes.
+        """Return the inputs of n designs as columns (n,), categorical values as their codes.
 
         Raises:
             EvaluationError: a categorical value is not among those that its input takes.
         """
-        return {name: self.column(name, batch) for name in self.table}
+        told = [name for name, one in self.table.items() if not isinstance(one, CheckedInput)]
+        return {name: self.column(name, batch) for name in told}
 
     def column(self, name: str, batch: Batch) -> Floats:
-        """Return one input of n designs, (n,), as :meth:`columns` does.
+        """Return one input of n designs, (n,), as :meth:`columns` does; not a text.
 
         Raises:
             EvaluationError: a categorical value is not among those that the input takes.
@@ -130,8 +142,9 @@ class Readings:
 
     def rows(self, batch: Batch) -> list[dict[str, float]]:
         """Return the inputs of each design, by name, as :meth:`columns` has them."""
-        columns = [column.tolist() for column in self.columns(batch).values()]
-        return [dict(zip(self.table, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = self.columns(batch)
+        lists = [column.tolist() for column in columns.values()]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def _convert_given(self, given: Mapping[str, Value]) -> dict[str, Value]:
         """Check the values given for some inputs and convert them to their units."""
@@ -151,6 +164,8 @@ def _check(one: Reading) -> Check:
             return flag
         case ChoiceInput():
             return word(*one.numbers)
+        case CheckedInput():
+            return one.check
     assert_never(one)
 
 
@@ -167,7 +182,7 @@ def _with_default(one: Reading, value: Value) -> Reading:
             return one._replace(default=float(value))
         case Flag():
             return one._replace(default=bool(value))
-        case ChoiceInput():
+        case ChoiceInput() | CheckedInput():
             return one._replace(default=value)
     assert_never(one)
 

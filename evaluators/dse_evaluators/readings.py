@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import TypeVar
 
@@ -105,14 +106,21 @@ def flag(name: str, value: Value) -> None:
 def check_with_lookup(find: Callable[[str], object], *others: str) -> Check:
     """Return a check that ``find`` accepts the value, or that it is one of ``others``.
 
+    It can be pickled if ``find`` can.
+
     ``find`` raises a DseError for invalid texts; its message is the one that users see.
     """
+    return partial(_check_found, find, others)
 
-    def check(name: str, value: Value) -> None:  # noqa: ARG001 - find's message names the input
-        if value not in others:
-            find(str(value))
 
-    return check
+def _check_found(
+    find: Callable[[str], object],
+    others: Sequence[str],
+    name: str,  # noqa: ARG001 - find's message names the input
+    value: Value,
+) -> None:
+    if value not in others:
+        find(str(value))
 
 
 def number_format(*others: str) -> Check:

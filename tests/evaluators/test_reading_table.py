@@ -9,7 +9,15 @@ import pytest
 
 from dse.core.batch import Batch, Column
 from dse.errors import EvaluationError, SpecError
-from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Readings, one_of
+from dse_evaluators.hardware.nodes import check_node
+from dse_evaluators.reading_table import (
+    CheckedInput,
+    ChoiceInput,
+    Flag,
+    NumberInput,
+    Readings,
+    one_of,
+)
 
 TABLE = {
     "rows": NumberInput(1, 1024, whole=True),
@@ -93,3 +101,30 @@ def test_a_word_that_a_reading_does_not_take_is_told_with_those_that_it_does(cod
     with pytest.raises(EvaluationError, match="flow cannot be 'wz'") as caught:
         READINGS.column("flow", batch)
     assert caught.value.hint == "valid: is, os, ws"
+
+
+def _check_tile(name, value):
+    if "x" not in str(value):
+        raise SpecError(f"{name} cannot be {value!r}", hint="such as 64x64")
+
+
+def test_an_input_with_its_own_check_has_no_column():
+    tile = CheckedInput(_check_tile, default="64x64")
+    readings = Readings(
+        {"rows": NumberInput(1, 8), "tile": tile, "layer": CheckedInput(_check_tile)}
+    )
+    assert readings.declared == ({"rows", "layer"}, {"tile"}, {})
+    batch = Batch.of([{"rows": 2, "tile": "8x8", "layer": "x"}])
+    assert list(readings.columns(batch)) == ["rows"]
+    assert readings.rows(batch) == [{"rows": 2.0}]
+    with pytest.raises(SpecError, match="tile cannot be '64'"):
+        readings.check({"tile": ("8x8", "64")})
+
+
+def test_an_input_with_its_own_check_may_be_fixed_or_have_another_default():
+    readings = Readings({"node_nm": CheckedInput(check_node)})
+    batch = Batch.of([{"node_nm": 22}, {"rows": 1}])
+    assert readings.otherwise({"node_nm": 45}).column("node_nm", batch).tolist() == [22.0, 45.0]
+    assert readings.fixed({"node_nm": 7}).column("node_nm", batch).tolist() == [7.0, 7.0]
+    with pytest.raises(SpecError, match="no figures for 3 nm"):
+        readings.fixed({"node_nm": 3})
