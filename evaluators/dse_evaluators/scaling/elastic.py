@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
-from dse_evaluators.readings import check_readings, look_up_row, number
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading
+from dse_evaluators.readings import look_up_row
 
 _METRICS = (
     Metric(name="storage", unit="B", goal="minimize"),
@@ -36,11 +36,15 @@ MODULES: Mapping[str, tuple[int, ...]] = {
 }
 """Number of weights of each linear layer, by model."""
 
+_INPUTS: Mapping[str, Reading] = {
+    **dict.fromkeys(("wide_bits", "narrow_bits"), NumberInput(1, 32)),
+    "group": NumberInput(0, 1 << 20, default=0.0, whole=True),
+}
+
 _ORDER = Fault(kind="infeasible", reason="narrow_bits is not less than wide_bits")
 
 
-@dataclass(kw_only=True, eq=False)
-class ElasticPrecision:
+class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Bytes to store a model in two bit widths, and the steps in size between its hybrids.
 
     Modules (linear layers) switch from wide to narrow one at a time, so that the memory footprint
@@ -59,30 +63,17 @@ class ElasticPrecision:
     """
 
     model: str = "llama-2-7b"
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._modules = look_up_row("model", self.model, MODULES)
-        self.reads = frozenset({"wide_bits", "narrow_bits"})
-        self.optional = frozenset({"group"})
-        self.provides = {metric.name: metric for metric in _METRICS}
+        super().__post_init__()
 
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        bits = dict.fromkeys(("wide_bits", "narrow_bits"), number(1, 32))
-        check_readings(values, {**bits, "group": number(0, 1 << 20, whole=True)})
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the storage and the steps, in bytes, of n designs."""
         weights = np.array(self._modules, dtype=float)
-        group = batch.get("group", 0).astype(float)
+        group = inputs["group"]
         scale_bits = np.where(group > 0, 16 / np.maximum(group, 1), 0.0)
-        wide, narrow = (_bytes(batch[name], scale_bits) for name in ("wide_bits", "narrow_bits"))
+        wide, narrow = (_bytes(inputs[name], scale_bits) for name in ("wide_bits", "narrow_bits"))
         steps = np.outer(wide - narrow, weights)  # (n, modules)
         total = weights.sum()
         hybrids = len(weights) + 1
@@ -95,7 +86,7 @@ class ElasticPrecision:
                 "mean_step": steps.mean(axis=1),
                 "largest_step": steps.max(axis=1),
                 "switch_step": steps.sum(axis=1),
-                "bit_step": np.full(len(batch), total / 8),
+                "bit_step": np.full_like(group, total / 8),
                 "largest": wide * total,
                 "least": narrow * total,
             },
@@ -105,4 +96,4 @@ class ElasticPrecision:
 
 def _bytes(bits: Floats, scale_bits: Floats) -> Floats:
     """Return the bytes per weight, including its part of the scale."""
-    return (bits.astype(float) + scale_bits) / 8
+    return (bits + scale_bits) / 8

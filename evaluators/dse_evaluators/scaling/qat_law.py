@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
-from dse_evaluators.readings import check_readings, number
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import NumberInput, Reading
 
 _METRICS = (
     Metric(name="tokens_per_byte"),
@@ -20,6 +19,12 @@ _METRICS = (
     Metric(name="memory", unit="B", goal="minimize"),
     Metric(name="compute", unit="FLOP", goal="minimize"),
 )
+
+_INPUTS: Mapping[str, Reading] = {
+    **dict.fromkeys(("parameters", "tokens"), NumberInput(1, 1e18)),
+    "bits": NumberInput(1, 32),
+    "share": NumberInput(0, 1),
+}
 
 _FEW = Fault(kind="infeasible", reason="the law needs more than one token per byte of weights")
 
@@ -33,8 +38,7 @@ FLOOR, SIZE_FACTOR, SIZE_POWER, DATA_FACTOR, DATA_POWER = 1.69, 406.4, 0.34, 410
 FULL_FACTOR, QUANTISED_POWER, FULL_POWER, BOTH_POWER = float(np.exp(5.065)), 1.4, 2.012, 0.001
 
 
-@dataclass(kw_only=True, eq=False)
-class QatLaw:
+class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Best share of quantisation-aware training (QAT), and the cost of a model.
 
     Reads parameters (a count), bits (per weight), tokens (of both phases) and share, the fraction
@@ -49,26 +53,10 @@ class QatLaw:
         bit and size factors in both terms.
     """
 
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False, default=frozenset())
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
-
-    def __post_init__(self) -> None:
-        self.reads = frozenset({"parameters", "bits", "tokens", "share"})
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        sizes = dict.fromkeys(("parameters", "tokens"), number(1, 1e18))
-        check_readings(values, {**sizes, "bits": number(1, 32), "share": number(0, 1)})
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the results of the law for n designs."""
-        parameters, bits = batch["parameters"].astype(float), batch["bits"].astype(float)
-        tokens, share = batch["tokens"].astype(float), batch["share"].astype(float)
+        parameters, bits = inputs["parameters"], inputs["bits"]
+        tokens, share = inputs["tokens"], inputs["share"]
         memory = parameters * bits / 8
         few = tokens <= memory
         per_byte = np.where(few, 2.0, tokens / memory)  # placeholder for rows with a fault

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading
 from dse_evaluators.scaling.bottleneck import BLOCKS, work
 
 _METRICS = (
@@ -24,8 +24,25 @@ PRODUCT_BITS = (4.0, 8.0, 16.0)
 """Operand widths of the linear model, in bits; others are rounded up to the next width."""
 
 
-@dataclass(kw_only=True, eq=False)
-class ResnetCost:
+def _check_depth(name: str, value: Value) -> None:  # noqa: ARG001 - a check has the input's name
+    if value not in BLOCKS:
+        raise SpecError(f"there is no ResNet-{value}", hint=nearest("", map(str, BLOCKS)))
+
+
+def _check_bits(name: str, value: Value) -> None:
+    if not 0 < float(value) <= PRODUCT_BITS[-1]:
+        raise SpecError(f"{name} cannot be {value}", hint="up to 16 bits are modelled")
+
+
+_INPUTS: Mapping[str, Reading] = {
+    "depth": CheckedInput(_check_depth),
+    "width": NumberInput(0.01, 100),
+    **dict.fromkeys(("weight_bits", "activation_bits"), CheckedInput(_check_bits)),
+    "edge_bits": CheckedInput(_check_bits, default=0.0),
+}
+
+
+class ResnetCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Cost of a quantised ResNet for one image of 224 x 224.
 
     ``quadratic`` is the sum over multiplications of the product of the operands' bits, a model of
@@ -40,29 +57,6 @@ class ResnetCost:
         Abdolrashidi et al.: Pareto-Optimal Quantized ResNet Is Mostly 4-bit, 2021, section 3; the
         authors' cost functions of the AQT library define what counts.
     """
-
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False, default=frozenset({"edge_bits"}))
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
-
-    def __post_init__(self) -> None:
-        self.reads = frozenset({"depth", "width", "weight_bits", "activation_bits"})
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Raise SpecError unless the networks exist and the bit widths are modelled."""
-        for depth in values.get("depth", ()):
-            if depth not in BLOCKS:
-                raise SpecError(f"there is no ResNet-{depth}", hint=nearest("", map(str, BLOCKS)))
-        check_readings(values, {"width": number(0.01, 100)})
-        for name in ("weight_bits", "activation_bits", "edge_bits"):
-            for bits in values.get(name, ()):
-                if not 0 < float(bits) <= PRODUCT_BITS[-1]:
-                    raise SpecError(f"{name} cannot be {bits}", hint="up to 16 bits are modelled")
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the costs of n designs."""
