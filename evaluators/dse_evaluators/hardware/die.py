@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse.errors import SpecError
 from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2, is_in_table
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.hardware.dies import (
     DEFECTS_PER_MM2,
@@ -23,7 +22,8 @@ from dse_evaluators.hardware.dies import (
     Wafer,
     wafer_dollars,
 )
-from dse_evaluators.readings import check_readings, look_up_row, number
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Readings
+from dse_evaluators.readings import look_up_row, number
 
 _METRICS = (
     Metric(name="yield_share", goal="maximize"),
@@ -39,8 +39,7 @@ PACKAGE_KG = 0.15
 """Embodied carbon of a package: ACT, ISCA 2022."""
 
 
-@dataclass(kw_only=True, eq=False)
-class Die:
+class Die(DeclaredEvaluator, reads={}, provides=_METRICS, version="1"):
     """Yield, cost and embodied carbon of a die; reads its ``area`` [mm2] (often ``chip.area``).
 
     ``cost`` is the wafer's price over its working dies, without test and package. ``embodied`` is
@@ -73,13 +72,6 @@ class Die:
     grid: str = "taiwan"
     abatement: float = 97.0
     packages: float = 1.0
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False, default=frozenset())
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._law = look_up_row("law", self.law, YIELDS)
@@ -87,19 +79,14 @@ class Die:
             if not getattr(self, name) > 0:
                 raise SpecError(f"{name} is {getattr(self, name):g}, not positive")
         self._defects = amount("defects", self.defects, "1/mm2")
-        self.reads = frozenset({"area"} if self.node_nm is not None else {"area", "node_nm"})
-        self.units = {"area": "mm2"}
-        self.provides = {metric.name: metric for metric in _METRICS}
         carbon_kg_per_mm2(self.node_nm or 28.0, grid=self.grid, abatement=self.abatement)
-        self.check_values({} if self.node_nm is None else {"node_nm": (self.node_nm,)})
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        check_readings(values, {"area": number(0, 1e6), "node_nm": self._check_node})
+        area, node_nm = NumberInput(0, 1e6, "mm2"), CheckedInput(self._check_node)
+        self.declare(Readings.of({"area": area, "node_nm": node_nm}, self))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute yield, cost and carbon of n designs, with a fault for each infeasible area."""
-        area = np.asarray(batch["area"], dtype=np.float64)
-        price, carbon, extrapolated = self._of_nodes(batch)
+        area = self._readings.column("area", batch)
+        price, carbon, extrapolated = self._of_nodes(self._readings.column("node_nm", batch))
         possible = area > 0
         area = np.where(possible, area, 1.0)
         working = self._law(area * self._defects, self.clusters)
@@ -120,14 +107,9 @@ class Die:
         }
         return Metrics(columns=columns, faults=_faults(area, possible, dies, self.wafer_mm))
 
-    def _of_nodes(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
+    def _of_nodes(self, node_nm: Floats) -> tuple[Floats, Floats, Floats]:
         """Return wafer price, emissions per mm2 and whether either is extrapolated, by row."""
-        if self.node_nm is not None:
-            price, carbon, off = self._of_node(self.node_nm)
-            size = len(batch)
-            return np.full(size, price), np.full(size, carbon), np.full(size, off)
-        told = np.asarray(batch["node_nm"], dtype=np.float64)
-        nodes, place = np.unique(told, return_inverse=True)
+        nodes, place = np.unique(node_nm, return_inverse=True)
         table = np.array([self._of_node(float(nm)) for nm in nodes]).reshape(-1, 3)[place]
         return table[:, 0], table[:, 1], table[:, 2]
 

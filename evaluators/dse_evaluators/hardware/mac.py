@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.accelerators.technology import NOMINAL_V
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.macs import mac_of, word_of
 from dse_evaluators.hardware.nodes import check_node, node_of
-from dse_evaluators.readings import check_readings, check_with_lookup, number
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings
+from dse_evaluators.readings import check_with_lookup
 
 _METRICS = (
     Metric(name="energy", unit="J", goal="minimize"),
@@ -24,9 +25,15 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 
+_INPUTS: Mapping[str, Reading] = {
+    "weight_format": CheckedInput(check_with_lookup(word_of)),
+    "activation_format": CheckedInput(check_with_lookup(word_of), default=""),
+    "node_nm": CheckedInput(check_node),
+    "voltage": NumberInput(0, 2, "V", default=NOMINAL_V),
+}
 
-@dataclass(kw_only=True, eq=False)
-class MacCost:
+
+class MacCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Energy and area of a multiplier, its adder, and its share of block-scale arithmetic.
 
     Reads ``weight_format`` and, if the space has them, ``activation_format`` (otherwise the same),
@@ -45,31 +52,16 @@ class MacCost:
     """
 
     node_nm: float = 45.0
-    reads: frozenset[str] = field(init=False, default=frozenset({"weight_format"}))
-    optional: frozenset[str] = field(
-        init=False, default=frozenset({"activation_format", "node_nm", "voltage"})
-    )
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self.units = {"voltage": "V"}
-        self.provides = {metric.name: metric for metric in _METRICS}
-        node_of(self.node_nm)
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        formats = dict.fromkeys(("weight_format", "activation_format"), check_with_lookup(word_of))
-        check_readings(values, {**formats, "node_nm": check_node, "voltage": number(0, 2)})
+        self.declare(Readings(_INPUTS).otherwise({"node_nm": self.node_nm}))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the costs of a multiply-accumulate in n designs."""
         weights = batch["weight_format"].tolist()
         inputs = batch["activation_format"].tolist() if "activation_format" in batch else weights
-        nodes = np.asarray(batch.get("node_nm", self.node_nm), dtype=np.float64).tolist()
-        raised = np.asarray(batch.get("voltage", NOMINAL_V), dtype=np.float64) / NOMINAL_V
+        nodes = self._readings.column("node_nm", batch).tolist()
+        raised = self._readings.column("voltage", batch) / NOMINAL_V
         keys = list(zip(weights, inputs, nodes, strict=True))
         table = {key: _row(*key) for key in dict.fromkeys(keys)}
         found = np.array([table[key] for key in keys]).reshape(-1, 5)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from collections.abc import Mapping
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.drams import DRAMS, dram_of
-from dse_evaluators.readings import check_readings, check_with_lookup, number
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading
+from dse_evaluators.readings import check_with_lookup
 
 _METRICS = (
     Metric(name="energy_per_byte", unit="J/B", goal="minimize"),
@@ -20,9 +19,13 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 
+_INPUTS: Mapping[str, Reading] = {
+    "dram": CheckedInput(check_with_lookup(dram_of)),
+    "dram_channels": NumberInput(1, 1024, default=1.0, whole=True),
+}
 
-@dataclass(kw_only=True, eq=False)
-class Dram:
+
+class Dram(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Energy per byte, peak bandwidth and embodied carbon of DRAM, by kind and channels.
 
     Reads ``dram``, one of the kinds with a sourced energy, and ``dram_channels`` (1 if the space
@@ -30,24 +33,9 @@ class Dram:
     an older kind is used.
     """
 
-    reads: frozenset[str] = field(init=False, default=frozenset({"dram"}))
-    optional: frozenset[str] = field(init=False, default=frozenset({"dram_channels"}))
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
-
-    def __post_init__(self) -> None:
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        channels = number(1, 1024, whole=True)
-        check_readings(values, {"dram": check_with_lookup(dram_of), "dram_channels": channels})
-
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the DRAM metrics of n designs."""
-        channels = np.asarray(batch.get("dram_channels", 1), dtype=np.float64)
+        channels = self._readings.column("dram_channels", batch)
         usable = [dram_of(name) for name, one in DRAMS.items() if one.j_per_byte is not None]
         tables: Mapping[str, dict[Value, float]] = {
             "energy_per_byte": {one.name: one.j_per_byte or 0.0 for one in usable},

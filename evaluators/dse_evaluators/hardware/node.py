@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from math import inf, nan
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
 from dse_evaluators.accelerators.technology import NOMINAL_V
 from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.hardware.dies import Wafer, design_dollars, wafer_dollars
 from dse_evaluators.hardware.nodes import TechnologyNode, check_node, node_of
 from dse_evaluators.hardware.voltage_frequency import Curve
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading
 
 _METRICS = (
     Metric(name="logic_factor", goal="minimize"),
@@ -34,9 +35,15 @@ _METRICS = (
 
 _ROUNDING = 1.0 + 1e-12
 
+_INPUTS: Mapping[str, Reading] = {
+    "node_nm": CheckedInput(check_node),
+    "voltage": NumberInput(0, 2, "V"),
+    "clock": NumberInput(-inf, inf, "Hz", default=nan),
+    "clock_share": NumberInput(0, 1, default=1.0),
+}
 
-@dataclass(kw_only=True, eq=False)
-class NodeFactors:
+
+class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Factors that scale the energies and the area of a chip from a reference node.
 
     It is independent of the chip, so that a space with the chip's parameters and these in two
@@ -67,30 +74,18 @@ class NodeFactors:
     alpha: float = 1.3
     fab_grid: str = "taiwan"
     abatement: float = 97.0
-    reads: frozenset[str] = field(init=False, default=frozenset({"node_nm", "voltage"}))
-    optional: frozenset[str] = field(init=False, default=frozenset({"clock", "clock_share"}))
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self.units = {"voltage": "V", "clock": "Hz"}
-        self.provides = {metric.name: metric for metric in _METRICS}
         self._reference = node_of(self.reference_nm)
         self._curve = Curve(
             nominal_hz=self.nominal_clock, threshold_v=self.threshold, alpha=self.alpha
         )
         carbon_kg_per_mm2(45.0, grid=self.fab_grid, abatement=self.abatement)
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        shares = {"clock_share": number(0, 1), "voltage": number(0, 2)}
-        check_readings(values, {**shares, "node_nm": check_node})
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the factors of n designs, with a fault for each infeasible clock or voltage."""
-        voltage = np.asarray(batch["voltage"], dtype=np.float64)
+        voltage = self._readings.column("voltage", batch)
         table = self._table(batch)
         raised = voltage / NOMINAL_V
         fastest = self._curve.fastest_hz(voltage, table["speed"])
@@ -111,13 +106,13 @@ class NodeFactors:
 
     def _clock(self, batch: Batch, fastest: Floats) -> Floats:
         """Return the clock that the design sets, else its share of the fastest clock."""
-        own = fastest * np.asarray(batch.get("clock_share", 1.0), dtype=np.float64)
-        told = np.asarray(batch.get("clock", np.nan), dtype=np.float64)
+        own = fastest * self._readings.column("clock_share", batch)
+        told = self._readings.column("clock", batch)
         return np.where(batch.absent("clock"), own, told)
 
     def _table(self, batch: Batch) -> dict[str, Floats]:
         """Return the values looked up for each row by its node."""
-        told = np.asarray(batch["node_nm"], dtype=np.float64)
+        told = self._readings.column("node_nm", batch)
         nodes, place = np.unique(told, return_inverse=True)
         rows = [self._row(node_of(float(nm))) for nm in nodes]
         names = self._row(self._reference)
