@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.gpus import GPUS, GpuSpec
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_time import LEVELS, Im2colTotals, Resources
 from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, tile_of, traffic
-from dse_evaluators.readings import check_readings, check_with_lookup, look_up_row, number
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings
+from dse_evaluators.readings import check_with_lookup, look_up_row, number
 
 _PARTS = (*LEVELS, "edge")
 
@@ -38,17 +40,22 @@ SHARED_BYTES = 48 * 2**10
 
 _MOST_IMAGES = 1 << 12
 
-_UNITS = {
-    "clock": "Hz",
-    "l1_bandwidth": "B/s",
-    "l2_bandwidth": "B/s",
-    "dram_bandwidth": "B/s",
-    "l2_size": "B",
+_RESOURCES: Mapping[str, Reading] = {
+    "sms": NumberInput(1, 1 << 16, whole=True),
+    "clock": NumberInput(1, 1e18, "Hz"),
+    "macs_per_cycle": NumberInput(1, 1 << 20),
+    **dict.fromkeys(
+        ("l1_bandwidth", "l2_bandwidth", "dram_bandwidth"), NumberInput(1, 1e18, "B/s")
+    ),
+    "l2_size": NumberInput(1, 1e18, "B"),
+}
+_INPUTS: Mapping[str, Reading] = {
+    "tile": CheckedInput(check_with_lookup(tile_of)),
+    **_RESOURCES,
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class Convolution:
+class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Latency, traffic and hardware cost of a network's convolutions run as im2col GEMMs.
 
     Reads tile (``128x64x4``: pixels, filters, depth), and optionally sms, clock, macs_per_cycle and
@@ -75,47 +82,22 @@ class Convolution:
     workload: str = "resnet50"
     gpu: str = "titan-xp"
     images: int = 1
-    reads: frozenset[str] = field(init=False, default=frozenset({"tile"}))
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False, default_factory=lambda: dict(_UNITS))
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._base = look_up_row("gpu", self.gpu, GPUS)
         number(1, _MOST_IMAGES)("images", self.images)
         self._shapes = shapes_of(self.workload)
-        self.optional = frozenset({each.name for each in fields(GpuSpec)} | {"batch", "layer"})
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        checks = dict.fromkeys(_UNITS, number(1, 1e18))
-        checks |= {"sms": number(1, 1 << 16, whole=True), "macs_per_cycle": number(1, 1 << 20)}
-        checks |= {
-            "tile": check_with_lookup(tile_of),
-            "layer": check_with_lookup(self._shapes.check),
-        }
-        check_readings(values, {**checks, "batch": number(1, _MOST_IMAGES, whole=True)})
+        layer = CheckedInput(check_with_lookup(self._shapes.check), default="")
+        images = NumberInput(1, _MOST_IMAGES, default=self.images, whole=True)
+        readings = Readings({**_INPUTS, "layer": layer, "batch": images})
+        self.declare(readings.otherwise(asdict(self._base)))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs."""
-        base = self._base
-        resources = Resources(
-            **{
-                each.name: batch.get(each.name, getattr(base, each.name)).astype(float)
-                for each in fields(GpuSpec)
-            }
-        )
-        keys = list(
-            zip(
-                batch["tile"].tolist(),
-                batch.get("batch", self.images).tolist(),
-                resources.sms.tolist(),
-                strict=True,
-            )
-        )
+        inputs = self._readings.columns(batch)
+        resources = Resources(**{name: inputs[name] for name in _RESOURCES})
+        columns = (batch["tile"], inputs["batch"], resources.sms)
+        keys = list(zip(*(column.tolist() for column in columns), strict=True))
         distinct = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         place = np.array([distinct[key] for key in keys], dtype=np.int64)
         run = Im2colTotals.empty(len(batch))
@@ -126,7 +108,7 @@ class Convolution:
                     for text, count, sms in distinct
                 ]
                 run.add(shape, counted, place, times, resources)
-        return Metrics(columns=_columns(run, resources, base), faults=_faults(batch))
+        return Metrics(columns=_columns(run, resources, self._base), faults=_faults(batch))
 
 
 def _columns(run: Im2colTotals, resources: Resources, base: GpuSpec) -> dict[str, Floats]:

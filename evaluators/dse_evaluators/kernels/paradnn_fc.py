@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Mask, Value
+from dse.core.metric import Fault, Metric, Metrics
+from dse.core.values import Floats, Mask
 from dse_evaluators.alike import infeasible
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.paradnn_platforms import PLATFORMS, Platform
-from dse_evaluators.readings import check_readings, look_up_row, number
+from dse_evaluators.reading_table import NumberInput, Reading
+from dse_evaluators.readings import look_up_row
 
 _PARTS = ("overhead", "weight", "activation", "compute", "input")
 
@@ -26,7 +27,9 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 
-_READINGS = ("layers", "nodes", "inputs", "outputs", "batch")
+_READINGS: Mapping[str, Reading] = dict.fromkeys(
+    ("layers", "nodes", "inputs", "outputs", "batch"), NumberInput(1, 1 << 24, whole=True)
+)
 
 _FITTED = {"layers": (4, 128), "nodes": (32, 8192), "batch": (64, 16384)}
 """Ranges of the networks to which the constants were fitted; beyond, results extrapolate."""
@@ -42,8 +45,7 @@ _PASSES, _WEIGHT_PASS_BYTES = 6, 28
 """Number of times an activation is moved, and bytes RMSProp moves per weight (7 fp32 values)."""
 
 
-@dataclass(kw_only=True, eq=False)
-class ParadnnFc:
+class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Time and memory of one training step of ``layers`` layers of ``nodes`` nodes on a platform.
 
     Reads layers, nodes, inputs, outputs and batch, all counts. With ``mode: fitted`` the time is
@@ -63,26 +65,16 @@ class ParadnnFc:
 
     platform: str = "tpu-v2"
     mode: Literal["fitted", "sheet"] = "fitted"
-    reads: frozenset[str] = field(init=False, default=frozenset(_READINGS))
-    optional: frozenset[str] = field(init=False, default=frozenset())
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._platform = look_up_row("platform", self.platform, PLATFORMS)
         self._times = look_up_row("mode", self.mode, _TIMES)
-        self.provides = {metric.name: metric for metric in _METRICS}
+        super().__post_init__()
 
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        check_readings(values, dict.fromkeys(_READINGS, number(1, 1 << 24, whole=True)))
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the metrics of n networks."""
         platform = self._platform
-        network = _Network(**{name: batch[name].astype(float) for name in _READINGS})
+        network = _Network(**inputs)
         parts = self._times(network, platform)
         told = np.stack([parts[name] for name in _PARTS])  # (5, n)
         latency = told.sum(axis=0)

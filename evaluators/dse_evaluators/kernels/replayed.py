@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.metric import Metric, Metrics
 from dse.errors import SpecError, nearest
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.gpus import GPUS
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_replay import replay
-from dse_evaluators.readings import check_readings, check_with_lookup, number
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings
+from dse_evaluators.readings import check_with_lookup
 from dse_evaluators.workloads.layers import Layer
 
 _METRICS = (
@@ -26,9 +26,15 @@ _METRICS = (
 
 _ELEMENT_BYTES = 4
 
+_COUNT = NumberInput(1, 1 << 20, default=1.0, whole=True)
+_INPUTS: Mapping[str, Reading] = {
+    "l2_size": NumberInput(1, 1e18, "B"),
+    "batch": _COUNT,
+    "sms": _COUNT._replace(default=GPUS["titan-xp"].sms),
+}
 
-@dataclass(kw_only=True, eq=False)
-class ConvolutionReplayed:
+
+class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Requests to L2 and its reads from DRAM, counted by replaying every load.
 
     It is the test oracle of ``kernels.convolution`` and shares no code with its traffic model; a
@@ -40,30 +46,20 @@ class ConvolutionReplayed:
     """
 
     workload: str = "resnet50"
-    reads: frozenset[str] = field(init=False, default=frozenset({"layer", "tile", "l2_size"}))
-    optional: frozenset[str] = field(init=False, default=frozenset({"batch", "sms"}))
-    units: Mapping[str, str] = field(init=False, default_factory=lambda: {"l2_size": "B"})
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
         self._shapes = shapes_of(self.workload)
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        whole = dict.fromkeys(("sms", "batch"), number(1, 1 << 20, whole=True))
-        texts = {"layer": check_with_lookup(self._shapes.check), "tile": check_with_lookup(_sides)}
-        check_readings(values, {**whole, **texts, "l2_size": number(1, 1e18)})
+        layer = CheckedInput(check_with_lookup(self._shapes.check))
+        tile = CheckedInput(check_with_lookup(_sides))
+        self.declare(Readings({**_INPUTS, "layer": layer, "tile": tile}))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the traffic of n designs; designs that differ only in L2 size share a replay."""
         columns = (
             batch["layer"],
-            batch.get("batch", 1),
+            self._readings.column("batch", batch),
             batch["tile"],
-            batch.get("sms", GPUS["titan-xp"].sms),
+            self._readings.column("sms", batch),
             batch["l2_size"] // _ELEMENT_BYTES,
         )
         rows = [
