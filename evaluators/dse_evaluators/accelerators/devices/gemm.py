@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Array, Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
@@ -18,7 +18,8 @@ from dse_evaluators.accelerators.devices.gpu_run import CalibratedDevice, machin
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import KernelWork, Times, times
 from dse_evaluators.alike import gather_parts, groups, infeasible_rows
-from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings, one_of
 
 LIBRARY = "library"
 """Name for the tile that a library selects, with which the constants were measured."""
@@ -41,8 +42,24 @@ _METRICS = (
 _SIDES = ("m", "n", "k")
 
 
-@dataclass(kw_only=True, eq=False)
-class Gemm:
+def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the message names the device
+    device = device_of(str(value))
+    if device.power_limit_w is None:
+        known = [each.name for each in DEVICES.values() if each.power_limit_w is not None]
+        raise SpecError(
+            f"the power limit of {device.name} is unknown", hint=nearest(device.name, known)
+        )
+
+
+_INPUTS: Mapping[str, Reading] = {
+    **dict.fromkeys(_SIDES, NumberInput(1, 2**31)),
+    "device": CheckedInput(_check_device),
+    "format": one_of(RECIPES),
+    "tile": one_of((LIBRARY, *TILES), LIBRARY),
+}
+
+
+class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
     """Latency and energy of a GEMM of m x k by k x n, optionally with a given tile.
 
     Reads m, n, k and, if the space has them, device, format and tile (of ``TILES``, or
@@ -68,22 +85,10 @@ class Gemm:
     device: str = "h100-sxm"
     format: str = "bf16"
     stack: str = ""
-    reads: frozenset[str] = field(init=False, default=frozenset(_SIDES))
-    optional: frozenset[str] = field(init=False, default=frozenset({"device", "format", "tile"}))
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self.check_values({"device": (self.device,), "format": (self.format,)})
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        sides = dict.fromkeys(_SIDES, number(1, 2**31))
-        words = {"format": word(*RECIPES), "tile": word(LIBRARY, *TILES)}
-        check_readings(values, {"device": _check_device, **words, **sides})
+        usual = {"device": self.device, "format": self.format}
+        self.declare(Readings(_INPUTS).otherwise(usual))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each infeasible one."""
@@ -165,12 +170,3 @@ def _lacks(device: str, number_format: str, tile: str) -> str:
     if tile != LIBRARY and found.compute_units is None:
         return f"the number of compute units of {device} is unknown"
     return ""
-
-
-def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the message names the device
-    device = device_of(str(value))
-    if device.power_limit_w is None:
-        known = [each.name for each in DEVICES.values() if each.power_limit_w is not None]
-        raise SpecError(
-            f"the power limit of {device.name} is unknown", hint=nearest(device.name, known)
-        )

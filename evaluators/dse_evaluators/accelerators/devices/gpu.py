@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, nearest
 from dse_evaluators.accelerators.devices.devices import Device
@@ -32,8 +31,9 @@ from dse_evaluators.alike import (
     infeasible_rows,
     told_once,
 )
-from dse_evaluators.reading_table import NumberInput, Reading, Readings
-from dse_evaluators.readings import Check, check_readings, check_with_lookup, look_up_row, word
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings, one_of
+from dse_evaluators.readings import check_with_lookup, look_up_row
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -58,8 +58,7 @@ _NUMBERS: Mapping[str, Reading] = {
 }
 
 
-@dataclass(kw_only=True, eq=False)
-class Gpu:
+class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     """Latency, energy and memory of a workload's GEMMs on one device.
 
     Metrics are of one batch. Reads workload, device (of ``devices.csv`` or ``platforms``), format
@@ -92,32 +91,16 @@ class Gpu:
     duty: float | None = None
     stack: str = ""
     platforms: Platforms | None = None
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(init=False, default="modelled")
-    pure = True
-    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
         self._devices = devices_of(self.platforms or {})
-        options = {name: getattr(self, name) for name in _WORDS}
-        self._fixed: Mapping[str, str] = {k: v for k, v in options.items() if v is not None}
-        self._readings = Readings.of(_NUMBERS, self)
-        _, self.optional, self.units = self._readings.declared
-        self.reads = frozenset(_WORDS) - self._fixed.keys()
-        self.provides = {metric.name: metric for metric in _METRICS}
-        self.check_values({name: (value,) for name, value in self._fixed.items()})
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        checks: Mapping[str, Check] = {
-            "workload": check_with_lookup(kernels_of),
-            "device": self._check_device,
-            "format": word(*RECIPES),
+        words: Mapping[str, Reading] = {
+            "workload": CheckedInput(check_with_lookup(kernels_of)),
+            "device": CheckedInput(self._check_device),
+            "format": one_of(RECIPES),
         }
-        check_readings({name: some for name, some in values.items() if name in _WORDS}, checks)
-        self._readings.check({name: some for name, some in values.items() if name not in _WORDS})
+        self.declare(Readings.of({**_NUMBERS, **words}, self))
+        self._fixed = {k: v for k, v in self._readings.settled.items() if k in _WORDS}
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the metrics of n designs, with a fault for each infeasible one."""
@@ -135,7 +118,7 @@ class Gpu:
         if RECIPES[number_format].rate not in found.flops_per_s:
             lacks = f"{device} has no units for {number_format}"
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
-        told = self._readings.columns(batch)
+        told = {name: self._readings.column(name, batch) for name in _NUMBERS}
         return _run_load(machine(found, number_format, self.stack), workload, GpuLoad(**told))
 
     def _device(self, name: str) -> Device:
