@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import lru_cache
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.readings import check_readings, number_format
+from dse_evaluators.reading_table import CheckedInput, Reading
+from dse_evaluators.readings import number_format
 
 METRICS: Mapping[str, Metric] = {
     "cache": Metric(name="cache", unit="B", goal="minimize"),
     "bits_per_number": Metric(name="bits_per_number", goal="minimize"),
 }
 KEEP = "keep"
+_INPUTS: Mapping[str, Reading] = {"kv_format": CheckedInput(number_format(KEEP))}
 
 
-@dataclass(kw_only=True)
-class CacheSize:
+class CacheSize(DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), version="1"):
     """KV-cache size in a number format, with all scales; the format ``keep`` means fp32.
 
     Args:
@@ -40,20 +41,10 @@ class CacheSize:
     width: int = 32
     context: int = 128
 
-    reads: frozenset[str] = field(default=frozenset({"kv_format"}), init=False)
-    optional: frozenset[str] = field(default=frozenset(), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
-    kind: Kind = field(default="modelled", init=False)
-    pure = True
-    version: str = field(default="1", init=False)
-
     def __post_init__(self) -> None:
         for name in ("blocks", "heads", "width", "context"):
             check_count(name, getattr(self, name), least=1)
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        check_readings(values, {"kv_format": number_format(KEEP)})
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the cache size of each row's format."""
