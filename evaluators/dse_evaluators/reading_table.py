@@ -111,6 +111,12 @@ class Readings:
         units = {name: one.unit for name, one in free.items() if isinstance(one, NumberInput)}
         return reads, frozenset(free) - reads, {name: unit for name, unit in units.items() if unit}
 
+    @property
+    def defaults(self) -> dict[str, Value]:
+        """The default of each input that has one."""
+        defaults = {name: one.default for name, one in self.table.items()}
+        return {name: value for name, value in defaults.items() if value is not None}
+
     def check(
         self, values: Mapping[str, Sequence[Value]], lists: Mapping[str, int] | None = None
     ) -> None:

@@ -128,3 +128,8 @@ def test_an_input_with_its_own_check_may_be_fixed_or_have_another_default():
     assert readings.fixed({"node_nm": 7}).column("node_nm", batch).tolist() == [7.0, 7.0]
     with pytest.raises(SpecError, match="no figures for 3 nm"):
         readings.fixed({"node_nm": 3})
+
+
+def test_the_defaults_are_those_of_the_table_or_of_otherwise():
+    readings = READINGS.otherwise({"clock": "2 GHz"})
+    assert readings.defaults == {"clock": 2e9, "flow": "ws", "overlap": True}
