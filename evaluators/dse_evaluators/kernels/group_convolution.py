@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.convolution_shape import ConvolutionShape
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.reading_table import NumberInput, Reading
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -25,10 +25,16 @@ _METRICS = (
 _UNCERTAIN = ("latency", "rate")
 
 _DEFAULTS: Mapping[str, int] = {"channels": 64, "side": 56, "window": 3}
+_COUNT = NumberInput(1, 1 << 16, whole=True)
+_INPUTS: Mapping[str, Reading] = {
+    "group": _COUNT,
+    **{name: _COUNT._replace(default=value) for name, value in _DEFAULTS.items()},
+}
 
 
-@dataclass(kw_only=True, eq=False)
-class GroupConvolution:
+class GroupConvolution(
+    DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"
+):
     """CPU time of Torch's grouped convolution in fp32 on one thread, measured.
 
     Reads group, the number of channels that one filter reads (1: depthwise); optionally channels
@@ -54,22 +60,11 @@ class GroupConvolution:
     warmup: int = 3
     repeats: int = 15
 
-    reads: frozenset[str] = field(default=frozenset({"group"}), init=False)
-    optional: frozenset[str] = field(default=frozenset(_DEFAULTS), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
-
     def __post_init__(self) -> None:
         check_count("batch", self.batch, least=1)
         check_count("warmup", self.warmup, least=0)
         check_count("repeats", self.repeats, least=2)
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        names = ("group", *_DEFAULTS)
-        check_readings(values, dict.fromkeys(names, number(1, 1 << 16, whole=True)))
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Time the convolutions, one after the other."""

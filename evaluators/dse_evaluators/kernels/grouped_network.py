@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import InfeasibleError
 from dse_evaluators.accelerators.grouped.grouped_convolution import GROUPINGS
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.convolution_shape import ConvolutionShape
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import Layer
 
@@ -28,9 +28,15 @@ _METRICS = (
     Metric(name="macs", unit="MAC"),
 )
 
+_INPUTS: Mapping[str, Reading] = {
+    "group": NumberInput(1, 1 << 16, whole=True),
+    "grouping": one_of(GROUPINGS, GROUPINGS[0]),
+}
 
-@dataclass(kw_only=True, eq=False)
-class GroupedNetwork:
+
+class GroupedNetwork(
+    DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"
+):
     """CPU time of a network's layers on one thread, with its depthwise layers regrouped.
 
     Reads group, and optionally grouping: with ``size``, group is the number of channels of each
@@ -56,24 +62,13 @@ class GroupedNetwork:
     warmup: int = 3
     repeats: int = 9
 
-    reads: frozenset[str] = field(default=frozenset({"group"}), init=False)
-    optional: frozenset[str] = field(default=frozenset({"grouping"}), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
-
     def __post_init__(self) -> None:
         check_count("batch", self.batch, least=1)
         check_count("warmup", self.warmup, least=0)
         check_count("repeats", self.repeats, least=2)
         self._layers = layers_of(self.workload)
         self._times: dict[ConvolutionShape, tuple[float, float]] = {}
-        self.provides = {metric.name: metric for metric in _METRICS}
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        checks = {"group": number(1, 1 << 16, whole=True), "grouping": word(*GROUPINGS)}
-        check_readings(values, checks)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Time the networks, one after the other."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.blockwise import Heads, at_once, blockwise, exact
 from dse_evaluators.numerics.tiles import sram_bytes, traffic_bytes
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, number, number_format
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading
+from dse_evaluators.readings import number_format
 
 SAME = "same"
 """Value of ``state_format`` that selects the format of ``attention_format``."""
@@ -36,19 +38,24 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 
-_DEFAULTS: Mapping[str, Value] = {
-    "attention_format": "bf16",
-    "state_format": SAME,
-    "keys": 2048,
-    "block_keys": 64,
-    "block_queries": 64,
-    "value_mean": 0.0,
-    "query_scale": 1.0,
+_COUNTS = ("keys", "block_keys", "block_queries")
+_COUNT = NumberInput(1, 1 << 20, default=64, whole=True)
+_LARGEST = 1e6
+
+_INPUTS: Mapping[str, Reading] = {
+    "attention_format": CheckedInput(number_format(), "bf16"),
+    "state_format": CheckedInput(number_format(SAME), SAME),
+    "keys": _COUNT._replace(default=2048),
+    "block_keys": _COUNT,
+    "block_queries": _COUNT,
+    "value_mean": NumberInput(-_LARGEST, _LARGEST, default=0.0),
+    "query_scale": NumberInput(-_LARGEST, _LARGEST, default=1.0),
 }
 
 
-@dataclass(kw_only=True)
-class Attention:
+class Attention(
+    DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), version="1", kind="measured"
+):
     """Error of FlashAttention with every result rounded, relative to double precision.
 
     Inputs are normally distributed. Deviations are absolute differences of outputs from the exact
@@ -73,30 +80,18 @@ class Attention:
     width: int = 64
     seed: int = 0
 
-    reads: frozenset[str] = field(default=frozenset(), init=False)
-    optional: frozenset[str] = field(default=frozenset(_DEFAULTS), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
-
     def __post_init__(self) -> None:
         check_count("queries", self.queries, least=1)
         check_count("width", self.width, least=1)
         check_count("seed", self.seed, least=0)
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        formats = {"attention_format": number_format(), "state_format": number_format(SAME)}
-        counts = dict.fromkeys(_COUNTS, number(1, _MOST_KEYS, whole=True))
-        numbers = dict.fromkeys(("value_mean", "query_scale"), number(-_LARGEST, _LARGEST))
-        check_readings(values, {**formats, **counts, **numbers})
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Measure the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
-        chosen = {**_DEFAULTS, **design}
+        chosen = {**self._readings.defaults, **design}
         rounding = format_of(str(chosen["attention_format"]))
         written = str(chosen["state_format"])
         state = rounding if written == SAME else format_of(written)
@@ -122,11 +117,6 @@ class Attention:
             "sram": sram_bytes(rounding, state, self.width, **blocks),
             "traffic": traffic_bytes(rounding, state, (length, self.width), counts["block_keys"]),
         }
-
-
-_COUNTS = ("keys", "block_keys", "block_queries")
-_MOST_KEYS = 1 << 20
-_LARGEST = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

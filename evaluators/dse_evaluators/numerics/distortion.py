@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.tensors import check_tensors, tensors
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, check_with_lookup, number_format
+from dse_evaluators.reading_table import CheckedInput, Reading
+from dse_evaluators.readings import check_with_lookup, number_format
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -31,9 +32,15 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 
+_INPUTS: Mapping[str, Reading] = {
+    "weight_format": CheckedInput(number_format()),
+    "tensors": CheckedInput(check_with_lookup(check_tensors)),
+}
 
-@dataclass(kw_only=True)
-class Distortion:
+
+class Distortion(
+    DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), version="1", kind="measured"
+):
     """Rounding error and storage size of tensors in a number format.
 
     ``noise`` is the sum of squared errors over the sum of squares, of all values together, and
@@ -58,22 +65,9 @@ class Distortion:
     tensors: str | None = None
     seed: int = 0
 
-    reads: frozenset[str] = field(init=False)
-    optional: frozenset[str] = field(default=frozenset(), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
-
     def __post_init__(self) -> None:
         check_count("seed", self.seed, least=0)
-        if self.tensors is not None:
-            check_tensors(self.tensors)
-        self.reads = frozenset({"weight_format"} | ({"tensors"} if self.tensors is None else set()))
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        checks = {"weight_format": number_format(), "tensors": check_with_lookup(check_tensors)}
-        check_readings(values, checks)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Measure the designs, one after the other."""

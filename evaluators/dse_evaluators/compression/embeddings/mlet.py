@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError, PluginError, nearest
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.reading_table import NumberInput, Reading
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -32,10 +32,15 @@ OPTIMIZERS = ("sgd", "adagrad", "adam")
 _SPREADS = ("auc", "loss", "test_auc", "rare_auc", "training_time")
 _BYTES = 4  # of a float32
 _WIDEST = 4096
+_INPUTS: Mapping[str, Reading] = {
+    "embedding_dimension": NumberInput(1, _WIDEST, whole=True),
+    "inner_dimension": NumberInput(0, _WIDEST, default=0, whole=True),
+}
 
 
-@dataclass(kw_only=True)
-class Mlet:
+class Mlet(
+    DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), version="1", kind="measured"
+):
     """Recommender trained on MovieLens-100k, with the design's embedding width.
 
     Without an ``inner_dimension`` each field has one table of ``embedding_dimension`` numbers per
@@ -70,13 +75,6 @@ class Mlet:
     seeds: int = 3
     epochs: int = 8
 
-    reads: frozenset[str] = field(default=frozenset({"embedding_dimension"}), init=False)
-    optional: frozenset[str] = field(default=frozenset({"inner_dimension"}), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
-
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
             raise PluginError(
@@ -87,10 +85,7 @@ class Mlet:
             raise PluginError(f"rates cannot be {list(self.rates)}", hint="all above zero")
         check_count("seeds", self.seeds, least=2)
         check_count("epochs", self.epochs, least=1)
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        counts = {"embedding_dimension": number(1, _WIDEST, whole=True)}
-        check_readings(values, {**counts, "inner_dimension": number(0, _WIDEST, whole=True)})
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Measure one design at a time."""
