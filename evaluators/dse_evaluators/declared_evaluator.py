@@ -27,8 +27,9 @@ class DeclaredEvaluator:
         reads: the inputs by name, with their ranges, units and defaults.
         provides: the metrics.
         version: version of the numbers; change it whenever they change.
-        kind: ``modelled`` for a formula, ``measured`` for an experiment; only an evaluator that is
-            modelled is ``pure``.
+        kind: ``modelled`` for a formula, ``measured`` for an experiment.
+        pure: whether a modelled evaluator starts no program, runs no code that its options name,
+            and opens no connection; commands that only read may then call it.
 
     Example:
         >>> import numpy as np
@@ -78,10 +79,11 @@ class DeclaredEvaluator:
         provides: Iterable[Metric],
         version: str,
         kind: Kind = "modelled",
+        pure: bool = True,
     ) -> None:
         super().__init_subclass__()
         cls.__table, cls.provides = reads, {metric.name: metric for metric in provides}
-        cls.kind, cls.pure, cls.version = kind, kind == "modelled", version
+        cls.kind, cls.pure, cls.version = kind, pure and kind == "modelled", version
         dataclass(kw_only=True, eq=False)(cls)
 
     def __post_init__(self) -> None:

@@ -136,6 +136,13 @@ def test_a_measured_one_is_not_pure():
     assert (Doubled().kind, is_pure(Doubled())) == ("measured", False)
 
 
+def test_a_modelled_one_that_starts_programs_says_so():
+    class Asking(DeclaredEvaluator, reads={}, provides=[], version="1", pure=False):
+        """A model in another program."""
+
+    assert (Asking().kind, is_pure(Asking())) == ("modelled", False)
+
+
 def test_columns_alone_are_metrics_without_faults():
     found = Doubled().evaluate(Batch.of([{"rows": 2}, {"rows": 3}]))
     assert found.columns["twice"].tolist() == [4.0, 6.0]
