@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import numpy as np
@@ -22,7 +23,7 @@ from dse_evaluators.hardware.dies import (
     Wafer,
     wafer_dollars,
 )
-from dse_evaluators.reading_table import CheckedInput, NumberInput, Readings
+from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings
 from dse_evaluators.readings import look_up_row, number
 
 _METRICS = (
@@ -35,11 +36,13 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 
+_INPUTS: Mapping[str, Reading] = {"area": NumberInput(0, 1e6, "mm2")}
+
 PACKAGE_KG = 0.15
 """Embodied carbon of a package: ACT, ISCA 2022."""
 
 
-class Die(DeclaredEvaluator, reads={}, provides=_METRICS, version="1"):
+class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Yield, cost and embodied carbon of a die; reads its ``area`` [mm2] (often ``chip.area``).
 
     ``cost`` is the wafer's price over its working dies, without test and package. ``embodied`` is
@@ -80,8 +83,7 @@ class Die(DeclaredEvaluator, reads={}, provides=_METRICS, version="1"):
                 raise SpecError(f"{name} is {getattr(self, name):g}, not positive")
         self._defects = amount("defects", self.defects, "1/mm2")
         carbon_kg_per_mm2(self.node_nm or 28.0, grid=self.grid, abatement=self.abatement)
-        area, node_nm = NumberInput(0, 1e6, "mm2"), CheckedInput(self._check_node)
-        self.declare(Readings.of({"area": area, "node_nm": node_nm}, self))
+        self.declare(Readings.of({**_INPUTS, "node_nm": CheckedInput(self._check_node)}, self))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute yield, cost and carbon of n designs, with a fault for each infeasible area."""
