@@ -16,7 +16,7 @@ from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError, SpecError, nearest
 from dse.units.units import quantity
-from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.amounts import amount
 from dse_evaluators.readings import Check, check_readings, flag, number, word
 
 

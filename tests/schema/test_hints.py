@@ -134,7 +134,7 @@ def test_a_hint_points_at_the_mend(tmp_path, case):
 
 
 def test_numbers_in_quotes_are_numbers_all_the_same():
-    from dse_evaluators.hardware.amounts import amount
+    from dse_evaluators.amounts import amount
 
     assert amount("power", "3 kW", "W") == 3000
     with pytest.raises(SpecError, match="not a number") as caught:

@@ -9,10 +9,10 @@ import numpy as np
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.alike import infeasible
+from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import grid_kg_per_j
 from dse_evaluators.carbon.memories import memory_kg_per_byte
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
 _METRICS = (

@@ -8,8 +8,8 @@ import numpy as np
 
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats
+from dse_evaluators.amounts import amount
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 from dse_evaluators.readings import number
 

@@ -12,9 +12,9 @@ from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse.errors import SpecError
 from dse_evaluators.alike import infeasible
+from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2, is_in_table
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.hardware.dies import (
     DEFECTS_PER_MM2,
     WAFER_DOLLARS,

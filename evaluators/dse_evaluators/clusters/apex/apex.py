@@ -8,6 +8,7 @@ from dataclasses import replace
 from dse.core.batch import Batch
 from dse.core.metric import Metrics
 from dse_evaluators.alike import row_by_row
+from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, load_efficiency
 from dse_evaluators.clusters.apex.fabric import ApexFabric
 from dse_evaluators.clusters.apex.machine import DvfsDevice
@@ -18,7 +19,6 @@ from dse_evaluators.clusters.apex.stage import PipelineStage
 from dse_evaluators.clusters.apex.traces import at_rate, trace
 from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import flag, look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

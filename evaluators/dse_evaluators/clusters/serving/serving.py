@@ -12,6 +12,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import told_once
+from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import GRIDS
 from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
 from dse_evaluators.clusters.serving.engine import rate_of
@@ -21,7 +22,6 @@ from dse_evaluators.clusters.serving.plan import READINGS, SPELLINGS, plans
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Readings, one_of
 from dse_evaluators.readings import look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

@@ -12,6 +12,7 @@ from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import gather_parts, groups, told_once
+from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.serving.bill import CARBON, COST
 from dse_evaluators.clusters.serving.fabric import JOINED
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
@@ -20,7 +21,6 @@ from dse_evaluators.clusters.simulator.plan import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import look_up_row, number, word
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

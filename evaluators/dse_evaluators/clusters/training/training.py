@@ -8,6 +8,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import told_once
+from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import TrainingCostModel, metrics
@@ -25,7 +26,6 @@ from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import ChoiceInput, Readings
 from dse_evaluators.readings import look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

@@ -11,6 +11,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.alike import fix_columns, gather_parts, groups, told_once
+from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.two_streams.bills import Bills
 from dse_evaluators.clusters.two_streams.iteration import PARTS
 from dse_evaluators.clusters.two_streams.machines import MACHINES
@@ -20,7 +21,6 @@ from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
 from dse_evaluators.clusters.two_streams.scenario import TASKS, Scenario, task_of
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Reading, Readings, one_of
 
 _METRICS = (
