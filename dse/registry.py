@@ -23,12 +23,12 @@ _SIGNS = str.maketrans("", "", "-_ ")
 
 @cache
 def names(group: Group) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a plug-in group, by name."""
+    """Return the entry points of a plug-in group, such as ``optimizers``, by plug-in name."""
     return {point.name: point for point in sorted(entry_points(group=f"dse.{group}"))}
 
 
 def load(group: Group, name: str) -> Any:
-    """Import the plug-in of this name: a class, or for ``functions`` a function.
+    """Import the plug-in of this name: a class, or a function in the group ``functions``.
 
     Raises:
         PluginError: there is no such plug-in, or importing it failed.
@@ -77,7 +77,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
 
 
 def suggest_plugin(group: Group, name: str) -> str:
-    """Return a hint for an unknown plug-in name."""
+    """Return a hint for an unknown plug-in name: the likely intended one."""
     meant = _MEANT.get(group, {}).get(str(name).casefold().translate(_SIGNS), "")
     if meant:
         return f"write {meant}"
@@ -96,7 +96,7 @@ def options_of(plugin: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, Any]) -> None:
-    """Check that every option exists and every required option is given.
+    """Check options for a plug-in: each must exist, and no required one may be missing.
 
     Raises:
         PluginError: an option is unknown or missing.
@@ -121,7 +121,7 @@ def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, An
 
 
 def required(plugin: Any) -> list[str]:
-    """Return the names of a plug-in's options without default."""
+    """Return the names of a plug-in's required options."""
     empty = inspect.Parameter.empty
     return [name for name, one in options_of(plugin).items() if one.default is empty]
 
@@ -140,7 +140,7 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
 
 
 def _suggest_option(option: str, known: Mapping[str, inspect.Parameter]) -> str:
-    """Return a hint for an option that a plug-in does not have."""
+    """Return a hint for an unknown option of a plug-in: the likely intended one."""
     meant = next((one for one in _INSTEAD.get(str(option), ()) if one in known), "")
     if meant:
         return f"write {meant!r}"

@@ -21,9 +21,9 @@ def age_moea2(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """Build AGE-MOEA-II, with survival by spread along the front's estimated shape.
+    """Build AGE-MOEA-II, whose survival favours designs that are spread along the front.
 
-    It suits two objectives as well as many.
+    Distances follow the front's estimated shape. It suits two objectives as well as many.
 
     Args:
         problem: problem to optimise.
@@ -56,10 +56,10 @@ def by_shape(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
 ) -> tuple[Ints, Floats]:
-    """Select whole fronts while they fit; of the last one, the members with the best scores.
+    """Select survivors front by front; of the one that overflows, by AGE-MOEA-II's score.
 
-    The shape is that of the first front. Its own members score by their distance to one another,
-    those of later fronts by their proximity to the ideal point.
+    The shape is that of the first front. On it, a member scores by its distance from the members
+    already selected; on later fronts, by its proximity to the ideal point.
     """
     fronts = NonDominatedSorting().do(losses, n_stop_if_ranked=size)
     shape = FrontShape.of(losses[fronts[0]])

@@ -26,19 +26,19 @@ EXACT_OBJECTIVES = 4
 
 @dataclass(frozen=True, slots=True)
 class OptimizerChoice:
-    """Name of the chosen plug-in, and the reason shown to the user."""
+    """Name of the optimizer or executor that ``auto`` chose, and the reason shown to the user."""
 
     use: str
     reason: str
 
 
 def needs_cost(problem: Problem) -> bool:
-    """Return whether ``auto`` needs the cost of one measurement before it can choose."""
+    """Return whether ``auto`` must time one measurement before it can choose an optimizer."""
     return bool(problem.measured)
 
 
 def whole(problem: Problem) -> bool:
-    """Return whether ``auto`` finds the exact front, so that no trial budget can end it early."""
+    """Return whether ``auto`` will compute the exact front, which no trial budget may cut short."""
     if problem.measured:
         return False
     return _searchable(problem) or (problem.space.count() is not None and not cannot(problem))
@@ -47,7 +47,7 @@ def whole(problem: Problem) -> bool:
 def optimizer_for(
     problem: Problem, measurements: int | None, cost_s: float | None
 ) -> OptimizerChoice:
-    """Return the optimizer that ``auto`` picks, with the reason.
+    """Return the optimizer that ``auto`` picks for the problem, with the reason.
 
     Args:
         problem: problem to optimise.
@@ -75,7 +75,7 @@ def optimizer_for(
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
-    """Return the reason why measurements are scarce: the declared budget or the measured cost."""
+    """Return why few measurements are assumed: the declared budget or the cost of the first."""
     took = "" if cost_s is None else f"the first measurement took {cost_s:.2g} s"
     if measurements is not None:
         s = "" if measurements == 1 else "s"

@@ -1,4 +1,4 @@
-"""Bayesian optimisation by Meta's Ax with its defaults, restricted to legal designs, replayable."""
+"""Bayesian optimisation by Meta's Ax with its default models, restricted to legal designs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dse.optimizers.support.seeded_scope import seed_generators
 
 
 class AxService:
-    """Optimizer that builds a fresh Ax client from the complete history for every query.
+    """Optimizer that uses Ax, with a fresh client built from all finished trials for each query.
 
-    Each point that Ax proposes, alone or in a batch, is replaced by the nearest legal design that
-    was not asked before and violates no modelled constraint. Ax models objectives and limits.
+    So a study can be replayed. Each point that Ax proposes, alone or in a batch, is replaced by the
+    nearest legal design that was not asked before and violates no modelled constraint. Ax models
+    objectives and limits.
 
     Args:
         problem: problem to optimise.
@@ -62,7 +63,10 @@ class AxService:
         return drained
 
     def _is_early(self, pending: Sequence[Design]) -> bool:
-        """Return whether there are too few trials for a model, or no parameter that Ax can vary."""
+        """Return whether the optimizer still asks space-filling designs instead of Ax.
+
+        It does while there are too few trials for a model, or if Ax can vary no parameter.
+        """
         done = np.isfinite(trial_violations(self._problem, self._told)).sum()
         asked = len(self._told) + len(pending)
         return asked < self._initial or done < 2 or not axes(self._problem.space)

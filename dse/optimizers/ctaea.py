@@ -28,7 +28,7 @@ def ctaea(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """Build C-TAEA, with a feasible and an exploring archive that mate; for tight constraints.
+    """Build C-TAEA, which mates a feasible and an exploring archive; for tight constraints.
 
     Args:
         problem: problem to optimise.
@@ -60,7 +60,7 @@ def ctaea(
 
 
 class TwoArchives:
-    """Survival rule of C-TAEA: convergence and diversity archive, as positions in the parents."""
+    """Survival rule of C-TAEA: a convergence and a diversity archive, stored as parent indices."""
 
     def __init__(
         self,
@@ -83,10 +83,11 @@ class TwoArchives:
         return stay
 
     def mates(self, count: int, rng: np.random.Generator) -> Ints:
-        """Return mating pairs, (count, 2), as positions in the parents.
+        """Return pairs of parents to mate, (count, 2), as indices into the parents.
 
         The first mate is from the archive with more non-dominated members. The second is from the
-        convergence archive with a probability equal to its share of these, else from the other.
+        convergence archive with a probability equal to its number of non-dominated members over the
+        size of both archives, else from the diversity archive.
         """
         both = np.concatenate([self._converged, self._diverse])
         _, ranks = NonDominatedSorting().do(self._losses[both], return_rank=True)
@@ -102,7 +103,7 @@ class TwoArchives:
         return np.column_stack([self._winners(firsts, count, rng), seconds])
 
     def _winners(self, archive: Ints, count: int, rng: np.random.Generator) -> Ints:
-        """Return the winner of each binary tournament, (count,).
+        """Return the winners of ``count`` random binary tournaments in an archive, (count,).
 
         A feasible entrant beats an infeasible one and, of two feasible ones, the dominating one
         wins; otherwise the winner is random.
@@ -120,7 +121,10 @@ class TwoArchives:
 
 
 class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
-    """pymoo's two archive updates, for given pool positions; archives may be partly full."""
+    """pymoo's updates of the two archives, for members of a pool given by index.
+
+    An archive may have fewer members than directions.
+    """
 
     def __init__(
         self,
@@ -135,7 +139,10 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         )
 
     def converged(self, places: Ints, rng: np.random.Generator) -> Ints:
-        """Return at most as many as directions: feasible ones, then the least violating."""
+        """Return the new convergence archive: feasible members first, then the least violating.
+
+        It has at most one member per direction.
+        """
         if len(places) <= len(self.ref_dirs):
             return places
         with restore_filters():
@@ -144,7 +151,11 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         return found
 
     def diverse(self, places: Ints, converged: Ints) -> Ints:
-        """Return at most as many as directions: the best where few converged, feasible or not."""
+        """Return the new diversity archive, feasible or not, with at most one member per direction.
+
+        It prefers the best members along directions that have few members of the convergence
+        archive.
+        """
         places = np.unique(places)
         niches, values = self._associate(self._all[places])
         crowds = np.bincount(self._associate(self._all[converged])[0], minlength=len(self.ref_dirs))
@@ -167,7 +178,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         places: Ints,  # (n,)
         values: Floats,  # (n,), along the direction
     ) -> list[int]:
-        """Return the positions sorted by front, then by value along the direction."""
+        """Return member indices, sorted by front rank, then by value along the direction."""
         if not len(places):
             return []
         _, ranks = NonDominatedSorting().do(self._all[places].get("F"), return_rank=True)

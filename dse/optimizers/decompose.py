@@ -1,4 +1,4 @@
-"""Exact front of a problem whose groups of parameters interact only in its formulas."""
+"""Exact front of a problem whose groups of parameters interact only in objectives and limits."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SEARCHED = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
-    """Exact front, with the counts of the search.
+    """Exact front found by decomposition, with counts of designs, groups and combinations.
 
     Of designs with equal objectives one is kept. If no design is feasible, ``designs`` holds the
-    one with the least constraint violation, if any can exist at all.
+    one with the least constraint violation, if any design has metrics.
     """
 
     designs: list[Design]
@@ -45,13 +45,13 @@ class Decomposed:
 
 
 class Decompose:
-    """Optimizer that asks the exact front, found group by group: a trillion designs in seconds.
+    """Optimizer that asks the exact front, found group by group, for up to trillions of designs.
 
-    Parameters form groups such that no rule and no metric reads two of them. In each group, rows
-    (combinations of values) that another row dominates whatever the other groups choose are pruned,
-    and the remaining rows are combined. Once the front is reported, an event of kind ``exact``
-    states how many designs it covers; if designs failed, it is ``exact over``, with their count
-    and an example.
+    Parameters form groups such that no rule and no metric reads two of them. In each group, a
+    combination of values is pruned if another one dominates it whatever the other groups choose;
+    the remaining ones are combined. Once the front is reported, an event of kind ``exact`` states
+    how many designs it covers; if designs failed, it is ``exact over``, with their count and an
+    example.
 
     Raises:
         StudyError: the problem cannot be decomposed; the reason names what couples its parts. If
@@ -89,7 +89,7 @@ class Decompose:
 
     @property
     def ended(self) -> str:
-        """Result of the search; empty while designs remain to be asked or reported."""
+        """Text that ends the study, with the designs covered; empty until the front is reported."""
         front = self._front
         told = front is not None and self._told.issuperset(front.designs)
         return front.coverage.text if front is not None and told else ""

@@ -18,9 +18,9 @@ _AHEAD = 1_024
 class Exhaustive:
     """Optimizer that asks the exact front, or all legal designs if a metric is measured.
 
-    Once these are reported, an event of kind ``exact`` states the number of designs; if designs
-    failed, it is ``exact over``, with their count and an example.
-    ``on_progress`` is called with the number of searched designs and their total number.
+    Once these designs are reported, an event of kind ``exact`` states how many designs were
+    searched; if some failed, it is ``exact over``, with their count and an example. ``on_progress``
+    is called with the number of searched designs and their total number.
 
     Args:
         problem: problem to optimise.
@@ -84,7 +84,7 @@ class Exhaustive:
 
     @property
     def ended(self) -> str:
-        """Result of the search; empty while designs remain to be asked or reported."""
+        """Text that ends the study, with the designs covered; empty while some are not reported."""
         return self._compute_coverage().text if self._complete() else ""
 
     def _compute_coverage(self) -> Coverage:

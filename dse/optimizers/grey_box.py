@@ -40,7 +40,7 @@ _HOPE = 2.0
 
 
 class GreyBox:
-    """Optimizer that asks the measured part with the largest expected hypervolume improvement.
+    """Optimizer that measures where the expected hypervolume improvement is largest.
 
     The measured part of a design is the values that measured evaluators read. Once it is measured,
     all designs that share it (its completions) are known, as models give the other metrics. The
@@ -99,12 +99,12 @@ class GreyBox:
         return drained
 
     def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
-        """Return the measured parts that were or are being measured."""
+        """Return the keys of the measured parts that were or are being measured."""
         told = [trial.design for trial in self._told]
         return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
 
     def _first(self, count: int, gone: set[bytes]) -> list[Design]:
-        """Return evenly spaced measured parts, each as its completion nearest to the knee."""
+        """Return space-filling measured parts, each completed to be nearest to the ideal point."""
         found: list[Design] = []
         space = self._problem.space
         for design in self._sequence.first(64 * count + 64, ()):
@@ -165,7 +165,7 @@ class GreyBox:
         return found
 
     def _report_magnitudes(self, known: Beliefs) -> None:
-        """Report the objectives whose values are rescaled or clipped before they are learnt."""
+        """Report objectives whose extreme values are rescaled or clipped for the surrogates."""
         for place, magnitude in zip(self._roles.learnt, known.magnitudes, strict=True):
             if not magnitude.is_identity and place not in self._reported:
                 self._reported.add(place)
@@ -180,7 +180,7 @@ class GreyBox:
         return known.awaiting(batch, [own.losses for own in self._stairs.wholes(batch)])
 
     def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
-        """Return the measured part of largest gain, as its completion that gains most."""
+        """Return the design to measure next: the part of largest gain, with its best completion."""
         pool = self._parts.pool(self._elite(), gone, rng)
         if not len(pool):
             return None
@@ -203,20 +203,20 @@ class GreyBox:
         return None
 
     def _hope(self) -> float:
-        """Return by how many standard deviations the front may extend beyond its prediction.
+        """Return the number of standard deviations by which the front is assumed to extend further.
 
-        It is above 0 only at every other trial and with more than two objectives. The boundary of
-        a front of two objectives is two points, which the search finds anyway; with more it is
-        large, and regions beyond the reference point would never be explored.
+        It is above 0 only at every other trial and with more than two objectives. The boundary of a
+        front of two objectives is two points, which the search finds anyway; with more it is large,
+        and regions beyond the reference point would never be explored.
         """
         return _HOPE if len(self._problem.objectives) > _TWO and len(self._told) % 2 else 0.0
 
     def _boldness(self, gain: float, size: float) -> float:
-        """Return the factor that widens standard deviations when the expected gain is small.
+        """Return a factor for posterior standard deviations: above 1 if the expected gain is small.
 
-        A Gaussian process that is wrong in a region is often overconfident there. So every other
-        measurement then goes where the gain is large only if the model is wrong; if the gain is
-        negligible, every measurement does.
+        A Gaussian process that is wrong in a region is often overconfident there. With wider
+        deviations, the next measurement goes where the gain is large only if the model is wrong.
+        This applies to every other measurement, and to each one if the gain is negligible.
         """
         if gain <= _DULL * size:
             return _BOLD**2
@@ -230,7 +230,7 @@ class GreyBox:
         gone: set[bytes],
         rng: np.random.Generator,
     ) -> tuple[Batch, Floats]:
-        """Extend the pool by local search from its best members, with shrinking legal steps."""
+        """Extend the pool by neighbours of its best members, at decreasing distances."""
         for width in _CLIMBS:
             top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
             near = self._parts.around(top, width, _EACH, gone, rng)
@@ -242,7 +242,10 @@ class GreyBox:
     def _looked_at(
         self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
-        """Return the best few of the pool, valued on their own complete conditional fronts."""
+        """Return the best few candidates, re-evaluated on their complete conditional fronts.
+
+        The others were valued on estimated fronts only.
+        """
         if not (self._roles.free and self._roles.known and known.feasible):
             return pool, worth
         count = np.clip(_LOOKS // max(self._stairs.looks, 1), _FINALISTS[0], _FINALISTS[1])
@@ -274,7 +277,7 @@ class GreyBox:
         return self._problem.space.batch([done[row].design for row in rows])
 
     def _complete_part(self, one: Batch, known: Beliefs | None) -> list[Design]:
-        """Return the completion of a measured part that alone adds most, or an empty list."""
+        """Return a measured part's best completion in a list; empty if none is feasible."""
         stairs, groups = self._stairs.guess_fronts(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):
@@ -290,7 +293,11 @@ def _stride(told: int) -> int:
 
 
 def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
-    """Return the rows of a conditional front, largest box below the reference point first."""
+    """Return the indices of a conditional front's designs, most promising first.
+
+    Before a posterior exists these are nearest to the ideal point; then by the volume of the box to
+    the reference point.
+    """
     losses = case.losses
     if losses.shape[1] == 0 or len(losses) == 1:
         return list(range(len(losses)))

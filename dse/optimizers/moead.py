@@ -33,10 +33,10 @@ def moead(
 ) -> Evolution:
     """Build MOEA/D, with one parent for each direction between objectives; neighbours mate.
 
-    A finished trial is assigned to the direction that it suits best and replaces the parents of
-    neighbouring directions that it improves on: those with a larger constraint violation, or with
-    an equal one and a larger scalarised loss. So neither the order in which trials finish nor the
-    direction that they were bred for matters.
+    A finished trial is assigned to the direction along which it scores best. It replaces the
+    parents of neighbouring directions that have a larger constraint violation, or an equal one and
+    a larger scalarised loss. So neither the order in which trials finish nor the direction that
+    they were bred for matters.
 
     Args:
         problem: problem to optimise.
@@ -71,7 +71,7 @@ def moead(
 
 
 class MOEADSelection:
-    """Survival rule of MOEA/D: for each direction, the position of the parent that holds it."""
+    """Survival rule of MOEA/D: each direction holds one parent, stored as an index."""
 
     _ABROAD = 0.1
     """Probability of mating outside the neighbourhood: 1 - delta of Li, Zhang, IEEE TEC 2009."""
@@ -127,7 +127,7 @@ class MOEADSelection:
 
 
 def _pairs(count: int, size: int, rng: np.random.Generator) -> Ints:
-    """Draw pairs of different indices below ``size``, (count, 2); equal ones if it is 1."""
+    """Draw random pairs of different indices below ``size``, (count, 2); equal ones if it is 1."""
     one = rng.integers(size, size=count)
     other = rng.integers(max(size - 1, 1), size=count)
     return np.column_stack([one, np.where(size > 1, other + (other >= one), one)])

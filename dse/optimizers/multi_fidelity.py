@@ -21,12 +21,12 @@ _RECENT = 10
 
 
 class Ladder:
-    """Optimizer that screens designs on cheap fidelities and promotes those worth their cost.
+    """Optimizer that evaluates new designs at a cheap fidelity and promotes the promising ones.
 
     The gain of a screened design is the hypervolume that it is expected to add, given its
-    calibrated fidelity; that of a new design is the mean that the latest ones had when they were
-    screened. The option with more gain per second is evaluated. Without a fidelity ladder of two
-    measured rungs it behaves as the optimizer ``proposals``.
+    calibrated low-fidelity metrics; that of a new design is the mean of this gain over the latest
+    screened ones. The option with more gain per second is evaluated. Without a fidelity ladder of
+    two measured rungs it behaves as the optimizer ``proposals``.
 
     Args:
         problem: problem to optimise.
@@ -62,7 +62,7 @@ class Ladder:
         return list(self._inner.events())
 
     def _next(self, pending: Sequence[Design]) -> list[Design]:
-        """Return the best screened design or a new one, in a list; empty if none is left."""
+        """Return the design to evaluate next, screened or new, in a list; empty if none is left."""
         open_ = [trial for trial in self._list_open_trials() if trial.design not in set(pending)]
         best = self._choose_promotion(open_)
         if best is not None:
@@ -72,14 +72,14 @@ class Ladder:
         return new or [trial.design for trial in open_[:1]]
 
     def _list_open_trials(self) -> list[Trial]:
-        """Return the latest trial of each design not evaluated on its top rung, oldest first."""
+        """Return the latest trial of each design not yet evaluated at the top fidelity."""
         latest = {trial.design: trial for trial in self._told}
         return [trial for trial in latest.values() if trial.state is State.SCREENED]
 
     def _choose_promotion(self, open_: Sequence[Trial]) -> Design | None:
-        """Return the screened design to promote to its next rung, if it beats a new design.
+        """Return the screened design to promote to its next fidelity, unless a new one is better.
 
-        While too few designs have both rungs to calibrate the lower one, all are promoted.
+        While too few designs have both fidelities to calibrate the lower one, all are promoted.
         """
         if not open_:
             return None
@@ -100,7 +100,10 @@ class Ladder:
         return [promise.of(trial) for trial in screened]
 
     def _newcomers(self) -> float:
-        """Return the mean expected gain that the latest screened designs had when screened."""
+        """Return the expected gain of a new design: the mean over the latest screened designs.
+
+        Each gain is the one estimated from the trials before that design.
+        """
         places = [p for p, trial in enumerate(self._told) if trial.state is State.SCREENED]
         for place in places[-_RECENT:]:
             if place not in self._promised:
@@ -112,7 +115,10 @@ class Ladder:
         return float(np.mean(known)) if known else 0.0
 
     def _prices(self) -> tuple[float, float]:
-        """Return the mean cost of a screening and of a promotion, in seconds."""
+        """Return the mean evaluation times of a screening and of a promotion, in seconds.
+
+        A screening is an evaluation at low fidelity, a promotion one at a higher fidelity.
+        """
         screened = [t for t in self._told if t.state is State.SCREENED and t.measured]
         designs = {trial.design for trial in screened}
         done = [t for t in self._told if t.state is State.DONE and t.design in designs]
@@ -124,9 +130,9 @@ def _mean_s(trials: Sequence[Trial]) -> float:
 
 
 def _check(problem: Problem) -> None:
-    """Raise PluginError unless every measured metric is the top of a ladder, if there is one.
+    """Raise PluginError if only some measured metrics have a fidelity ladder.
 
-    Without a cheap rung of each metric, the gain of a screened design cannot be estimated.
+    Without a cheap fidelity of each metric, the gain of a screened design cannot be estimated.
     """
     lacking = sorted(problem.measured - problem.ladders.keys()) if problem.ladders else []
     if lacking:

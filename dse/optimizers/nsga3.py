@@ -61,7 +61,7 @@ def nsga3(
 
 
 class Niches:
-    """Selection of whole fronts while they fit; of the last, members of the rarest directions."""
+    """Selection of NSGA-III: front by front, then members of the least crowded directions."""
 
     def __init__(self, objectives: int, size: int, kind: str) -> None:
         self._directions = directions_of(objectives, size, kind)

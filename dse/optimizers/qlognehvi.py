@@ -97,7 +97,7 @@ class QLogNehvi:
                 return []
 
     def _learnt(self) -> tuple[TrainingData | None, Any]:  # the surrogate's type would import torch
-        """Return training data and surrogate of the finished trials, cached by their number."""
+        """Return training data and surrogate of the finished trials; cached until more finish."""
         from dse.optimizers.bayesian.botorch_models import Surrogate
 
         told = len(self._told)
@@ -109,7 +109,10 @@ class QLogNehvi:
 
 
 def _share(lesson: TrainingData, worth: float) -> float | None:
-    """Return the gain exp(``worth``) as a share of the hypervolume; ``None`` without one."""
+    """Return the expected gain exp(``worth``) as a share of the front's hypervolume.
+
+    It is ``None`` without a volume or with too many objectives.
+    """
     many = len(lesson.scales) > MANY_OBJECTIVES
     volume = hypervolume(lesson.front, np.zeros(len(lesson.scales))) if len(lesson.front) else 0.0
     return None if many or volume <= 0 else float(np.exp(worth) / volume)

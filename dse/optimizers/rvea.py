@@ -32,7 +32,7 @@ def rvea(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """Build RVEA, with survival of the best along each direction; for many objectives.
+    """Build RVEA, which keeps the best design along each reference direction; for many objectives.
 
     Early on, the distance to the ideal point counts most, later the angle to the direction. The
     paper adapts its directions to the ranges of the losses; here the losses are rescaled instead,

@@ -56,7 +56,10 @@ def by_contribution(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
-    """Select whole fronts while they fit; from the last, drop the least contributor repeatedly."""
+    """Select survivors front by front; the one that overflows loses its least contributors.
+
+    These are dropped one at a time, each time recomputing the hypervolume contributions.
+    """
     ends = {"ideal": np.zeros(losses.shape[1]), "nadir": np.ones(losses.shape[1])}
     survival = LeastHypervolumeContributionSurvival()
     rows, kept = select_survivors(survival, scale_losses(losses), size, rng, **ends)

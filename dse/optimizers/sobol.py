@@ -13,7 +13,7 @@ from dse.protocols import OptimizerTraits
 
 
 class Sobol:
-    """Optimizer that asks designs along a Sobol sequence, then random designs not yet asked."""
+    """Optimizer that asks designs along a Sobol sequence, then the remaining ones at random."""
 
     traits = OptimizerTraits(batch=256)
 

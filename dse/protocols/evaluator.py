@@ -60,10 +60,10 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class ChecksValues(Protocol):
-    """Evaluator that can reject, before a study runs, values that its inputs can take."""
+    """Evaluator that can check, before a study runs, the values that its inputs may take."""
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that the evaluator can run on all of these values.
+        """Check that the evaluator can run on all values that its inputs may take.
 
         Args:
             values: for each input the values that it can take: the ends of a long range, also a
@@ -77,10 +77,10 @@ class ChecksValues(Protocol):
 
 @runtime_checkable
 class ChecksProgram(Protocol):
-    """Evaluator that starts a program, and can tell whether this machine has it."""
+    """Evaluator that starts a program, and can check that it is installed on this machine."""
 
     def check_program(self) -> None:
-        """Check that the program exists.
+        """Check that the program that the evaluator starts is installed.
 
         Raises:
             SpecError: it does not.
@@ -90,7 +90,7 @@ class ChecksProgram(Protocol):
 
 @runtime_checkable
 class MayBeMissing(Protocol):
-    """Evaluator that may be unable to run here, although its studies can be read."""
+    """Evaluator that may be unable to run on this machine; its studies can still be read."""
 
     missing: str
     """The reason why it cannot run here; empty if it can."""
@@ -98,10 +98,10 @@ class MayBeMissing(Protocol):
 
 @runtime_checkable
 class ReadsByMetric(Protocol):
-    """Evaluator whose metrics have different inputs.
+    """Evaluator that declares the inputs of each of its metrics, because they differ.
 
-    An input without a value in a row is absent there, and the evaluator itself reports which of its
-    metrics have no value as a result.
+    An input may be absent in some designs; the evaluator then reports which of its metrics are
+    undefined.
     """
 
     reads_by_metric: Mapping[str, frozenset[str]]
@@ -110,7 +110,10 @@ class ReadsByMetric(Protocol):
 
 @runtime_checkable
 class DeclaresPurity(Protocol):
-    """Evaluator that states whether read-only commands may call it on a study of unknown origin."""
+    """Evaluator that declares whether it is pure: read-only commands may call it on any study.
+
+    Studies of unknown origin are meant in particular.
+    """
 
     pure: bool
     """Whether it starts no program, runs no code named by its options, and opens no connection."""
@@ -118,7 +121,7 @@ class DeclaresPurity(Protocol):
 
 @runtime_checkable
 class StartsPrograms(Protocol):
-    """Evaluator that starts programs, or calls functions of a user."""
+    """Evaluator that lists the programs and user functions that it calls."""
 
     starts: Sequence[str]
     """A description of each, which ``dse check`` and ``dse studies import`` print."""
@@ -136,15 +139,15 @@ class HasFormulas(Protocol):
 
 @runtime_checkable
 class ExpandsFormulas(HasFormulas, Protocol):
-    """Evaluator whose expressions can use the lists and tables of a space."""
+    """Evaluator whose expressions may refer to the lists and tables of a design space."""
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Evaluator:
-        """Return the evaluator with its expressions expanded over these lists and tables."""
+        """Return a copy of the evaluator with its references to these lists and tables expanded."""
         ...
 
 
 def missing_reason(evaluator: Evaluator) -> str:
-    """Return why the evaluator cannot run here; empty if it can."""
+    """Return the reason why the evaluator cannot run on this machine; empty if it can."""
     return evaluator.missing if isinstance(evaluator, MayBeMissing) else ""
 
 
@@ -159,16 +162,16 @@ def started_programs(evaluator: Evaluator) -> Sequence[str]:
 
 
 def inputs_by_metric(evaluator: Evaluator) -> Mapping[str, frozenset[str]]:
-    """Return the inputs of each metric; empty if all metrics have the same inputs."""
+    """Return the inputs of each metric, by name; empty if all metrics have the same inputs."""
     return evaluator.reads_by_metric if isinstance(evaluator, ReadsByMetric) else {}
 
 
 def formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
-    """Return the expression of each metric; empty if the evaluator has none."""
+    """Return the expression of each metric, by name; empty if they are not expressions."""
     return evaluator.formulas if isinstance(evaluator, HasFormulas) else {}
 
 
 def written_formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
-    """Return the expression of each metric as the user wrote it."""
+    """Return the expression of each metric as the user wrote it, before expansion."""
     written = evaluator.written if isinstance(evaluator, HasFormulas) else None
     return written or formulas_of(evaluator)

@@ -16,7 +16,7 @@ from dse.core.trial import Event, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A trial to be evaluated, with the metrics that need not be measured again.
+    """Evaluation task for an executor: one design, with the metrics that are already known.
 
     ``given`` holds the known metrics and ``spread`` their standard errors. ``only`` holds the
     labels of the evaluators to run; ``None`` runs all of them. ``attempt`` is the number of earlier
@@ -49,7 +49,7 @@ class Needs:
     custom: Mapping[str, float] = field(default_factory=dict)
 
     def joined(self, other: Needs) -> Needs:
-        """Return the needs of a task that runs both in sequence: the maximum of each resource."""
+        """Return the maximum of each resource: the needs of two steps run in sequence."""
         return Needs(
             cpu=max(self.cpu, other.cpu),
             gpu=max(self.gpu, other.gpu),
@@ -95,7 +95,7 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """End all workers immediately."""
+        """Stop all workers immediately."""
         ...
 
 
@@ -104,14 +104,14 @@ Work = Callable[[Sequence[Task]], list[Outcome]]
 
 @runtime_checkable
 class NeedsResources(Protocol):
-    """Work that states what each of its tasks needs of a machine."""
+    """Work function that declares the CPUs, GPUs and other resources each of its tasks needs."""
 
     needs: Needs
 
 
 @runtime_checkable
 class WaitsForTurn(Protocol):
-    """Work that may wait until the machine is free, which must not count as evaluation time."""
+    """Work function that may wait for a free machine, which must not count as evaluation time."""
 
     on_wait: Callable[[str], None]
     """Function that the executor assigns; called with ``waits`` before a wait, and with
@@ -120,7 +120,7 @@ class WaitsForTurn(Protocol):
 
 @runtime_checkable
 class ReportsIntermediate(Protocol):
-    """Work or executor that passes on intermediate reports of evaluations, for early stopping."""
+    """Work function or executor that passes on intermediate results, for early stopping."""
 
     on_report: Callable[[int, int, Mapping[str, float]], bool]
     """Function that the study assigns: from a trial's number, a step and its metrics to whether the
@@ -141,20 +141,20 @@ class ReportsBegin(Protocol):
 
 @runtime_checkable
 class HasEvents(Protocol):
-    """Executor to which things happen that a user should know, such as the loss of a node."""
+    """Executor that reports events a user should know, such as the loss of a cluster node."""
 
     def events(self) -> list[Event]:
-        """Return the events since the last call."""
+        """Return the events that occurred since the last call."""
         ...
 
 
 @runtime_checkable
 class EndedByCaller(Protocol):
-    """Executor whose tasks are evaluated by the caller of the study, who also decides the end."""
+    """Executor whose tasks are evaluated by the calling program, which also ends the run."""
 
     ended: str
     """The reason why the run has to end; empty while it continues."""
 
     def report_exhaustion(self) -> None:
-        """Note that no further design can be proposed at present."""
+        """Record that the optimizer can propose no further design at present."""
         ...

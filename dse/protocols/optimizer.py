@@ -36,20 +36,20 @@ class Optimizer(Protocol):
         ...
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        """Learn from finished trials; each is passed once, in the order in which they finished."""
+        """Receive finished trials; each is passed once, in the order in which they finished."""
         ...
 
     def events(self) -> list[Event]:
-        """Return the events since the last call that matter to a user.
+        """Return the events to show to the user that occurred since the last call.
 
-        Events are choices, fallbacks and proofs.
+        Events are choices, fallbacks and proofs of an exact front.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerTraits:
-    """Properties of an optimizer that a study relies on; a class attribute ``traits`` states them.
+    """Properties of an optimizer class, stated in its attribute ``traits``, that a study relies on.
 
     Attributes:
         batch: preferred number of designs per ``ask`` when evaluations cost nothing.
@@ -74,7 +74,7 @@ class OptimizerTraits:
 
 
 def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:
-    """Return the traits of an optimizer or of its class.
+    """Return the properties (traits) of an optimizer instance or class.
 
     Without an attribute ``traits``, the attributes ``batch``, ``climbs`` and ``learns_outside`` of
     earlier versions are read.
@@ -89,9 +89,10 @@ def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:
 
 @runtime_checkable
 class ExpectsImprovement(Protocol):
-    """Optimizer that estimates how much its next suggestion improves the front.
+    """Optimizer that estimates the relative hypervolume gain of its last suggestion.
 
-    A study can stop by it: ``budget: {min_improvement: 0.1 %}``. The class has the attribute, too.
+    A study can stop when it is small: ``budget: {min_improvement: 0.1 %}``. The class has the
+    attribute, too.
     """
 
     expected_gain: float | None
@@ -101,7 +102,7 @@ class ExpectsImprovement(Protocol):
 
 @runtime_checkable
 class ReportsProgress(Protocol):
-    """Optimizer with long steps, during which it reports how far it is."""
+    """Optimizer with long computations, during which it reports its progress."""
 
     on_progress: Callable[[int, int], None]
     """Function that the study assigns; called with the number of designs processed, and of all."""

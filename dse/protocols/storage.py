@@ -47,7 +47,7 @@ class StudyStorage(Protocol):
         ...
 
     def spec(self, study: str) -> dict[str, Any] | None:
-        """Return the spec that the study was created with; ``None`` if there is no such study."""
+        """Return the specification that the study was created with; ``None`` if it is unknown."""
         ...
 
     def studies(self) -> list[str]:
@@ -67,7 +67,7 @@ class TrialStorage(Protocol):
     """Trials of a study: added, claimed, finished and read."""
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
-        """Store the designs as new pending trials, with the ask and its events.
+        """Store the designs as new pending trials, with the record of the ask that produced them.
 
         If ``ask.worker`` is set, the trials are running and held by that driver.
 
@@ -162,7 +162,7 @@ class TrialStorage(Protocol):
         ...
 
     def since(self, study: str, finished: int, trials: int) -> News:
-        """Return the records added since an earlier state of the study.
+        """Return what was added to the study since the caller last read it.
 
         Args:
             study: the study's name.
@@ -172,7 +172,7 @@ class TrialStorage(Protocol):
         ...
 
     def asks(self, study: str) -> list[Asked]:
-        """Return the record of each call of :meth:`add`, oldest first."""
+        """Return the record of each call of the optimizer (ask), oldest first."""
         ...
 
 
@@ -180,11 +180,11 @@ class EventStorage(Protocol):
     """Events of a study, and intermediate reports of its trials."""
 
     def record(self, study: str, events: Sequence[Event]) -> None:
-        """Append events to those of the study."""
+        """Append events to the study's record."""
         ...
 
     def events(self, study: str) -> list[Event]:
-        """Return all events, oldest first."""
+        """Return all recorded events of the study, oldest first."""
         ...
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
@@ -195,7 +195,7 @@ class EventStorage(Protocol):
         ...
 
     def reports(self, study: str, since: int = 0) -> list[Report]:
-        """Return all reports in the order of arrival, without the first ``since`` of them."""
+        """Return intermediate reports in the order of arrival, skipping the first ``since``."""
         ...
 
 
@@ -203,7 +203,10 @@ class DriverStorage(Protocol):
     """Drivers of a study, with their heartbeats."""
 
     def enter(self, study: str, driver: Driver) -> int:
-        """Register a driver and return its new number; ``driver.id`` is ignored."""
+        """Register a driver in the study and return the number that it is given.
+
+        ``driver.id`` is ignored.
+        """
         ...
 
     def beat(self, study: str, driver: int) -> None:
@@ -211,7 +214,7 @@ class DriverStorage(Protocol):
         ...
 
     def leave(self, study: str, driver: int) -> None:
-        """Record that the driver has left: its unfinished trials become pending and free."""
+        """Record that the driver has left; its unfinished trials become pending and unheld."""
         ...
 
     def drivers(self, study: str) -> list[Driver]:
@@ -245,11 +248,11 @@ class Storage(StudyStorage, TrialStorage, EventStorage, DriverStorage, Protocol)
 
 @runtime_checkable
 class Queueing(Storage, Protocol):
-    """Storage in which one driver per study requests designs ahead for all drivers.
+    """Storage in which one driver per study calls the optimizer on behalf of all drivers.
 
-    That driver, the *asker*, calls the optimizer. The role is passed on by numbered terms, as in
-    leader election: each new asker has a term one higher than the last, and only asks of the
-    current term are stored. No synchronized clocks are needed.
+    That driver, the *asker*, requests designs ahead, and the others take them. The role is passed
+    on by numbered terms, as in leader election: each new asker has a term one higher than the last,
+    and only the requests (asks) of the current term are stored. No synchronized clocks are needed.
 
     Laws:
         - If several drivers acquire the same term, exactly one gets it.
@@ -260,7 +263,7 @@ class Queueing(Storage, Protocol):
     """
 
     def acquire_asker(self, study: str, driver: int, term: int) -> bool:
-        """Make the driver the asker of the term after ``term``; return whether it is.
+        """Make the driver the asker of the term after ``term``; return whether it succeeded.
 
         It fails if another term has begun. The caller must make sure that the asker of ``term`` is
         lost. The call is idempotent.
@@ -268,7 +271,7 @@ class Queueing(Storage, Protocol):
         ...
 
     def release_asker(self, study: str, driver: int, term: int) -> None:
-        """Leave the study without an asker if this driver is its asker in this term."""
+        """End the driver's role as asker of the study, if it has it in this term."""
         ...
 
     def take(
@@ -309,7 +312,7 @@ class SupportsSummaries(Protocol):
 
 
 class StudyReader(Protocol):
-    """Reader of a consistent snapshot of a study, in pieces of at most a few thousand rows."""
+    """Reader of a consistent snapshot of a study, in chunks of at most a few thousand rows."""
 
     spec: Mapping[str, Any]
     """Spec that the study was created with; empty if it is damaged."""
@@ -325,17 +328,20 @@ class StudyReader(Protocol):
         ...
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over ``events``, ``asks``, ``attempts``, ``reports`` or ``drivers`` in order."""
+        """Iterate over the rows of one kind in order: ``events``, ``asks``, ``attempts``, ...
+
+        Further kinds are ``reports`` and ``drivers``.
+        """
         ...
 
     def check(self) -> Iterator[int]:
-        """Read every row, including copies of trials; yield the number of rows of each piece."""
+        """Read every row of the study, including copies, as a check; yield row counts per chunk."""
         ...
 
 
 @runtime_checkable
 class SupportsReading(SupportsSummaries, Protocol):
-    """Storage that reads a study in pieces and can skip damaged rows.
+    """Storage that can read a study in chunks and skip damaged rows.
 
     Laws:
         - All pieces belong to one snapshot of the study.
@@ -354,5 +360,5 @@ class SupportsReading(SupportsSummaries, Protocol):
         ...
 
     def check_database(self) -> Iterator[str]:
-        """Check the database itself; yield a sentence for each damage outside a single study."""
+        """Check database parts outside single studies; yield a sentence for each damage."""
         ...

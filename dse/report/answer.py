@@ -1,4 +1,7 @@
-"""Result of a study to present: its front, or the nearest misses if no design is feasible."""
+"""Designs that a report presents as a study's result: the front, or the nearest misses.
+
+The nearest misses are the designs that violate the limits least, if none is feasible.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ MOST_PARAMETERS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Designs that a report presents as the result: the front, or the nearest misses.
+    """Designs that a report presents as a study's result: the front, or the nearest misses.
 
     If no design is feasible, ``trials`` are those with the smallest sum of constraint violations,
     ``feasible`` is false, and ``broken`` maps each limit that a trial violates to the amount (as a
@@ -40,7 +43,7 @@ class Answer:
 
     @staticmethod
     def of(front: ParetoSet, trials: Sequence[Trial] = (), weighty: Sequence[str] = ()) -> Answer:
-        """Return the front, or the nearest misses among ``trials`` if the front is empty."""
+        """Build the result: the front, or the nearest misses among ``trials`` if it is empty."""
         kept: tuple[Trial, ...] = front.trials
         broken: tuple[Mapping[str, float], ...] = ({},) * len(kept)
         if not kept:
@@ -55,7 +58,7 @@ class Answer:
         )
 
     def thin(self, most: int, keep: Trial | None = None) -> Answer:
-        """Return at most ``most`` evenly spaced trials, both ends included, plus ``keep``."""
+        """Reduce to ``most`` evenly spaced trials, both ends included, plus ``keep``."""
         size = len(self.trials)
         if size <= most:
             return self
@@ -88,7 +91,7 @@ class Answer:
 
     @cached_property
     def told(self) -> tuple[str, ...]:
-        """Parameters that a page shows for each design, in the order of the space.
+        """Parameters that a report shows for each design, in the order of the space.
 
         These are the parameters that differ between trials, or all if none does. If there are more
         than ``MOST_PARAMETERS``, the most important ones are kept.
@@ -100,14 +103,14 @@ class Answer:
 
     @property
     def untold(self) -> str:
-        """Sentence on how many parameters are shown, such as 24 of 200; empty if all are."""
+        """Sentence such as ``24 of 200 parameters are shown.``; empty if all are shown."""
         every = len(self.varying) or len(self.told)
         some = len(self.told)
         return f"{some} of {every} parameters are shown." if some < every else ""
 
     @property
     def other_metrics(self) -> tuple[str, ...]:
-        """Metrics that limits and compound objectives read, without the plain objectives."""
+        """Metrics that limits and composite objectives read, except those that are objectives."""
         bare = {objective.text for objective in self.problem.objectives}
         return tuple(sorted(self.problem.asked - bare))
 
@@ -119,7 +122,7 @@ def objective_values(problem: Problem, trials: Sequence[Trial]) -> Floats:
 
 
 def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, float]]:
-    """Return for each trial the violated limits, by text, with the amount if it is finite."""
+    """Return each trial's violated limits, by the limit's text, with the amount of violation."""
     slacks = problem.slacks(problem.columns(trials), len(trials))
     texts = [limit.text for limit in problem.limits]
     broken: list[dict[str, float]] = [{} for _ in range(len(trials))]
@@ -130,7 +133,7 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
 
 
 def broken_rows(problem: Problem, trials: Trials) -> dict[str, Ints]:
-    """Return the row indices of the trials that violate each limit, by the limit's text.
+    """Return, by the limit's text, the indices of the trials that violate each limit.
 
     A limit that no trial violates is left out.
     """

@@ -42,7 +42,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Quantity along an axis: displayed value = original value * ``factor``, in ``unit``."""
+    """Axis of a figure: displayed value = original value * ``factor``, in ``unit``."""
 
     name: str
     unit: str = ""
@@ -103,7 +103,7 @@ def axis_of(
     unit: str,
     values: Floats,  # (n,)
 ) -> Axis:
-    """Return the axis with the unit prefix and the scale that suit these values."""
+    """Return an axis with the unit prefix and the scale, linear or log, that suit these values."""
     finite = values[np.isfinite(values)]
     log = is_log(finite)
     typical = np.median(finite) if log else np.abs(finite).max(initial=0.0)
@@ -149,12 +149,12 @@ def focus(
     log: bool,
     margin: float = MARGIN,
 ) -> tuple[float, float] | None:
-    """Return axis ends that frame the best values; ``None`` if no other value is far from them.
+    """Return axis limits that zoom in on the best values, unless all values are near to them.
 
-    Far means more than one span away from the best values, and also from the middle half of the
-    others if there are fewer than three best values. The span is the range of these values, or that
-    of the middle half of the others if wider. Marked values, such as limits, are kept in view up to
-    two spans away.
+    ``None`` means no zoom. A value is far if it is more than one span away from the best values,
+    and also from the middle half of the others if there are fewer than three best values. The span
+    is the range of these values, or that of the middle half of the others if wider. Marked values,
+    such as limits, are kept in view up to two spans away.
     """
     best, others, marked = (_scale_values(each, log=log) for each in (best, others, marked))
     if not len(best):
@@ -174,7 +174,7 @@ def focus(
 
 
 def _scale_values(values: Floats, *, log: bool) -> Floats:
-    """Return the finite values; for a log axis, log10 of the positive ones."""
+    """Return the finite values, (k,); for a log axis, log10 of the positive ones."""
     kept = values[np.isfinite(values) & (values > 0 if log else True)]
     return np.asarray(np.log10(kept) if log else kept)
 

@@ -26,7 +26,7 @@ _NOTE = (
 
 
 def effects_table(problem: Problem, found: Effects, *, console: Console | None = None) -> None:
-    """Print the main effects and the largest interactions on one metric."""
+    """Print tables of one metric's main effects and of its largest interactions."""
     console = console or results_console()
     console.print(plain(headline(found)), style="bold")
     for headings, rows in (_main_rows(problem, found), _pair_rows(found)):
@@ -41,7 +41,7 @@ def effects_table(problem: Problem, found: Effects, *, console: Console | None =
 
 
 def headline(found: Effects) -> str:
-    """Return a line with the metric's mean, standard deviation and share of main effects."""
+    """Return a line with mean, standard deviation and variance share of all main effects."""
     told = number_text(found.mean, found.unit)
     spread = number_text(found.deviation, found.unit)
     drawn = f" drawn of {found.of} by seed {found.seed}" if found.seed is not None else ""
@@ -53,7 +53,7 @@ def headline(found: Effects) -> str:
 
 
 def _left_out(found: Effects) -> str:
-    """Return a clause with the parameters that have too many values to estimate effects."""
+    """Return a clause that names the parameters with too many values to estimate effects."""
     every = join_list(found.left_out)
     pairs = join_list(found.unpaired)
     told = f"; no effect is estimated for {every} (too many values)" if every else ""
@@ -61,7 +61,7 @@ def _left_out(found: Effects) -> str:
 
 
 def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> EffectsFacts:
-    """Return all effects as one JSON object; ``null`` where a share is unknown."""
+    """Return all metrics' effects as a JSON object; ``null`` where a share is unknown."""
     return {
         "study": study,
         "parameters": parameter_units(problem),
@@ -89,14 +89,14 @@ def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> Effe
 
 
 def effects_columns(found: Sequence[Effects]) -> Mapping[str, Sequence[Value | None]]:
-    """Return the effects as columns: a row per metric and level, and per metric and interaction."""
+    """Return the effects as export columns: a row per metric and level or interaction."""
     rows = [row for one in found for row in _flat(one)]
     names = ("metric", "unit", "parameter", "with", "share", "from", "to", "mean", "trials")
     return {name: [row.get(name) for row in rows] for name in names}
 
 
 def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
-    """Return the tables as HTML; empty without effects."""
+    """Return the tables of all metrics' effects as HTML; empty without effects."""
     if not found:
         return ""
     told = [(headline(one), [_main_rows(problem, one), _pair_rows(one)]) for one in found]
@@ -104,7 +104,7 @@ def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
 
 
 def level_text(level: Level, unit: str) -> str:
-    """Return a level as text: a value, or the range of a group of values."""
+    """Return a parameter level as text: one value, or the range of a group of values."""
     low, high = value_text(level.value, unit), value_text(level.to, unit)
     return low if low == high else f"{low} .. {high}"
 
@@ -136,7 +136,7 @@ def _pair_rows(found: Effects) -> tuple[list[str], list[list[str]]]:
 
 
 def share_text(share: float | None) -> str:
-    """Return a share of the variance in percent."""
+    """Return a share of the variance as a percentage text."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 

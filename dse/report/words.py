@@ -36,9 +36,9 @@ def value_text(value: Value | None, unit: str = "") -> str:
 def number_text(
     value: float | None, unit: str = "", spread: float | None = None, written: str = ""
 ) -> str:
-    """Return a metric as text, with its standard error if known; a dash without a value.
+    """Return a metric's value with unit and, if known, standard error; a dash without a value.
 
-    The unit ``written`` by the user is used if the number is legible in it.
+    The unit ``written`` by the user is used unless the number would be very small or large in it.
     """
     if value is None or not math.isfinite(value):
         return "-"
@@ -58,7 +58,7 @@ def metric_text(value: float | None, metric: Metric, spread: float | None = None
 
 
 def word_of(value: float | None, metric: Metric) -> str | None:
-    """Return the label of a categorical metric's value; ``None`` without a label."""
+    """Return the label of a categorical metric's value; ``None`` if it has no label."""
     if value is None or not metric.words or value not in range(len(metric.words)):
         return None
     return metric.words[int(value)]
@@ -75,7 +75,10 @@ def design_text(
     units: Mapping[str, str],
     most: int | None = None,
 ) -> str:
-    """Return ``name=value`` pairs of the active parameters, of at most the first ``most``."""
+    """Return a design as ``name=value`` pairs of its active parameters.
+
+    Only the first ``most`` pairs are listed, with the number of the others.
+    """
     pairs = [
         f"{truncate_text(n)}={truncate_text(value_text(design[n], units.get(n, '')))}"
         for n in names
@@ -96,7 +99,7 @@ def parameter_units(problem: Problem) -> dict[str, str]:
 
 
 def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
-    """Return the limits that a design breaks and by how much, as text.
+    """Return the limits that a design violates, and by how much, as text.
 
     The amount is in percent of the bound if the bound is a constant.
     """
@@ -109,7 +112,10 @@ def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
 
 
 def percent_text(share: float, digits: int = 2) -> str:
-    """Return a share in percent with ``digits`` significant digits, no exponent: ``280 %``."""
+    """Return a fraction as a percentage with ``digits`` significant digits: ``280 %``.
+
+    Exponents are never used.
+    """
     percent = 100 * share
     if 0 < abs(percent) < 1e-3:
         return "less than 0.001 %"

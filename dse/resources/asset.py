@@ -36,7 +36,7 @@ class Asset:
 
     @property
     def installed(self) -> bool:
-        """Installation status; the folder is renamed from a draft only once it is complete."""
+        """Whether the asset is installed: its folder exists only once it is complete."""
         return self.folder.is_dir()
 
     def check_installed(self) -> None:
@@ -69,5 +69,5 @@ def cache_folder() -> Path:
 
 
 def assets_folder() -> Path:
-    """Return the folder that contains one subfolder per asset."""
+    """Return the folder that contains a subfolder per installed asset."""
     return cache_folder() / "assets"

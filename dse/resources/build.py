@@ -1,4 +1,4 @@
-"""Atomic installation and removal of evaluators' virtual environments."""
+"""Installation and removal of evaluators' virtual environments, each all or nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIP = (
 
 
 def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
-    """Create an environment with its pinned packages; return false if it already exists.
+    """Create a virtual environment with its pinned packages; return false if it exists already.
 
     It is built in a draft folder that the last step renames. The environment's Python locates its
     packages relative to itself, so it survives the rename; the packages' scripts would not, and
@@ -60,7 +60,7 @@ def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
 
 
 def demolish(environment: Environment) -> bool:
-    """Delete an environment; return false if it is not installed.
+    """Delete a virtual environment; return false if it is not installed.
 
     Raises:
         PluginError: it cannot be deleted.
@@ -78,7 +78,7 @@ def demolish(environment: Environment) -> bool:
 
 
 def _install(environment: Environment, files: Path, watch: Watch) -> None:
-    """Install the pinned packages into ``files`` with this program's pip.
+    """Install the environment's pinned packages into the folder ``files`` with this program's pip.
 
     Raises:
         PluginError: pip failed; the message has pip's error.

@@ -45,7 +45,7 @@ class Environment:
 
     @property
     def installed(self) -> bool:
-        """Installation status; the folder is renamed from a draft only once it is complete."""
+        """Whether the environment is installed: its folder exists only once it is complete."""
         return self.folder.is_dir()
 
     def check_installed(self) -> None:
@@ -62,7 +62,7 @@ class Environment:
 
 
 def environments_folder() -> Path:
-    """Return the folder that contains one subfolder per environment."""
+    """Return the folder that contains a subfolder per installed environment."""
     return cache_folder() / "environments"
 
 

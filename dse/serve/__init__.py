@@ -1,1 +1,1 @@
-"""Live view: a small web application over any storage."""
+"""Live view: web application that shows, starts and pauses the studies of a storage."""

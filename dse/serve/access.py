@@ -36,7 +36,7 @@ class AccessRules:
 
     @staticmethod
     def at(host: str, *, token: str | None = None, allowed: tuple[str, ...] = ()) -> AccessRules:
-        """Return the rules of a server at this address, with a new token if none is given."""
+        """Return the rules for a server listening on ``host``; by default, with a new token."""
         own = _plain(host)
         loopback = _is_loopback(own)
         names = {own, socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -49,26 +49,26 @@ class AccessRules:
 
     @property
     def reading_pass(self) -> str:
-        """Content of the cookie, which proves knowledge of the token without revealing it."""
+        """Value of the cookie that permits reading: an HMAC keyed with the token."""
         return hmac.new(self.token.encode(), b"dse may look", hashlib.sha256).hexdigest()
 
     def knows_host(self, header: str) -> bool:
-        """Return whether a request may address the server by this ``Host`` header."""
+        """Return whether the host in a request's ``Host`` header is one of this server."""
         name = _plain(urlsplit(f"//{header}").hostname or "") if _is_host(header) else ""
         return name in self.hosts or (self.addresses and _is_address(name))
 
     def may_look(self, authorization: str, cookie: str) -> bool:
-        """Return whether a request with this authorization header or cookie may read."""
+        """Return whether a request with this authorization header or cookie may read data."""
         return self.open or _same(cookie, self.reading_pass) or self.may_change(authorization)
 
     def may_change(self, authorization: str) -> bool:
-        """Return whether the authorization header holds the token."""
+        """Return whether the authorization header has the token, which permits changes."""
         told = authorization[len(_BEARER) :] if authorization.lower().startswith(_BEARER) else ""
         return _same(told.strip(), self.token)
 
 
 def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
-    """Return whether a request is same-origin: no header reports a page of another origin.
+    """Return whether a request comes from a page of this server, or from no page at all.
 
     Args:
         host: the header ``Host``.
@@ -84,7 +84,7 @@ def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
 
 
 def _same(told: str, known: str) -> bool:
-    """Return whether two secrets are equal, by a constant-time comparison."""
+    """Return whether two secrets are equal, in time independent of their contents."""
     return hmac.compare_digest(told.encode(), known.encode())
 
 

@@ -1,4 +1,4 @@
-"""JSON API for programs: everything that the pages show and do."""
+"""Routes of the JSON API, which offers programs the same data and actions as the pages."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def studies(house: Here) -> models.Studies:
 
 @router.get("/studies/{name}")
 def study(house: Here, name: Name) -> models.StudyState:
-    """Return the present state of a study."""
+    """Return the present state of a study: progress, trial counts, drivers and events."""
     return telling.state(house.watch.snapshot(name), house.runners)
 
 
 @router.get("/studies/{name}/front")
 def front(house: Here, name: Name) -> FrontFacts:
-    """Return the front of a study, or the nearest misses."""
+    """Return the Pareto front of a study; the least infeasible designs if none is feasible."""
     return telling.front(house.watch.snapshot(name))
 
 
@@ -95,7 +95,10 @@ def trial(house: Here, name: Name, number: Number) -> models.TrialRecord:
     responses={200: {"content": {"text/event-stream": {}}, "description": "States as they come."}},
 )
 def events(house: Here, name: Name, request: Request) -> StreamingResponse:
-    """Send the study's state on each change as server-sent events; once if too many listen."""
+    """Stream the study's state as server-sent events, one at each change.
+
+    If too many clients listen already, only the present state is sent.
+    """
     house.watch.snapshot(name)  # raises at once if there is no such study
     if PLACE in request.scope:
         told = house.listeners.told(house.watch, house.runners, name)
@@ -106,7 +109,7 @@ def events(house: Here, name: Name, request: Request) -> StreamingResponse:
 
 @changing.post("/studies/{name}/start", status_code=202)
 def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
-    """Start or resume the study in a process of this server."""
+    """Start or resume the study in a new process on the server's machine."""
     snapshot = house.watch.snapshot(name)
     snapshot.study.check_runnable()
     options = [
@@ -120,7 +123,7 @@ def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
 
 @changing.post("/studies/{name}/pause", status_code=202)
 def pause(house: Here, name: Name) -> models.StudyState:
-    """Ask the process of this server that runs the study to stop; it can be resumed."""
+    """Ask the process that this server started for the study to stop; it can be resumed."""
     snapshot = house.watch.snapshot(name)
     house.runners.pause(name, snapshot.there)
     return telling.state(snapshot, house.runners)
@@ -128,7 +131,7 @@ def pause(house: Here, name: Name) -> models.StudyState:
 
 @changing.post("/studies/{name}/designs")
 def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
-    """Check whether a design is legal; if so, evaluate it or add it to the study on request."""
+    """Check whether a design is legal and, on request, evaluate it or add it to the study."""
     snapshot = house.watch.snapshot(name)
     values: dict[str, Scalar] = dict(told.values)
     try:
@@ -150,7 +153,7 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
 
 @changing.post("/session", status_code=204)
 def session(house: Here, request: Request) -> Response:
-    """Set a cookie that lets the browser read; changes still need the token."""
+    """Set a cookie with which the browser may read; changes still need the token."""
     response = Response(status_code=204)
     secure = request.url.scheme == "https"
     response.set_cookie(

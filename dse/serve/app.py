@@ -1,4 +1,4 @@
-"""Web application: its routes behind the request middleware."""
+"""Assembly of the web application: its routes, behind the request middleware."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse.serve.pages import views
 
 
 def application(storage: str | Storage, gate: AccessRules) -> FastAPI:
-    """Return the web application over a storage.
+    """Return the web application for the studies of a storage.
 
     Args:
         storage: a storage or its URL.

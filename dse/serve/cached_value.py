@@ -1,4 +1,4 @@
-"""Cached value for many readers: one thread at a time reads it, and not too often."""
+"""Cache of one value for many threads: one thread at a time reads it anew, and not too often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class CachedValue(Generic[T]):
-    """Value as it was read last, or the error that reading it raised."""
+    """Cache of the value that was last read, or of the error that reading it raised."""
 
     def __init__(self) -> None:
         self.value: T | None = None
@@ -29,10 +29,10 @@ class CachedValue(Generic[T]):
         self._took_s = 0.0
 
     def at(self, read: Callable[[T | None], T]) -> T:
-        """Return the value, read anew unless it is recent or another thread is reading it.
+        """Return the cached value; if it is old and no other thread is reading it, read it first.
 
-        Callers wait for another thread only at the very first reading: a storage that does not
-        answer blocks one caller, not all.
+        Callers wait for another thread only at the very first read: a storage that does not respond
+        blocks one caller, not all.
 
         Args:
             read: computes the present value from the previous one.

@@ -1,4 +1,4 @@
-"""State shared by all routes: the watched studies, the drivers and the access rules."""
+"""State shared by all routes: study snapshots, processes that run studies, and access rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse.system.credentials import mask_url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """Shared state of one server."""
+    """State shared by the routes of one server."""
 
     storage: str
     watch: StorageMonitor
@@ -32,7 +32,10 @@ class ServerContext:
 
     @staticmethod
     def of(storage: str | Storage, gate: AccessRules) -> ServerContext:
-        """Return the context over a storage; an object instead of a URL is local to the process."""
+        """Return the context of a server for this storage.
+
+        A storage object, unlike a URL, cannot be opened by other processes.
+        """
         url = storage if isinstance(storage, str) else "memory://"
         allowed = compute_connection_limit()
         return ServerContext(
@@ -45,7 +48,7 @@ class ServerContext:
         )
 
     def close(self) -> None:
-        """Pause the drivers that were started here, and close the storage."""
+        """Pause the studies that were started here, and close the storage."""
         self.runners.close()
         self.watch.close()
 

@@ -1,4 +1,4 @@
-"""User-supplied designs: legality check and evaluation outside the study."""
+"""Designs entered by users: check of their legality, and evaluation outside of the study."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _one_at_a_time = Lock()
 
 
 def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
-    """Return the legal design with these values.
+    """Return the legal design with these values; quantities may be texts with a unit.
 
     Raises:
         DesignError: it breaks a rule of the space.
@@ -33,9 +33,9 @@ def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design
 
 
 def evaluate_separately(snapshot: Snapshot, design: Design) -> Trial:
-    """Evaluate a design in a separate process and return its trial; nothing is stored.
+    """Evaluate a design in a separate process and return the result as a trial.
 
-    Measurements that the study already has are reused.
+    Nothing is stored. Measurements that the study already has are reused.
 
     Raises:
         StudyError: another design is being evaluated, or the evaluators have changed.

@@ -1,4 +1,4 @@
-"""Downloads: the record of a study, its front and trials as tables, its report as a page."""
+"""Routes for downloads: a study's record, tables of its front and trials, and reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ MOST_COMPARED = 50
 
 @router.get("/studies/{name}/download/{kind}")
 def download(house: Here, name: str, kind: str) -> Response:
-    """Return the study's record, its front or trials as a table, or its report as one page."""
+    """Return a file of the study: its record, a table of its front or trials, or its report.
+
+    ``kind`` is the file name, such as ``study.jsonl``.
+    """
     snapshot = house.watch.snapshot(name)
     taken = _TAKEN.get(kind)
     if taken is None:
@@ -56,7 +59,7 @@ def download(house: Here, name: str, kind: str) -> Response:
 
 @router.get("/studies/{name}/report")
 def report(house: Here, name: str) -> Response:
-    """Return the report for display in the browser."""
+    """Return the study's report as an HTML page."""
     snapshot = house.watch.snapshot(name)
     with house.turns.one():
         return shown(report_text(snapshot))
@@ -70,11 +73,11 @@ def comparison(
     seeds: bool = False,
     joint: bool = False,
 ) -> Response:
-    """Return a comparison of several studies as a page.
+    """Return a comparison of several studies as an HTML page.
 
     With ``seeds``, studies that differ only in their seed form one group; with ``joint``, the
-    reference point is the worst of all fronts even if the studies state one. If the studies cannot
-    be compared, the page for choosing them is returned with the reason.
+    reference point is the worst point of all fronts even if the studies state one. If the studies
+    cannot be compared, the page for choosing them is returned with the reason.
     """
     found = [house.watch.snapshot(name) for name in dict.fromkeys(study)]
     with house.turns.one():

@@ -34,7 +34,7 @@ class BusyError(DseError):
 def refusal(
     path: str, status: int, problem: str, hint: str = "", headers: dict[str, str] | None = None
 ) -> Response:
-    """Return the response that states the problem and how to fix it."""
+    """Return an error response that states the problem and how to fix it, as JSON or HTML."""
     problem, hint = visible(problem)[:_LONGEST], visible(hint)[:_LONGEST]
     if path.startswith("/api"):
         told = {"error": problem, "hint": hint}

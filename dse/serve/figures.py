@@ -1,4 +1,4 @@
-"""Figures of a study in the JSON form that plotly's scripts read."""
+"""Figures of a study in plotly's JSON form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.system.terminal_text import visible, visible_json
 
 
 def figures(snapshot: Snapshot) -> models.Figures:
-    """Return the figures of the study in its present state."""
+    """Return the figures of the study in its present state: fronts, hypervolume, timeline."""
     return models.Figures(mark=snapshot.mark, figures=[_figure(one) for one in snapshot.drawings])
 
 

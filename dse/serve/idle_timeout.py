@@ -1,4 +1,4 @@
-"""Connection timeouts: idle connections are dropped, and the longest idle when there are many."""
+"""Connection timeouts: idle connections are closed, the longest idle first if there are many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VANISHED_S = 60.0
 
 
 class IdleTimeout(H11Protocol):
-    """HTTP/1.1 protocol of uvicorn, with timeouts for clients that do not send or do not read."""
+    """HTTP/1.1 protocol of uvicorn that drops clients which neither send nor read for too long."""
 
     idle_since: float = 0.0
     _timer: asyncio.TimerHandle | None = None
@@ -61,15 +61,14 @@ class IdleTimeout(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether its request is incomplete, was refused a slot, or has been answered."""
+        """Whether the connection holds no slot: its request is incomplete, refused or answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or PLACE not in cycle.scope
 
     def _look(self) -> None:
-        """Drop the connection unless a request came since the last check, or is being answered.
+        """Drop the connection if it was idle since the last check; else schedule the next check.
 
-        The connection also stays while its client reads at least half of the unsent data between
-        two checks.
+        It also stays while its client reads at least half of the unsent data between two checks.
         """
         cycle: RequestResponseCycle | None = self.cycle
         idle = cycle is None or cycle.response_complete or self.transport.is_closing()
@@ -81,7 +80,7 @@ class IdleTimeout(H11Protocol):
         self._timer = self.loop.call_later(HEAD_S, self._look)
 
     def drop(self) -> None:
-        """Close the connection and discard unsent data, in the system's buffers as well."""
+        """Close the connection at once and discard unsent data, also in the kernel's buffers."""
         if self.transport.get_write_buffer_size():
             held = self.transport.get_extra_info("socket")
             held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -89,9 +88,10 @@ class IdleTimeout(H11Protocol):
 
 
 def longest_idle(connections: Iterable[IdleTimeout]) -> IdleTimeout:
-    """Return the connection to close: of the client with most idle ones, the longest idle.
+    """Return the idle connection to close when there are too many.
 
-    A connection with unsent data is returned only if no other connection is idle.
+    It is the longest idle one of the client with the most idle connections. A connection with
+    unsent data is returned only if all have some.
 
     Args:
         connections: all connections of the server, at least one of which is idle.
@@ -107,7 +107,7 @@ def longest_idle(connections: Iterable[IdleTimeout]) -> IdleTimeout:
 
 
 def _set_ack_timeout(held: socket.socket) -> None:
-    """Make the kernel close a connection whose peer has vanished without notice."""
+    """Make the kernel close the connection when sent data stays unacknowledged for too long."""
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         limit_ms = int(1000 * VANISHED_S)
         held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit_ms)

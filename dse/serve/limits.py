@@ -1,4 +1,4 @@
-"""Limits per kind of connection and per client, so that no client can block the others."""
+"""Limits on concurrent connections per kind and per client, so that none blocks the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CUSTOMER_BITS = 64
 
 
 class ClientSlots:
-    """Slots that clients share; each client may hold at most as many as are free.
+    """Pool of slots in which a client may hold at most as many slots as are still free.
 
     A single client gets half of them, the next one half of the rest, and so on: a new client always
     finds a slot, and the number of clients need not be known.
@@ -43,7 +43,7 @@ class ClientSlots:
         self._held: Counter[str] = Counter()
 
     def enter(self, client: str) -> bool:
-        """Take a slot for the client; return whether it may have one more."""
+        """Take a slot for the client and return true; false if it may not have one more."""
         if self._held[client] >= self._most - self._held.total():
             return False
         self._held[client] += 1
@@ -76,7 +76,7 @@ def client_of(address: tuple[str, int] | None) -> str:
 
 
 def compute_connection_limit() -> int:
-    """Return how many connections may be open, given how many files the process may open."""
+    """Return the maximum number of open connections, given the process's limit on open files."""
     try:
         import resource
     except ImportError:  # on Windows, which has no such limit

@@ -1,4 +1,4 @@
-"""Reports of one study, and comparisons of several, as HTML pages."""
+"""HTML reports of one study, and comparisons of several studies."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _MORE = {405: _ALLOWED, 503: {"retry-after": "1", "connection": "close"}}
 
 
 class RequestMiddleware:
-    """Middleware that admits requests or refuses them with a reason; no route can bypass it.
+    """Middleware that checks every request, and refuses some, before it reaches any route.
 
     Args:
         app: the application that answers them.
@@ -97,7 +97,10 @@ class RequestMiddleware:
             await response(scope, receive, answer)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
-        """Answer if a slot is free; return the reason for a refusal or failure, else ``None``."""
+        """Pass the request to the application, if the client has a free slot.
+
+        The result is the reason for a refusal or failure; ``None`` if the request was answered.
+        """
         streams = _STREAM.fullmatch(scope["path"]) is not None
         places, client = self._streams if streams else self._requests, client_of(scope["client"])
         if not places.enter(client):
@@ -120,7 +123,7 @@ class RequestMiddleware:
         return None
 
     def _find_refusal(self, scope: Scope) -> _Reason | None:
-        """Return status, reason and hint of a refusal; ``None`` if the request is admitted."""
+        """Return status code, reason and hint if the request must be refused; else ``None``."""
         headers, path = Headers(scope=scope), scope["path"]
         host, token = headers.get("host", ""), headers.get("authorization", "")
         if not self._gate.knows_host(host):
@@ -148,7 +151,7 @@ class _Refused(Exception):  # noqa: N818 - it becomes a response
 
 
 async def _body(receive: Receive, headers: Headers) -> bytes:
-    """Return the complete body; refuse one that is too long or too slow."""
+    """Return the complete request body; refuse one that is too long or too slow to arrive."""
     told = headers.get("content-length", "0")
     if told.isdigit() and int(told) > BODY_BYTES:
         raise _too_long()
@@ -171,7 +174,7 @@ def _too_long() -> _Refused:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a receiver that replays the body, then passes on the client's messages."""
+    """Return an ASGI receiver that replays the body, then yields the client's messages."""
     told = False
 
     async def replayed() -> Message:
@@ -185,7 +188,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 class _Armed:
-    """Response sender that adds the common headers and sends a long body in pieces."""
+    """ASGI sender that adds the security headers and splits a long body into pieces."""
 
     def __init__(self, send: Send) -> None:
         self.begun = False
@@ -202,7 +205,7 @@ class _Armed:
 
 
 def _pieces(message: Message) -> Iterator[Message]:
-    """Yield the message, or several messages with the pieces of its body."""
+    """Yield the response message, split into several if its body is long."""
     body = message.get("body", b"")
     cut = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
     for at in range(0, cut, PIECE_BYTES):

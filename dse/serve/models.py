@@ -1,4 +1,4 @@
-"""Models of the data that the live view sends to programs and receives from them."""
+"""Pydantic models of the JSON data that the API sends and receives."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ class _Message(BaseModel):
 
 
 class ErrorDetail(_Message):
-    """Reason why something was not done, and how to fix it."""
+    """Body of an error response: the problem, and how to fix it."""
 
     error: str
     hint: str
 
 
 class StudySummary(_Message):
-    """Row of the list of studies.
+    """One study in the list of studies.
 
     ``quiet_s`` is the time in seconds since new trials were last seen; null if none were seen yet.
-    ``done`` of a budget of ``of`` trials or measurements are used; null if it has no such bound.
+    ``done`` is how many trials or measurements (see ``counted``) of the budget ``of`` are used;
+    ``of`` is null without such a bound.
     """
 
     name: str
@@ -47,7 +48,7 @@ class StudySummary(_Message):
 
 
 class Studies(_Message):
-    """Studies of the storage, in the order in which they were begun."""
+    """Studies of the storage, in the order in which they were started."""
 
     storage: str
     studies: list[StudySummary]
@@ -63,7 +64,7 @@ class DriverRow(_Message):
 
 
 class EventRow(_Message):
-    """Recorded event of a study, other than a trial."""
+    """Event in a study's record, other than those of trials."""
 
     kind: str
     text: str
@@ -71,7 +72,10 @@ class EventRow(_Message):
 
 
 class FailureRow(_Message):
-    """Reason why designs are not on the front, with some of their trials."""
+    """Group of finished trials that failed or are infeasible for the same reason.
+
+    ``trials`` are the numbers of some of them.
+    """
 
     kind: str
     reason: str
@@ -80,7 +84,10 @@ class FailureRow(_Message):
 
 
 class StudyState(StudySummary):
-    """Present state of a study; ``mark`` changes whenever the state does."""
+    """Present state of a study.
+
+    ``mark`` is a text that changes whenever the state does.
+    """
 
     mark: str
     exact: bool
@@ -107,7 +114,7 @@ class ObjectiveRow(_Message):
 
 
 class FaultRow(_Message):
-    """Reason why a trial has no metrics."""
+    """Failure of a trial: its kind and reason."""
 
     kind: str
     reason: str
@@ -128,10 +135,10 @@ class OutcomeRow(_Message):
 
 
 class TrialDetail(OutcomeRow):
-    """Trial, with the number of finished trials that were known when it was asked.
+    """One trial of a study, with the number of trials finished when it was proposed.
 
-    ``attempts`` is the number of abandoned attempts. Times are seconds since 1970, UTC; null where
-    none was recorded.
+    ``attempts`` is the
+    number of abandoned attempts. Times are seconds since 1970, UTC; null where none was recorded.
     """
 
     trial: int
@@ -152,16 +159,19 @@ class TrialFilter(_Message):
 
 
 class TrialView(TrialFilter):
-    """Selection of trials for a page; ``sort`` is the column by which its script sorts them.
+    """Selection of trials for a page, and the column by which the page sorts them.
 
-    A ``-`` before the column's heading reverses the order.
+    ``sort`` is the column's heading, with ``-`` before it for descending order.
     """
 
     sort: Text = ""
 
 
 class TrialPage(_Message):
-    """Selected trials of a study by number; ``total`` counts all in the selected state."""
+    """Selected trials of a study in order of their numbers.
+
+    ``total`` counts all trials in the selected state.
+    """
 
     study: str
     total: int
@@ -174,7 +184,7 @@ class TrialPage(_Message):
 
 
 class AttemptRow(_Message):
-    """Attempt of a trial that was abandoned, after which the trial was issued again."""
+    """Abandoned attempt to evaluate a trial, after which another attempt was made."""
 
     attempt: int
     fault: FaultRow | None
@@ -184,7 +194,7 @@ class AttemptRow(_Message):
 
 
 class ReportRow(_Message):
-    """Intermediate report of an evaluator during its evaluation."""
+    """Intermediate metrics that an evaluator reported at a step of its run."""
 
     attempt: int
     step: int
@@ -193,7 +203,7 @@ class ReportRow(_Message):
 
 
 class TrialRecord(_Message):
-    """Complete record of one trial."""
+    """Complete record of one trial, with its abandoned attempts and intermediate reports."""
 
     trial: TrialDetail
     asked_by: str
@@ -214,30 +224,34 @@ class Figure(_Message):
 
 
 class Figures(_Message):
-    """Figures of a study in the state with the given ``mark``."""
+    """Figures of a study; ``mark`` identifies the state that they show."""
 
     mark: str
     figures: list[Figure]
 
 
 class Start(_Message):
-    """Budget of a run; without any bound, that of the study."""
+    """Request to run a study, with an optional budget in place of the study's own."""
 
     trials: int | None = Field(default=None, ge=1, le=1_000_000_000)
     measurements: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
 
 class Proposal(_Message):
-    """Proposed design: a value for each active parameter, quantities with a unit as text."""
+    """Request to check, evaluate or add a design.
+
+    ``values`` has a value for each active parameter; quantities with a unit are texts.
+    """
 
     values: dict[Text, bool | int | float | Text] = Field(max_length=5_000)
     action: Literal["judge", "evaluate", "add"] = "judge"
 
 
 class Judgement(_Message):
-    """Result of a proposal: its legality and, if requested, its outcome.
+    """Response to a proposed design: whether it is legal and, if evaluated, its metrics.
 
-    ``same_as`` is the trial that already has this design, ``added`` the number of a new trial.
+    ``same_as`` is the number of a trial that already has this design, ``added`` that of the new
+    trial.
     """
 
     legal: bool

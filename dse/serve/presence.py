@@ -1,4 +1,4 @@
-"""Detection of the drivers at work by their heartbeat, as seen by an observer."""
+"""Detection of which drivers (processes that run a study) are alive, by their heartbeats."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from dse.study.liveness import gone
 
 
 class Presence:
-    """Monitor that measures, by its own clock, how long a driver's heartbeat has not risen."""
+    """Monitor of drivers' heartbeat counters.
+
+    A driver counts as alive if its counter has risen recently by this process's own clock.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], tuple[int, float]] = {}
         self._lock = Lock()
 
     def there(self, study: str, drivers: Sequence[Driver]) -> list[Driver]:
-        """Return the drivers that have not left and whose heartbeat is recent."""
+        """Return the drivers that have not signed off and whose heartbeat has risen recently."""
         now = time.monotonic()
         return [one for one in drivers if not one.left and self._beats(study, one, now)]
 

@@ -1,4 +1,4 @@
-"""Queue for expensive work: a few tasks run at once, some wait, further ones are refused."""
+"""Queue for expensive requests: a few run at once, some wait, further ones are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 class WorkQueue:
-    """Queue for building reports, so that one client cannot occupy the machine."""
+    """Limit on concurrent reports and downloads, so that one client cannot occupy the machine."""
 
     def __init__(self) -> None:
         self._work = BoundedSemaphore(MOST)
@@ -27,7 +27,7 @@ class WorkQueue:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Wait for a turn, and hold it for the duration of the ``with`` block.
+        """Wait until a report may be built, and count as one for the duration of the block.
 
         Raises:
             BusyError: too many requests wait, or the wait took too long.

@@ -1,4 +1,4 @@
-"""Served storage, which is opened again if its file was replaced."""
+"""Storage of the server, which is reopened if its database file was replaced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _File = tuple[int, int]  # device and inode
 
 
 class ReopenedStorage:
-    """Storage, or storage URL that is opened again if its file was replaced.
+    """Holder of an open storage, which is reopened from its URL if the file was replaced.
 
     A file that does not exist yet holds no studies and is looked up again. A file that has
     disappeared is an error: an open connection would keep reading data that no other process sees.
@@ -26,7 +26,7 @@ class ReopenedStorage:
         self._lock = Lock()
 
     def now(self) -> Storage:
-        """Return the storage; its methods may be called from any thread.
+        """Return the open storage; its methods may be called from any thread.
 
         Raises:
             StorageError: its file has disappeared, or cannot be opened.
@@ -46,7 +46,7 @@ class ReopenedStorage:
             return self._storage
 
     def close(self) -> None:
-        """Close the storage; readers at work may finish."""
+        """Close the storage; reads in progress may finish."""
         if self._storage is not None:
             self._storage.close()
 

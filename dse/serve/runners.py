@@ -1,4 +1,4 @@
-"""Drivers that this server started, each a process that runs one study."""
+"""Processes that this server started, each of which runs one study."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TAIL_BYTES = 4_000
 
 @dataclass(kw_only=True)
 class Runner:
-    """Driver process, with the file that its output is written to."""
+    """Process that runs a study, with the file that its output is written to."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -39,7 +39,10 @@ class Runner:
 
     @property
     def last_words(self) -> str:
-        """End of the process's output; empty while it runs, or if it ended well or was paused."""
+        """End of the process's output, if it failed.
+
+        It is empty while the process runs, or if it ended normally or was paused.
+        """
         if self.runs or self.stopping or self.process.returncode in (0, 3):
             return ""
         try:
@@ -48,7 +51,10 @@ class Runner:
             return ""
 
     def stop(self) -> None:
-        """Ask it once to stop; a second Ctrl-C would keep it from releasing its trials."""
+        """Send the process one SIGINT, after which it releases its trials and ends.
+
+        Later calls do nothing: a second SIGINT would keep it from releasing them.
+        """
         if not self.stopping:
             self.stopping = True
             self.process.send_signal(signal.SIGINT)
@@ -56,7 +62,7 @@ class Runner:
 
 @dataclass(kw_only=True)
 class Runners:
-    """Registry that starts and pauses drivers, at most one for each study.
+    """Registry of the processes that run studies, at most one for each study.
 
     Args:
         url: the storage of the studies; an in-memory one cannot be shared with a driver.
@@ -70,11 +76,11 @@ class Runners:
     )
 
     def of(self, study: str) -> Runner | None:
-        """Return the latest process of this server for the study, if there is one."""
+        """Return the latest process that this server started for the study, if any."""
         return self._runners.get(study)
 
     def start(self, study: str, options: Sequence[str] = ()) -> None:
-        """Start or resume a study.
+        """Start or resume a study in a new process.
 
         Args:
             study: the name of a study in the storage.
@@ -99,7 +105,7 @@ class Runners:
             self._runners[study] = self._begun(study, options)
 
     def pause(self, study: str, there: Sequence[Driver] = ()) -> None:
-        """Ask the process to stop: it releases its trials, and the study can be resumed.
+        """Ask the process of a study to release its trials and end; the study can be resumed.
 
         Args:
             study: the study's name.
@@ -120,12 +126,12 @@ class Runners:
         raise StudyError(f"no process runs {study!r}")
 
     def own(self, study: str, driver: Driver) -> bool:
-        """Return whether the driver is a process of this server."""
+        """Return whether the driver is a process that this server started."""
         runner = self._runners.get(study)
         return runner is not None and driver.pid == runner.process.pid and driver.host == here()
 
     def close(self) -> None:
-        """Pause all drivers and wait; kill those that do not stop in time."""
+        """Pause all studies started here and wait; kill processes that do not end in time."""
         running = [runner for runner in self._runners.values() if runner.runs]
         for runner in running:
             runner.stop()
@@ -152,6 +158,9 @@ class Runners:
         return Runner(process=process, log=Path(name))
 
     def _environment(self) -> dict[str, str]:
-        """Return this environment with the storage URL (may hold a password), without the token."""
+        """Return the environment variables for a process that runs a study.
+
+        They contain the storage URL, which may hold a password, but not the server's token.
+        """
         ours = {name: value for name, value in os.environ.items() if name != "DSE_TOKEN"}
         return {**ours, "DSE_STORAGE": self.url}

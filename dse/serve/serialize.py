@@ -21,7 +21,7 @@ _SHOWN_NUMBERS = 8
 
 
 def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummary]:
-    """Yield a row for each study; the row of one that cannot be read has the reason."""
+    """Yield the summary of each study; for one that cannot be read, it has the reason."""
     for name in watch.names():
         try:
             yield _row(watch.snapshot(name), runners)
@@ -46,7 +46,7 @@ def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummar
 
 
 def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
-    """Return the present state of the study."""
+    """Return the present state of the study as an API model."""
     study, trials = snapshot.study, snapshot.trials
     runner = runners.of(study.name)
     return models.StudyState(
@@ -76,7 +76,7 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
 
 
 def front(snapshot: Snapshot) -> FrontFacts:
-    """Return the front, or the nearest misses."""
+    """Return the Pareto front; the least infeasible designs if none is feasible."""
     return front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
 
 
@@ -91,13 +91,13 @@ def trials(snapshot: Snapshot, some: models.TrialFilter) -> models.TrialPage:
 
 
 def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialDetail:
-    """Return a trial as a row."""
+    """Return a trial as an API model."""
     told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
     return models.TrialDetail.model_validate(told["trials"][0])
 
 
 def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
-    """Return the outcome of a design that is no trial of the study."""
+    """Return the result of a design that was evaluated outside of the study."""
     told = trial_row(snapshot, trial).model_dump(include=set(models.OutcomeRow.model_fields))
     return models.OutcomeRow(**told)
 
@@ -124,7 +124,7 @@ def trial(snapshot: Snapshot, number: int) -> models.TrialRecord:
 
 
 def process(driver: Driver) -> str:
-    """Return a driver as text: its process and machine name, without the id of the boot."""
+    """Return a driver as text, such as ``process 4711 of host``."""
     return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
 
 

@@ -1,4 +1,4 @@
-"""HTTP server of the application: addresses, timeouts and the messages at the start."""
+"""HTTP server of the live view, with its timeouts and the messages printed at its start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _HEAD_BYTES = 32 * 1024
 def server(
     storage: str | Storage, gate: AccessRules, host: str, port: int, say: Callable[[str], None]
 ) -> uvicorn.Server:
-    """Return a server that is ready to ``run``; drivers that it started are paused when it ends.
+    """Return a server of the live view; call its method ``run`` to start it.
+
+    Studies that were started from it are paused when it ends.
 
     Args:
         storage: a storage or its URL.
@@ -48,7 +50,7 @@ def server(
 
 
 class _Telling(uvicorn.Server):
-    """Server that prints its address once it listens, and ends its streams when it ends."""
+    """Uvicorn server that prints its URL when it is ready, and ends event streams at shutdown."""
 
     def __init__(
         self, config: uvicorn.Config, house: ServerContext, host: str, say: Callable[[str], None]
@@ -60,7 +62,7 @@ class _Telling(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on SIGHUP too, unless it is ignored: closing the terminal pauses studies."""
+        """Handle SIGHUP like SIGINT unless it is ignored: closing the terminal ends the server."""
         with super().capture_signals(), ExitStack() as handled:
             here = threading.current_thread() is threading.main_thread()
             if here and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

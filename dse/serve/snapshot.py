@@ -29,10 +29,10 @@ MOST_PAIRS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """State of a study at one moment.
+    """Contents of a study's record at one moment, with data derived from them on demand.
 
-    ``changed_at`` is the monotonic time at which the record was last seen to grow; ``None``: never.
-    ``there`` are the drivers that appear to be at work.
+    ``changed_at`` is the monotonic time at which the record was last seen to grow; ``None`` if
+    never. ``there`` are the drivers (processes that run the study) that appear to be alive.
     """
 
     spec: Mapping[str, Any]
@@ -44,17 +44,17 @@ class Snapshot:
 
     @cached_property
     def finished(self) -> Trials:
-        """Finished trials in their order."""
+        """Finished trials of the study, in the order of its record."""
         return self.trials.finished
 
     @cached_property
     def front(self) -> ParetoSet:
-        """Pareto front of the finished trials."""
+        """Pareto front of the finished feasible trials."""
         return ParetoSet.of(self.study.problem, self.finished)
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Reasons why designs are not on the front."""
+        """Reasons why trials failed or are infeasible, each with its trials."""
         return failures(self.study.problem, self.finished)
 
     @cached_property
@@ -66,17 +66,17 @@ class Snapshot:
 
     @cached_property
     def measured(self) -> int:
-        """Number of trials that were measured."""
+        """Number of trials that used measurements, as counted by the budget."""
         return int(self.study.problem.measurements(self.trials).sum())
 
     @cached_property
     def proof(self) -> Proof:
-        """Extent to which the front is proved, and the number of designs without a value."""
+        """Whether the front is proved to be exact, over how many designs, and how many failed."""
         return Proof.of_study(self.study.problem, self.finished, self.events)
 
     @cached_property
     def exhausted(self) -> bool:
-        """Whether every legal design has been asked, so that a remaining budget has no use."""
+        """Whether every legal design has become a trial, so that a remaining budget has no use."""
         count = self.study.problem.space.count()
         if count is None or len(self.trials) < count:
             return False
@@ -84,7 +84,7 @@ class Snapshot:
 
     @cached_property
     def room(self) -> Room:
-        """Number of trials that the study's own budget still allows."""
+        """Number of further trials that the study's budget allows, with the reason if it is 0."""
         bounds, over = self.study.bounds(), self.trials.over
         spent_s = float(self.trials.cost_s[over].sum())
         if bounds.time_s is not None and spent_s >= bounds.time_s:
@@ -98,7 +98,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """Text that changes whenever there is something new to show."""
+        """Text that changes whenever the trials, events or drivers of the study do."""
         there = ",".join(str(driver.id) for driver in self.there)
         return f"{len(self.finished)}.{len(self.trials)}.{len(self.events)}.{there}"
 
@@ -106,7 +106,7 @@ class Snapshot:
 def load_snapshot(
     name: str, storage: Storage, presence: Presence, before: Snapshot | None
 ) -> Snapshot:
-    """Return the present snapshot of a study; ``before`` again if nothing has changed.
+    """Return a snapshot of the study's present record; ``before`` itself if nothing has changed.
 
     Raises:
         UnknownError: no study has that name.
@@ -156,7 +156,7 @@ def _same(
 
 
 def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
-    """Return whether the trials differ: there are more, or the study was begun anew."""
+    """Return whether the record has new trials, or the study was deleted and started anew."""
     finished, asked = len(before.finished), len(before.trials)
     news = storage.since(name, max(finished - 1, 0), max(asked - 1, 0))
     counted = (len(news.finished), len(news.added)) == (min(finished, 1), min(asked, 1))

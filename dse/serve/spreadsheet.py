@@ -23,9 +23,10 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def harmless(sheet: Sheet) -> Sheet:
-    """Return the sheet with an apostrophe before each formula sign, in column names as well.
+    """Return the table with an apostrophe before each text that a spreadsheet takes for a formula.
 
-    Numbers, and texts that consist of a number only, are not changed.
+    Column names are treated alike. Numbers, and texts that consist of a number only, are not
+    changed.
     """
     return {_text(name): list(map(_cell, cells)) for name, cells in sheet.items()}
 

@@ -1,4 +1,4 @@
-"""Scripts and styles, served from a fixed table so that no requested path is ever opened."""
+"""Scripts and style sheets, served from a fixed table: no path in a request is ever opened."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _content(name: str) -> bytes:
 
 @router.get("/assets/{name}")
 async def asset(name: str) -> Response:
-    """Return a static file of the pages without using a thread.
+    """Return a script or style sheet of the pages.
 
-    Other requests may hold all threads.
+    The route is asynchronous, so it responds even while other requests hold all threads.
     """
     if name not in _ASSETS:
         raise UnknownError(f"there is no {name[:80]!r}")

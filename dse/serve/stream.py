@@ -1,4 +1,4 @@
-"""State of a study as server-sent events, sent on each change while a client listens."""
+"""Server-sent events with the state of a study, one at each change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _QUIET_S = 15.0
 
 
 class Listeners:
-    """Event streams of a server, which share one read of each study and end with the server."""
+    """Source of event streams; streams of one study share the reads of its state.
+
+    All streams end when the server does.
+    """
 
     def __init__(self) -> None:
         self.over = False
@@ -40,7 +43,7 @@ class Listeners:
     async def told(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
-        """Yield the events of one study, from its present state on."""
+        """Yield the events of one study: its present state, then each new state."""
         yield f"retry: {AGAIN_MS}\n\n".encode()
         mark, begun = "", time.monotonic()
         said = begun
@@ -61,16 +64,20 @@ class Listeners:
     async def told_once(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
-        """Yield the present state and the time to retry, for a reader without a stream slot."""
+        """Yield the present state of the study, and after what time to reconnect.
+
+        This is for a client that has no slot for a lasting stream.
+        """
         _, event, _ = await self._read(watch, runners, name)
         yield f"retry: {POLL_MS}\n\n".encode() + event + b"event: busy\ndata: {}\n\n"
 
     async def _read(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> tuple[str, bytes, float]:
-        """Return the mark of the present state, its event, and the seconds until the next read.
+        """Read the study's state; return its mark, its event, and the seconds until the next read.
 
-        0 seconds means that there is no next read. The mark is empty if the study cannot be read.
+        0 seconds means that there is no next read. The mark is a text that identifies the state; it
+        is empty if the study cannot be read.
         """
         look = self._looks.setdefault(name, CachedValue())
 
@@ -89,5 +96,5 @@ class Listeners:
 
 
 def _event(kind: str, text: str) -> bytes:
-    """Return one event; JSON on one line has no line break that could begin another field."""
+    """Return one server-sent event with JSON data, which must be on one line."""
     return f"event: {kind}\ndata: {text}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Long responses sent from an unnamed temporary file, so that slow readers hold no memory."""
+"""Long responses sent from an unnamed temporary file, so that slow clients occupy no memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from dse.serve.middleware import PIECE_BYTES
 def build_stream_response(
     content: bytes | Iterable[str], media: str, headers: Mapping[str, str]
 ) -> Response:
-    """Return the response with this content, which may come in pieces."""
+    """Return a response that is sent from a temporary file with this content."""
     return _Held(content, media_type=media, headers=headers)
 
 
 class _Held(StreamingResponse):
-    """Response whose file is closed at its end, even if the client left before the first piece."""
+    """Response sent from a temporary file.
+
+    The file is closed at the end, even if the client disconnects before the first byte.
+    """
 
     def __init__(
         self, content: bytes | Iterable[str], media_type: str, headers: Mapping[str, str]
@@ -44,7 +47,10 @@ class _Held(StreamingResponse):
 
 
 def shown(text: str) -> Response:
-    """Return a page in which only its own two scripts run, sandboxed from this origin."""
+    """Return the response for a report's HTML page, sandboxed by a content security policy.
+
+    Only the page's own two scripts may run, without access to the server's origin.
+    """
     scripts = " ".join(f"'sha256-{digest}'" for digest in _digests())
     policy = (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
@@ -57,7 +63,7 @@ def shown(text: str) -> Response:
 
 @cache
 def _digests() -> Sequence[str]:
-    """Return the base64 SHA-256 digests of the scripts of a report's page."""
+    """Return the base64 SHA-256 digests of a report's two scripts, for the security policy."""
     from plotly.offline import get_plotlyjs
 
     own = files("dse.report.html").joinpath("page.js").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Present state of studies, read once and again only when their record has grown."""
+"""Cache of study snapshots, which are read again only when the study's record has grown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StorageMonitor:
         return self._names.at(lambda _: self._opened.now().studies())
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return the present snapshot of the study.
+        """Return the present snapshot of the study's record.
 
         Raises:
             UnknownError: no study has that name.

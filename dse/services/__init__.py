@@ -1,1 +1,1 @@
-"""Application services shared by the command line, the Python API and the live view."""
+"""Functions behind both the command line and the Python API, some also behind the live view."""

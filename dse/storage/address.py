@@ -69,9 +69,10 @@ def _faults(url: str) -> Iterator[tuple[str, str]]:
 
 
 def _place_faults(rest: str) -> Iterator[tuple[str, str]]:
-    """Yield each error in user, password, host and port, with a hint.
+    """Yield each syntax error in user, password, host and port of a server's URL, with a hint.
 
-    Any of them may contain part of an unescaped password.
+    If the password has unescaped characters such as ``@`` or ``/``, any of these parts may contain
+    a piece of it.
     """
     own, query = rest.partition("?")[::2]
     ends = "@" in query and re.search(":|%3a", own, re.IGNORECASE) is not None

@@ -27,7 +27,7 @@ def no_driver(study: str, number: int) -> StudyError:
 
 
 def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) -> None:
-    """Check that new designs may be added: their request is not outdated.
+    """Check that a driver may add new designs: its request for designs is not outdated.
 
     Args:
         study: the study's name, for the message.
@@ -145,7 +145,7 @@ def check_reports(reports: Collection[Report]) -> None:
 
 
 def check_waiting(to: State) -> None:
-    """Check that a state is one of an unfinished trial.
+    """Check that a state is pending or running, as an unfinished trial's has to be.
 
     Raises:
         StudyError: the state is final.

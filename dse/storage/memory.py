@@ -44,7 +44,7 @@ from dse.storage.sql.codec import in_order, parse_json
 
 
 class MemoryStorage:
-    """Storage in memory, with all guarantees except durability; threads may share it."""
+    """In-memory storage with all guarantees but durability; threads of a process may share it."""
 
     def __init__(self, url: str = "memory://") -> None:
         if url != "memory://":
@@ -275,7 +275,11 @@ class _Study:
     def free(
         self, driver: int, known: Collection[int], lost: Collection[int], below: int | None
     ) -> list[int]:
-        """Return the numbers of the trials that a driver may take, in ascending order."""
+        """Return the numbers of the unfinished trials that a driver may take, in ascending order.
+
+        These have no driver, or one that has left or is lost, or they are its own but not ``known``
+        to it.
+        """
 
         def is_free(number: int) -> bool:
             worker = self.trials[number].worker

@@ -20,9 +20,9 @@ R = TypeVar("R")
 
 
 class Retrier:
-    """Retrier of storage calls while the storage is away.
+    """Retrier of storage calls while the storage is unavailable.
 
-    It reports once that the storage is away, and once that it is back.
+    It reports once when an outage begins, and once when it ends.
 
     Args:
         patience_s: the time in seconds for which calls are retried; 0 disables retries.

@@ -206,7 +206,7 @@ class RetryingStorage:
         return self._retrier.read(lambda: self._storage.events(study))
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Store reports of one attempt of a trial, which only this driver reports."""
+        """Store reports of one attempt of a trial; only this driver reports on that attempt."""
         if not reports:
             return
         of = reports[0].number, reports[0].attempt, reports[0].worker
@@ -280,7 +280,7 @@ class RetryingStorage:
         return [event for event in events if event not in recorded]
 
     def _count_reports(self, study: str, of: tuple[int, int, int | None]) -> int:
-        """Return the number of stored reports on one attempt: ``of`` is trial, attempt, driver."""
+        """Return the number of stored reports on ``of``: a trial, its attempt, and the driver."""
         new = self._storage.reports(study, self._known_reports)
         self._reports.update((one.number, one.attempt, one.worker) for one in new)
         self._known_reports += len(new)

@@ -22,8 +22,8 @@ _SUFFIX = ".json"
 class Spooled:
     """Outcomes that one driver measured and could not store.
 
-    ``entry`` is the unique mark of the driver's entry in its study, which identifies the database
-    and the record that the outcomes belong to.
+    ``entry`` is the unique mark of the driver's registration with its study; it identifies the
+    database and the record that the outcomes belong to.
     """
 
     entry: str
@@ -48,7 +48,7 @@ def write_spool(spooled: Spooled) -> Path | None:
 
 
 def remove_spool(entry: str) -> None:
-    """Remove the spool file of a driver's entry, if there is one."""
+    """Remove the spool file of a driver, given by its unique mark, if there is one."""
     for folder in spool_folders():
         with suppress(OSError):
             (folder / f"{_PREFIX}{entry}{_SUFFIX}").unlink()
@@ -58,7 +58,7 @@ def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
     """Yield the outcomes that these drivers could not store; unreadable files are skipped.
 
     Args:
-        entries: the drivers of a study by the marks of their entries.
+        entries: the drivers of a study by their unique marks.
     """
     for folder in spool_folders():
         with suppress(OSError):

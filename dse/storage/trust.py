@@ -32,7 +32,7 @@ def is_trusted_record(spec: Mapping[str, Any], events: Iterable[Event]) -> bool:
 
 
 def trust(storage: Storage, study: str) -> None:
-    """Record the user's consent to run an imported study; otherwise do nothing."""
+    """Record the user's consent to run an imported study, unless the study is trusted already."""
     if not has_trust(storage, study):
         text = "trusted by the user: its evaluators may start programs"
         storage.record(study, [Event(kind=TRUST, text=text)])

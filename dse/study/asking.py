@@ -1,7 +1,8 @@
 """Coordination of asking between drivers: each takes trials from the study's queue or fills it.
 
-At most one driver of a study, the asker, may ask at a time. It holds this role (for one numbered
-term) only during the ask, so a driver that evaluates never blocks the others.
+At most one driver of a study, the asker, may ask its optimizer for designs at a time. It holds this
+role (for one numbered term) only during the ask, so a driver that evaluates never blocks the
+others.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class AskCoordinator:
         ledger: the driver's view of the study.
         lease: the driver's lease.
         clock: the clock for waits and intervals.
-        inherit: maps a take to those of its trials that have to be run.
+        inherit: records lost attempts of trials taken from lost drivers; returns those to run.
         below: only trials with lower numbers are taken.
         lingers: whether the driver waits for others, and takes their trials.
     """
@@ -64,7 +65,7 @@ class AskCoordinator:
 
     @property
     def queues(self) -> bool:
-        """Whether the storage has a queue."""
+        """Whether the storage has a queue, from which drivers take trials."""
         return self._storage is not None
 
     @property
@@ -74,7 +75,7 @@ class AskCoordinator:
 
     @property
     def knows(self) -> bool:
-        """Whether the ledger is as recent as the last observation of the queue."""
+        """Whether the driver has read all trials and outcomes counted in the last queue state."""
         known = len(self._ledger.finished), len(self._ledger.trials)
         return known >= (self._queue.finished, self._queue.trials)
 
@@ -85,7 +86,7 @@ class AskCoordinator:
         return self._clock.draw_s(0.5 * pause_s, 1.5 * pause_s)
 
     def take(self, room: int, own: Set[int]) -> list[Trial]:
-        """Take up to ``room`` trials from the queue, including those of lost drivers.
+        """Take up to ``room`` trials from the queue; those of lost drivers count as waiting.
 
         Args:
             room: maximum number of trials.
@@ -114,7 +115,7 @@ class AskCoordinator:
         return self._inherit(taken) if taken.trials else []
 
     def count_ahead(self, own: int, *, holds: bool) -> int:
-        """Return how many designs to ask for other drivers.
+        """Return how many designs to request in addition, for other drivers to evaluate.
 
         Args:
             own: number of designs that the driver asks for itself.
@@ -131,7 +132,7 @@ class AskCoordinator:
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 
     def begin(self) -> bool:
-        """Acquire the asker's role if it is needed; return false if another driver was faster."""
+        """Acquire the asker's role if needed; return false if another driver was faster."""
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
@@ -148,7 +149,7 @@ class AskCoordinator:
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
-        """Note that an ask was stored, which ended the term.
+        """Note that the designs of an ask were stored, which ended the asker's term.
 
         Args:
             asked: number of designs stored.
@@ -185,7 +186,7 @@ class AskCoordinator:
         return self._queue.drivers - 1 - len(self._lease.lost)
 
     def _look(self) -> bool:
-        """Check the other drivers' leases if that is due; return whether it was."""
+        """Check the other drivers' leases if a check is due; return whether it was."""
         now_s = self._clock.now_s()
         if now_s < self._look_at_s:
             return False

@@ -10,10 +10,11 @@ ENOUGH = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Number of trials that may still be asked, and which bound is exhausted if none may.
+    """Number of further trials that a study may ask for, and the exhausted bound if it is 0.
 
-    Open trials with numbers below ``until`` may still free room, whichever driver runs them. At the
-    mean cost of the finished trials, the budget pays for ``affordable`` trials asked ahead.
+    Open trials with numbers below ``until`` may still leave part of the budget unused, whichever
+    driver runs them. ``affordable`` is the number of trials in advance for other drivers that the
+    cost bound allows, at the mean cost of the finished trials.
     """
 
     count: int
@@ -24,7 +25,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds at which a study stops asking; ``None`` is no bound.
+    """Bounds at which a study stops asking for designs; ``None`` means unbounded.
 
     All drivers of a study count together. ``time_s`` is in seconds: of evaluation before the run
     began, plus the elapsed time of the run.

@@ -97,7 +97,7 @@ class ClaimedTrials:
         return got
 
     def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
-        """Return those trials that may be evaluated together in one process.
+        """Return those trials that may be evaluated together in one process, as a batch.
 
         A trial that would be given up if it were lost once more is evaluated alone, after all
         others, so that a trial that kills its process does not fail others.
@@ -108,7 +108,7 @@ class ClaimedTrials:
         return [trial for trial in trials if trial.number not in numbers] or last[:1]
 
     def _counts_as_attempt(self, trial: Trial) -> bool:
-        """Return whether a trial lost with its driver had begun, or may have as far as known."""
+        """Return whether a lost driver's trial had begun, or its begin would not be on record."""
         noted = self._begins or trial.attempts > 0
         return trial.begun_at is not None or not noted
 
@@ -126,7 +126,7 @@ class ClaimedTrials:
         )
 
     def inherit(self, take: Take) -> list[Trial]:
-        """Settle the trials that a take inherited from lost drivers; return the trials to run.
+        """Record the lost attempts of trials taken from lost drivers; return the trials to run.
 
         The record is read first, because some trial may have finished by now.
         """
@@ -136,7 +136,7 @@ class ClaimedTrials:
         return self._settle_lost_trials(got, take.inherited)
 
     def _settle_lost_trials(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
-        """Record the lost attempts of inherited trials; return the trials to run.
+        """Record the lost attempts of trials inherited from lost drivers; return the trials to run.
 
         A trial lost with its driver counts as tried, unless it is known not to have begun.
         """

@@ -18,7 +18,7 @@ KIND = "stopped"
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopMonitor:
-    """Receiver of the reports of one driver's trials; each driver of a study may have one."""
+    """Receiver of the intermediate reports of a driver's trials; it decides which to stop."""
 
     ledger: TrialHistory
     problem: Problem
@@ -118,7 +118,9 @@ def contradiction(
 def _judged_runs(
     trials: Sequence[Trial], reports: Sequence[Report], last: Mapping[tuple[int, int], int]
 ) -> dict[int, list[int]]:
-    """Return, by trial number, the runs one of which has to be consistent with the trial's end.
+    """Return, by trial number, the runs that may have led to the trial's end.
+
+    At least one of them has to be consistent with it.
 
     Args:
         trials: all trials.
@@ -164,7 +166,10 @@ def _decisive(
     of_report: Sequence[tuple[int, int]],
     judged: Mapping[int, Sequence[int]],
 ) -> Iterator[int]:
-    """Yield the indices of the reports with which a judged run of a trial reached a rung."""
+    """Yield the indices of the reports with which a run of a trial reached a halving rung.
+
+    Only finished trials count, with those of their runs that are in ``judged``.
+    """
     before: dict[int, list[Report]] = defaultdict(list)
     for place, (number, run) in enumerate(of_report):
         before[number].append(reports[place])

@@ -10,7 +10,7 @@ from dse.study.history import TrialHistory
 
 
 class TrialFidelities:
-    """Mapping from trials to rungs: a trial's rung is how often its design was asked before.
+    """Fidelity rung of each trial: the number of earlier trials with the same design.
 
     Args:
         ledger: the driver's view of the study, which has the trials.
@@ -27,7 +27,7 @@ class TrialFidelities:
         self._whole = frozenset(whole)
 
     def labels(self, trial: Trial) -> frozenset[str] | None:
-        """Return the labels of the evaluators on the trial's rung; ``None`` means all."""
+        """Return the labels of the evaluators that run on the trial's rung; ``None`` means all."""
         if not self._stages or trial.design in self._whole:
             return None
         rung = self._ledger.numbers[trial.design].index(trial.number)

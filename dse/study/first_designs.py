@@ -11,7 +11,7 @@ from dse.optimizers.support.unseen_designs import fresh
 
 
 class FirstDesigns:
-    """Optimizer that asks one random legal design that is neither finished nor pending."""
+    """Optimizer that suggests one random legal design that is neither finished nor pending."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

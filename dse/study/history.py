@@ -47,7 +47,10 @@ class TrialHistory:
             self.open[trial.number] = trial
 
     def _whole(self) -> Sequence[Trial]:
-        """Read the complete record; a trial finished between its two calls is new next time."""
+        """Read the complete record; return the finished trials.
+
+        A trial that finishes between the two storage calls is returned by the next read.
+        """
         order = self.storage.finished_order(self.study)
         self.enter(self.storage.trials(self.study))
         self.finished += [self.trials[number] for number in order]
@@ -65,8 +68,8 @@ class TrialHistory:
 class Moment:
     """State of the record when an ask was made.
 
-    ``news`` are the finished trials known to this ask and not to the one before; ``pending`` are
-    the designs of the trials that were open to its knowledge.
+    ``news`` are the finished trials that were known at this ask but not at the one before;
+    ``pending`` are the designs of the trials that were open as far as the asking driver knew.
     """
 
     ask: Asked

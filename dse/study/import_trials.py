@@ -36,7 +36,7 @@ _FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """Imported study: numbers of trials inside and outside its space, and skipped by reason."""
+    """Result of an import: the study, its trials inside and outside its space, and the skipped."""
 
     study: StudyEngine
     inside: int
@@ -126,7 +126,7 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
 
 
 class _Taker:
-    """Converter of external trials to a problem's; counts the skipped ones by reason."""
+    """Converter of external trials to a problem's designs and metrics; counts skips by reason."""
 
     def __init__(self, problem: Problem, needed: frozenset[str]) -> None:
         self.taken: list[_Taken] = []

@@ -24,7 +24,7 @@ _BEATS = 3
 
 
 class Lease:
-    """Lease by which a driver holds its trials, as a context manager.
+    """Lease by which a driver holds its trials while its heartbeats arrive, as a context manager.
 
     Clocks of different machines are never compared: an observer measures, by its own clock, how
     long another driver's heartbeat counter has not increased. A driver on this machine is lost as
@@ -94,7 +94,7 @@ class Lease:
         return driver in self._away or driver in self.lost
 
     def was_blind(self) -> bool:
-        """Return whether own heartbeats were late since the last call.
+        """Return whether this driver's own heartbeats were late since the last call.
 
         Other drivers may then have considered this one lost and claimed its trials.
         """
@@ -113,7 +113,7 @@ class Lease:
         return now - max(since, self._blind_until) >= self._lease_s or gone(driver)
 
     def _unanswered_late(self) -> bool:
-        """Return whether a heartbeat is overdue that the storage has not acknowledged."""
+        """Return whether the storage is overdue to acknowledge a heartbeat of this driver."""
         since = self._unanswered_since
         return since is not None and self._is_late(since)
 

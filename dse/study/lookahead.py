@@ -57,7 +57,7 @@ class Lookahead:
             self._anchors = [(last_s, last), here]
 
     def low(self, queue: Queue) -> int:
-        """Return the number of waiting designs below which the queue may run empty in an ask."""
+        """Return how many designs must wait in the queue so that it lasts during an ask."""
         return math.floor(_MARGIN * self._rate_per_s * queue.ask_s)
 
     def count(self, queue: Queue, *, own: int, holds: bool, lost: int) -> int:
@@ -92,7 +92,10 @@ class Lookahead:
 
     @staticmethod
     def _most(queue: Queue) -> int:
-        """Return the most designs of one ask, extrapolated from the duration of the last one."""
+        """Return the most designs to request in one ask, so that it takes about ``PATIENCE_S``.
+
+        The time per design is that of the last ask; the result is at least ``FIRST``.
+        """
         if queue.asked <= 0 or queue.ask_s <= 0.0:
             return FIRST
         return max(FIRST, int(PATIENCE_S * queue.asked / queue.ask_s))

@@ -62,8 +62,8 @@ class Loop:
 
     ``by`` is the optimizer's name in the record. ``first`` are the designs that come before any
     suggestion, such as baselines. ``stages`` gives the rung from which each evaluator runs, for an
-    optimizer that climbs a fidelity ladder; a trial's rung is how often its design was asked
-    before. Without ``lingers`` the loop ends even if other drivers have trials in flight, and takes
+    optimizer that climbs a fidelity ladder; a trial's rung is how many earlier trials have its
+    design. Without ``lingers`` the loop ends even if other drivers have trials in flight, and takes
     none of theirs. Only trials with numbers ``below`` a bound are taken from others. An idle
     executor without capacity is waited for; its optional attribute ``ended`` gives the reason why
     nothing more is asked. ``set_aside`` receives outcomes before the storage does. With ``drains``,
@@ -203,9 +203,9 @@ class Loop:
             self._folders.forget(self._note_news())  # a take that gives trials reads the record
 
     def _ask(self) -> str:
-        """Queue new designs if this or other drivers need some; return why not, else ''.
+        """Queue new designs if this or other drivers need some; return why it cannot, else ''.
 
-        The loop is idle if it needs designs while another driver asks.
+        The loop is idle if this driver needs designs while another driver has the asker's role.
         """
         while True:
             own = 0 if self._waiting else max(self._room, 0)
@@ -233,7 +233,7 @@ class Loop:
 
     @property
     def _known(self) -> tuple[int, int]:
-        """Numbers of finished and of asked trials that the driver has read."""
+        """Number of finished trials, and of all trials, that the driver has read."""
         return len(self.ledger.finished), len(self.ledger.trials)
 
     def _count_room(self) -> Room:
@@ -248,7 +248,7 @@ class Loop:
         return room
 
     def _queue_designs(self, count: int, own: int) -> str:
-        """Queue up to ``count`` designs, or return why no design is left; hold the first ``own``.
+        """Queue up to ``count`` designs, ``own`` of them for this driver; return why none is left.
 
         Raises:
             Overtaken: another driver added trials in between; nothing was stored.
@@ -376,7 +376,7 @@ class Loop:
             self._learn()
 
     def _finish_measuring(self) -> None:
-        """Complete the running evaluations and set their outcomes aside: each may take days."""
+        """Complete the running evaluations, as each may take days, and set their outcomes aside."""
         if isinstance(self.executor, ReportsIntermediate):
             self.executor.on_report = unheard
         with suppress(DseError):  # the executor may have been lost with the storage
@@ -386,7 +386,7 @@ class Loop:
                 self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
     def _is_awaiting_others(self) -> bool:
-        """Return whether other drivers' open trials may free budget, or may have to be rerun."""
+        """Return whether other drivers' open trials may free budget or may have to be rerun."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
     def _pause(self) -> None:
@@ -408,7 +408,7 @@ class Loop:
         self._folders.forget(self._note_news())
 
     def _note_news(self, reported: int = 0) -> Sequence[Trial]:
-        """Account for newly finished trials, in the order of the record, and return them.
+        """Update counts and costs for newly finished trials, in recorded order; return the trials.
 
         Args:
             reported: number of finished trials that ``on_finished`` has already received.
@@ -436,7 +436,8 @@ class Loop:
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
     """Return the finished trials that the optimizer receives.
 
-    Trials outside the space, and trials at a low fidelity, are passed only if its traits ask so.
+    Trials outside the space, and trials at a low fidelity, are included only if the optimizer's
+    traits state that it learns from them.
     """
     traits = traits_of(optimizer)
     learns = {

@@ -23,7 +23,7 @@ _FIXED = ("use", "options", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Result of a migration: the new study, and its numbers of trials inside and outside."""
+    """Result of a migration: the new study, and its numbers of trials in and outside its space."""
 
     study: StudyEngine
     inside: int

@@ -9,7 +9,7 @@ from dse.core.trial import Event, Trial
 
 
 class NoOptimizer:
-    """Optimizer that never asks a design."""
+    """Optimizer that never suggests a design."""
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
         return []

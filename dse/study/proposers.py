@@ -26,12 +26,12 @@ _SCENARIO = "(scenario) "
 
 
 def is_plugin(by: str) -> bool:
-    """Return whether a name in the record is a plug-in's, not a part of the engine."""
+    """Return whether a recorded optimizer name is a plug-in's, not a part of the engine's."""
     return not by.startswith("(")
 
 
 def scenario(name: str) -> str:
-    """Return the name in the record of the optimizer for a single scenario."""
+    """Return the name by which the record refers to the optimizer of a single scenario."""
     return _SCENARIO + name
 
 

@@ -22,7 +22,7 @@ from dse.study.study import StudyEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """First trial that differs from what its ask gives now, and the reason.
+    """First trial that contradicts the replay of the ask that created it, and the reason.
 
     ``versions`` maps each component whose version changed to (version then, version now).
     """
@@ -38,11 +38,12 @@ class Mismatch:
 class ReplayResult:
     """Result of a replay.
 
-    ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study. Of
-    ``unknown`` trials the record has no ask: they were added by hand or by another program, or an
-    older version wrote the record. ``salvaged`` trials were asked with knowledge of trials that a
-    damaged storage has lost. If only a sample, drawn with ``seed``, was replayed, ``skipped_asks``
-    asks of ``skipped_trials`` trials were only checked for contradictions within the record.
+    ``asks`` is the number of replayed requests for designs, which gave ``trials`` trials.
+    ``carried`` trials came from another study. For ``unknown`` trials the record has no request:
+    they were added by hand or by another program, or an older version wrote the record.
+    ``salvaged`` trials were requested with knowledge of trials that a damaged storage has lost. If
+    only a sample, drawn with ``seed``, was replayed, ``skipped_asks`` requests of
+    ``skipped_trials`` trials were only checked for contradictions within the record.
     """
 
     asks: int = 0
@@ -62,12 +63,12 @@ class ReplayResult:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing that was checked is wrong or unprovable; a sample may be sound."""
+        """Whether no check failed and no trial is unknown or salvaged; samples may be sound."""
         return self.mismatch is None and not self.unknown and not self.salvaged
 
     @property
     def miss_probability(self) -> float:
-        """Probability that the sample misses a single changed ask, each being equally likely."""
+        """Probability that the sample misses a change of one ask, each ask being equally likely."""
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
     def after(self, ask: Asked, *, replayed: bool = True) -> ReplayResult:
@@ -224,7 +225,7 @@ class Replay:
 
 
 def _draw(numbers: Sequence[int], count: int, seed: int) -> list[int]:
-    """Draw one number from each of ``count`` equal stretches; return all if there are no more."""
+    """Draw one index from each of ``count`` equal stretches; return all if there are no more."""
     if count >= len(numbers):
         return [*numbers]
     rng = np.random.default_rng(seed)

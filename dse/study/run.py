@@ -112,7 +112,7 @@ class StudyRun:
 
     @contextmanager
     def _enter_study(self) -> Iterator[None]:
-        """Be a driver of the study, with its record read, for the duration of the block."""
+        """Register as a driver of the study for the duration of the block, and read its record."""
         self.plan.pipeline.may_start = True
         told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
         self._retrying = retry_calls(
@@ -127,7 +127,10 @@ class StudyRun:
             yield
 
     def _measure_baselines(self) -> None:
-        """Measure the baselines to which objectives are relative, and settle the plan."""
+        """Measure the baselines to which objectives are relative.
+
+        Their values then replace the references to them in the plan.
+        """
         if self.plan.awaited:
             most = self.carried + len(self.plan.problem.baselines)
             trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
@@ -166,7 +169,7 @@ class StudyRun:
         return trials[0].cost_s if trials and trials[0].state.finished else None
 
     def _add_what_is_free(self) -> None:
-        """Add the designs that existing measurements determine, and each scenario's own front."""
+        """Add designs that need no new measurement, also those on each scenario's own front."""
         chosen = self.plan.optimizer
         completed = chosen.use == AUTO or optimizer_traits(chosen).completes_front
         if completed and worthwhile(self.plan.problem):

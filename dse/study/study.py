@@ -117,7 +117,7 @@ class StudyEngine:
             storage: a storage or its URL, instead of the plan's.
             carried: as for :meth:`open`.
             history: the trials and events that a new study begins with.
-            where: the location that an error names.
+            where: the location that error messages refer to.
             hint: how to resolve that a different study has this name.
 
         Raises:
@@ -205,12 +205,12 @@ class StudyEngine:
 
     @property
     def exact(self) -> bool:
-        """Whether the front is exact: every legal design was considered and none failed."""
+        """Whether the front is exact: all legal designs were considered, and none lacks a value."""
         return self.proof.exact
 
     @property
     def proof(self) -> Proof:
-        """Optimality proof of the front, and the number of designs without a value."""
+        """What is proved about the front, such as exactness, and designs without a value."""
         return Proof.of_study(self.problem, self.finished, self.events)
 
     @property
@@ -385,7 +385,7 @@ def _begun(
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
     """Return what a new study inherits from the earlier studies that its file names.
 
-    Without ``whole`` it inherits no initial designs, because it begins with carried trials.
+    If ``whole`` is false, it inherits no initial designs, because it begins with carried trials.
     """
     new = StudyLineage.of(plan, plan.identity)
     found = Inherited(studies={})

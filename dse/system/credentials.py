@@ -171,9 +171,9 @@ def _private() -> tuple[str, ...]:
 
 
 def _is_apart(text: str, place: int) -> bool:
-    """Return whether a word or quoted text begins at ``place``.
+    """Return whether a word or quoted text begins at index ``place`` of the text.
 
-    A URL elsewhere may be part of a password.
+    A URL that begins within a word may be part of a password.
     """
     before = text[max(0, place - 2) : place]
     return before[-1:].isspace() or (before[:1].isspace() and before[-1:] in "'\"`(")

@@ -1,4 +1,4 @@
-"""Interrupts that something swallowed on their way out: they are raised again.
+"""Keyboard interrupts that other code swallowed; they are raised again.
 
 A ``KeyboardInterrupt`` can be lost. An import in a ``try`` block takes it for a missing package,
 because C extensions put an ``ImportError`` in its place, and a callback of a C library ends as an
@@ -21,15 +21,15 @@ def mark_interrupt(number: int) -> None:
 
 
 def clear_interrupts() -> None:
-    """Forget all marks."""
+    """Remove the marks of all interrupts."""
     _marked.clear()
 
 
 @contextmanager
 def interrupts_cleared() -> Iterator[None]:
-    """Clear the marks when an interrupt leaves the block, so that what it leaves can be cleaned up.
+    """Clear the marks when an interrupt leaves the block, so that clean-up is not interrupted.
 
-    Clean-up may call storages, and a second interrupt would keep it from returning its trials.
+    Clean-up calls the storage to return the driver's trials; a second interrupt would prevent that.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def interrupts_cleared() -> Iterator[None]:
 
 
 def raise_lost_interrupt() -> None:
-    """Raise ``KeyboardInterrupt`` if one was marked and the program still runs.
+    """Raise ``KeyboardInterrupt`` if one was marked but did not end the program.
 
     Raises:
         KeyboardInterrupt: an interrupt was swallowed.

@@ -24,8 +24,9 @@ def new_mark() -> str:
 def run_mark(folder: str) -> str:
     """Return the variable name that marks the programs that run in a folder, one at a time.
 
-    It serves to find a program that an earlier attempt left running there. Wardens do not search
-    for it, because they would also find the next program.
+    It serves to find a program that an earlier attempt left running there. Wardens, which end a
+    driver's programs when it dies, do not search for it, because they would also find the next
+    program.
     """
     return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
 
@@ -47,8 +48,9 @@ def _environ(pid: int) -> bytes:
 def end_marked(mark: str, rounds: int = 20) -> None:
     """Kill every process that has the mark, as far as ``/proc`` is readable.
 
-    Processes forked meanwhile are found in the next of up to ``rounds`` rounds. The warden
-    executes the source text of this function, so it may use only what the warden imports.
+    Processes forked meanwhile are found in the next of up to ``rounds`` rounds. The warden, a
+    helper process that ends an evaluator's programs if the evaluator is killed, executes the source
+    text of this function, so it may use only what the warden imports.
     """
     wanted = b"\0" + mark.encode() + b"="
     for _ in range(rounds):

@@ -33,7 +33,7 @@ def visible(text: str) -> str:
 
 
 def visible_html(page: str) -> str:
-    """Return HTML with control and invisible characters escaped in text, as references in tags.
+    """Return HTML with control and invisible characters escaped in text, and as references in tags.
 
     A script that reads an attribute therefore reads the original characters.
     """

@@ -136,7 +136,10 @@ def _kill_writer(url: str, after_s: float) -> str:
 
 
 def _parse_promises(said: str) -> dict[str, list[int]]:
-    """Return the acknowledged numbers by verb; a truncated line is ignored."""
+    """Return the numbers that the writer printed as stored, by action such as ``added``.
+
+    A truncated last line is ignored.
+    """
     found: dict[str, list[int]] = defaultdict(list)
     for line in said.splitlines(keepends=True):
         if line.endswith("\n"):

@@ -55,7 +55,7 @@ while True:
 
 
 class EvaluatorContract:
-    """Contract tests of :class:`~dse.protocols.Evaluator`; numbers agree to 12 digits."""
+    """Contract tests of :class:`~dse.protocols.Evaluator`; results must agree to 12 digits."""
 
     @pytest.fixture
     def make(self) -> Callable[[], Evaluator]:
@@ -82,7 +82,7 @@ class EvaluatorContract:
 
     @pytest.fixture
     def told(self, evaluator: Evaluator, batch: Batch) -> Metrics:
-        """Return the metrics of the batch; override with a wider scope if evaluation is slow."""
+        """Return the metrics of the batch; override with a wider fixture scope if it is slow."""
         return evaluator.evaluate(batch)
 
     def test_it_says_what_it_is(self, evaluator: Evaluator, batch: Batch) -> None:
@@ -219,7 +219,7 @@ def _same(got: Metrics, other: Metrics, size: int, noisy: frozenset[str]) -> Non
 
 
 def _row(got: Metrics, row: int, noisy: frozenset[str]) -> dict[str, float]:
-    """Return the numbers of a row without the noisy ones, or the kind of its fault."""
+    """Return the metrics of a design without the noisy ones, or the kind of its fault."""
     if row in got.faults:
         return {got.faults[row].kind: 0.0}
     return {name: float(values[row]) for name, values in got.columns.items() if name not in noisy}

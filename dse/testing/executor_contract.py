@@ -58,7 +58,7 @@ class ExecutorContract:
 
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:
-        """Return the executor's factory, called with the work: its class, or a partial.
+        """Return the executor's factory, called with the work function: its class, or a partial.
 
         A ``functools.partial`` carries the executor's options.
         """

@@ -27,7 +27,8 @@ Truth = Callable[[Batch], Metrics]
 class Known:
     """Problem with its true metrics for any design, and its exact front.
 
-    ``front`` holds losses; ``reference`` is the reference point of hypervolumes.
+    ``front`` holds losses, objective values oriented for minimization; ``reference`` is the
+    reference point of hypervolumes.
     """
 
     problem: Problem
@@ -57,7 +58,7 @@ class Known:
 
 
 def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1) -> list[Trial]:
-    """Run an optimizer on up to ``budget`` designs, ``at_once`` per ask; return the trials."""
+    """Run an optimizer on up to ``budget`` designs, ``at_once`` per request; return the trials."""
     trials: list[Trial] = []
     while len(trials) < budget:
         designs = optimizer.ask(min(at_once, budget - len(trials)))
@@ -111,7 +112,7 @@ def problem_of(
     *,
     limits: tuple[Limit, ...] = (),
 ) -> Problem:
-    """Return the problem whose model computes the metrics of kind ``modelled``.
+    """Return a problem with a model that computes its ``modelled`` metrics from ``truth``.
 
     The model reports faults too if all metrics are modelled.
     """
@@ -138,7 +139,7 @@ def problem_of(
 
 
 def beaten(losses: Floats) -> Mask:
-    """Return the mask of rows of (n, m) losses that another row dominates, (n,); brute force."""
+    """Return which of n loss vectors, (n, m), another one dominates, (n,), by brute force."""
     no_worse = (losses[:, None, :] <= losses[None, :, :]).all(axis=2)
     better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)
     return np.asarray((no_worse & better).any(axis=0))

@@ -61,7 +61,7 @@ class OutageContract:
 
     @pytest.fixture(autouse=True)
     def short_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Repeat failed calls almost at once."""
+        """Shorten the pause before a retry to 1 ms, so that the tests are fast."""
         monkeypatch.setattr(outage, "_FIRST_PAUSE_S", 0.001)
 
     @pytest.mark.parametrize("mishap", MISHAPS)

@@ -42,7 +42,7 @@ def run_as_server(command: Sequence[str], folder: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnServer:
-    """PostgreSQL server with a socket in its folder, and a database ``dse`` of user ``dse``."""
+    """PostgreSQL server with a Unix socket in its folder; user and database are ``dse``."""
 
     folder: Path
 

@@ -42,7 +42,7 @@ def zdt1(dimensions: int = 6, kind: Kind = "measured") -> Known:
 
 
 def tiny_codesign(kind: Kind = "measured") -> Known:
-    """Return a small codesign with a product and a divisibility rule, a condition and a limit.
+    """Return a small problem of parallelism, number format and clock with rules and a limit.
 
     Args:
         kind: kind of the accuracy and the cost (which is limited); time and energy are modelled.
@@ -94,7 +94,7 @@ def pocket_codesign() -> Known:
 
 
 def mixed_reals() -> Known:
-    """Return a mixed problem: coupled ordinals, a conditional real, a rule over a real.
+    """Return a mixed problem: ordinals with a fixed product, a conditional real, a rule on a real.
 
     Its front is that of ZDT1 with ``g`` slightly above 1, because ``knob`` is at least 1e-3.
     """
@@ -153,7 +153,7 @@ def _product(batch: Batch) -> Metrics:
 
 
 def _pocket(batch: Batch) -> Metrics:
-    """Return synthetic metrics; the widest split is infeasible."""
+    """Return synthetic metrics of a parallel workload; tp = 4 with dp = 4 is infeasible."""
     bits = batch.lookup("format", {"bf16": 16.0, "fp8": 8.0, "mxfp4": 4.25})
     tp, dp = batch["tp"].astype(float), batch["dp"].astype(float)
     broken = np.flatnonzero((tp == 4) & (dp == 4)).tolist()

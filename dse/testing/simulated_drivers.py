@@ -186,7 +186,7 @@ class _World(Clock):
         return event
 
     def _hand_over(self) -> None:
-        """Wake the next thread; the calling thread has to sleep or end."""
+        """Wake the thread that is due next; the calling thread has to sleep or end."""
         if not self._sleepers or self.failure is not None:
             self._over.set()
             return
@@ -195,7 +195,7 @@ class _World(Clock):
 
 
 class _Metered:
-    """Storage proxy that counts calls and lets them take time; it may hide the queue methods."""
+    """Storage proxy with call counts and simulated delays; it may hide the queue methods."""
 
     def __init__(self, world: _World, account: Account) -> None:
         self._world = world
@@ -225,7 +225,7 @@ class _Metered:
 
 
 class _Place(Lease):
-    """Lease without a heartbeat thread: drivers that died are known to be lost."""
+    """Lease without heartbeats: other drivers know at once which drivers have died."""
 
     def __enter__(self) -> _Place:
         self.id = self._storage.enter(self._study, Driver())

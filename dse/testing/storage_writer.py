@@ -30,7 +30,7 @@ def outcome(number: int) -> Outcome:
 
 
 def write(storage: Storage, study: str, rounds: int) -> None:
-    """Add and finish trials and record events; print the numbers after each call."""
+    """Add and finish trials and record events; print their numbers after each call."""
     for turn in range(rounds):
         designs = [Design({"turn": turn, "place": place}) for place in range(SIZE)]
         numbers = [trial.number for trial in storage.add(study, designs, Ask(told=turn))]

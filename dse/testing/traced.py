@@ -35,7 +35,7 @@ CONNECTING = frozenset(
 
 @dataclass
 class _Ear:
-    """Audit hook that records relevant events while it is ``on``."""
+    """Audit hook that records program starts and connections while it is ``on``."""
 
     on: bool = False
     files: Collection[str] = ()

@@ -16,7 +16,7 @@ from dse.protocols import Needs, Task
 
 
 def task(number: int, do: str, at: Value = 0) -> Task:
-    """Return a task that makes :func:`perform` run one of its actions with one argument.
+    """Return a task that makes :func:`perform` run one of its actions, such as a crash.
 
     Args:
         number: the task's number.

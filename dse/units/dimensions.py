@@ -35,7 +35,7 @@ TEXT = "text"
 
 
 def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
-    """Return the unit of the formula's value, given the unit of each name; empty for none.
+    """Return the unit of the formula's value, given each name's unit; empty if it has no unit.
 
     Raises:
         SpecError: units are incompatible: a length is added to a time, or compared with a text.
@@ -68,11 +68,11 @@ def _is_share(name: Name, units: Mapping[str, str]) -> bool:
 
 
 def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Expression:
-    """Return the formula with each name multiplied by its factor to coherent units.
+    """Return the formula with each name multiplied by its conversion factor to coherent units.
 
     Args:
         expression: a formula whose names hold numbers in their own units.
-        factors: for each name, how many coherent units one of its units is; 1 if missing.
+        factors: for each name, the size of its unit in coherent units; 1 if missing.
     """
 
     def scaled(node: Node) -> Node:
@@ -198,7 +198,7 @@ def _units(node: Node, units: Mapping[str, str], text: str) -> list[str]:
 
 
 def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
-    """Return the first operand's unit; raise SpecError unless all have its dimension.
+    """Return the operands' unit, that of the first; raise SpecError if dimensions differ.
 
     A bare 0 fits any dimension.
     """

@@ -76,7 +76,7 @@ def unit(text: str) -> pint.Unit:
 
 
 def _meant(text: str) -> str:
-    """Return a hint with the unit that a misspelling is likely to mean; empty if unknown."""
+    """Return a hint with the unit for which a text is likely a misspelling; empty if unknown."""
     if len(text) > _LONGEST or _RUNAWAY.search(text):
         return ""
     known = {written.lower(): written for written in WRITTEN} | _OTHERWISE
@@ -101,7 +101,7 @@ def _words(text: str) -> str:
 
 @cache
 def factor(text: str) -> float:
-    """Return how many coherent units one of this unit is.
+    """Return the size of a unit in coherent units of its dimension, such as 1e6 for ``MHz``.
 
     Raises:
         SpecError: there is no such unit, or its size is beyond the range of floats.

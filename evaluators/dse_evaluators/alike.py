@@ -12,7 +12,10 @@ from dse.core.values import Ints, Mask, Value
 
 
 def told_once(batch: Batch, names: Iterable[str], told: Callable[[Batch], Metrics]) -> Metrics:
-    """Return the metrics of n designs, evaluating those with equal inputs once where it pays."""
+    """Return the metrics of n designs, evaluating those that agree in ``names`` once.
+
+    All are evaluated where finding equal ones does not pay off (see ``Batch.distinct``).
+    """
     among = batch.distinct(names)
     found = told(batch if among.place is None else batch.take(among.rows))
     return Metrics(
@@ -29,7 +32,7 @@ def row_by_row(
     """Return the metrics of n designs, evaluating equal ones once.
 
     Args:
-        designs: all with the same readings, in the same order.
+        designs: the inputs of each design by name, all with the same names in the same order.
         provides: the names of the metrics.
         told: computes the metrics of one design, or returns the reason why it is infeasible.
     """
@@ -44,9 +47,9 @@ def row_by_row(
 
 
 def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
-    """Return an infeasibility fault for each design whose result is a string, its reason.
+    """Return an infeasibility fault, by index, for each result that is a string.
 
-    Designs with other results have no fault.
+    The string is the reason why the design is infeasible; other results have no fault.
     """
     return {
         row: Fault(kind="infeasible", reason=one)
@@ -56,16 +59,20 @@ def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
 
 
 def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
-    """Return an infeasibility fault for each row of the mask, with the reason for that row."""
+    """Return an infeasibility fault, by index, for each design where the mask is true.
+
+    ``reason`` gives the message for a design's index.
+    """
     return {
         row: Fault(kind="infeasible", reason=reason(row)) for row in np.flatnonzero(rows).tolist()
     }
 
 
 def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Ints]]:
-    """Yield each combination of strings in the columns of ``usual``, with the rows that have it.
+    """Yield each combination of values in the columns of ``usual``, with the designs that have it.
 
-    ``usual`` maps each column to the value used in rows where it is absent.
+    The designs are given by index. ``usual`` maps each column to the value used where the batch
+    lacks it.
     """
     codes, words = np.zeros(len(batch), dtype=np.int64), [tuple[str, ...]()]
     for name, otherwise in usual.items():
@@ -93,7 +100,11 @@ def fix_columns(batch: Batch, values: Mapping[str, Value]) -> Batch:
 def gather_parts(
     size: int, provides: Collection[str], parts: Iterable[tuple[Ints, Metrics]]
 ) -> Metrics:
-    """Merge parts, each a set of rows with their metrics, into n designs; other rows are NaN."""
+    """Merge metrics of separate sets of designs into those of all ``size`` designs.
+
+    Each of ``parts`` is the indices of some designs and their metrics. Metrics of designs in no
+    part are NaN.
+    """
     columns = {name: np.full(size, np.nan) for name in provides}
     faults: dict[int, Fault] = {}
     for rows, found in parts:

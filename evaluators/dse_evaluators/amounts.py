@@ -9,7 +9,7 @@ from dse.units.units import converted, quantity
 
 
 def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> float:
-    """Return the value of an option in ``unit``.
+    """Return the value of the option ``name`` as a number in ``unit``.
 
     Raises:
         SpecError: it is not a number, has an incompatible unit, or is less than ``least``.
@@ -26,7 +26,7 @@ def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> fl
 
 
 def _mend(told: float | str, unit: str) -> str:
-    """Return a hint: the number without its quotes if the text is one, else an example."""
+    """Return a hint: the value without quotes if the text is a number, else an example."""
     try:
         value = float(told)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Evaluation of designs one at a time, so that a row's result does not depend on the batch."""
+"""Evaluation of designs one at a time, so that a result does not depend on the batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one_by_one(
     measured: Callable[[Mapping[str, Value]], Found | Mapping[str, float]],
     uncertain: Collection[str] = (),
 ) -> Metrics:
-    """Measure each row separately; a DseError raised for a row becomes that row's fault.
+    """Measure each design of a batch separately; a DseError becomes that design's fault.
 
     An InfeasibleError becomes a fault of kind ``infeasible``, any other DseError one of kind
     ``raised``. Other exceptions propagate.

@@ -1,6 +1,7 @@
 """Table of an evaluator's inputs, with their ranges, units and defaults.
 
-An option with the name of an input fixes that input for all designs; it is then not read.
+An evaluator option with the name of an input fixes that input for all designs; it is then not read
+from the design.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ Reading = NumberInput | Flag | ChoiceInput | CheckedInput
 
 
 def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
-    """Return a categorical input with these values, coded by their index."""
+    """Return a categorical input with the values ``words``, coded by their index."""
     return ChoiceInput({name: float(place) for place, name in enumerate(words)}, default)
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Inputs of an evaluator, some of them fixed for all designs (``settled``)."""
+    """Inputs of an evaluator by name; those in ``settled`` have one value for all designs."""
 
     table: Mapping[str, Reading]
     settled: Mapping[str, Value] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Readings:
         return Readings(table).fixed({k: value for k, value in told.items() if value is not None})
 
     def fixed(self, given: Mapping[str, Value]) -> Readings:
-        """Return a copy with these inputs fixed as well; a number may be text such as ``1.2 GHz``.
+        """Return a copy with these inputs fixed too; a value may be text such as ``1.2 GHz``.
 
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
@@ -94,7 +95,7 @@ class Readings:
         return Readings(self.table, {**self.settled, **self._convert_given(given)})
 
     def otherwise(self, usual: Mapping[str, Value]) -> Readings:
-        """Return a copy with these defaults, used for designs that lack the inputs.
+        """Return a copy with these default values, for designs that do not set the inputs.
 
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
@@ -105,7 +106,10 @@ class Readings:
 
     @property
     def declared(self) -> tuple[frozenset[str], frozenset[str], dict[str, str]]:
-        """An evaluator's ``reads``, ``optional`` and ``units``: of the inputs not fixed."""
+        """Names of required and of optional inputs, and units, of the inputs that are not fixed.
+
+        They are an evaluator's ``reads``, ``optional`` and ``units``.
+        """
         free = {name: one for name, one in self.table.items() if name not in self.settled}
         reads = frozenset(name for name, one in free.items() if one.default is None)
         units = {name: one.unit for name, one in free.items() if isinstance(one, NumberInput)}
@@ -120,7 +124,7 @@ class Readings:
     def check(
         self, values: Mapping[str, Sequence[Value]], lists: Mapping[str, int] | None = None
     ) -> None:
-        """Raise SpecError if a value is invalid for its input: see :func:`check_readings`."""
+        """Raise SpecError if an input's possible value is invalid: :func:`check_readings`."""
         check_readings(values, {name: _check(one) for name, one in self.table.items()}, lists)
 
     def columns(self, batch: Batch) -> dict[str, Floats]:
@@ -147,13 +151,13 @@ class Readings:
         return np.asarray(found, dtype=np.float64)
 
     def rows(self, batch: Batch) -> list[dict[str, float]]:
-        """Return the inputs of each design, by name, as :meth:`columns` has them."""
+        """Return each design's inputs by name, categorical values as their codes."""
         columns = self.columns(batch)
         lists = [column.tolist() for column in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def _convert_given(self, given: Mapping[str, Value]) -> dict[str, Value]:
-        """Check the values given for some inputs and convert them to their units."""
+        """Check values for some of the inputs; return them converted to the inputs' units."""
         for name in given:
             if name not in self.table:
                 raise SpecError(f"there is no knob {name!r}", hint=nearest(name, self.table))
@@ -176,7 +180,10 @@ def _check(one: Reading) -> Check:
 
 
 def _in_unit(name: str, one: Reading, value: Value) -> Value:
-    """Convert a text such as ``1.2 GHz`` to a number in the input's unit, without checking it."""
+    """Convert a text such as ``1.2 GHz`` to the input's unit, without a range check.
+
+    Other values are returned unchanged.
+    """
     if isinstance(one, NumberInput) and isinstance(value, str) and quantity(value) is not None:
         return amount(name, value, one.unit, least=-inf)
     return value
@@ -194,7 +201,7 @@ def _with_default(one: Reading, value: Value) -> Reading:
 
 
 def number_of(one: Reading, value: Value) -> float:
-    """Return a value of an input as a number, a categorical one as its code."""
+    """Return a value of an input as a number, which is its code if it is categorical."""
     return one.numbers[value] if isinstance(one, ChoiceInput) else float(value)
 
 

@@ -23,7 +23,7 @@ def check_readings(
     checks: Mapping[str, Check],
     lists: Mapping[str, int] | None = None,
 ) -> None:
-    """Check every possible value of every input.
+    """Check every value that a design space allows for the inputs of an evaluator.
 
     Args:
         values: possible values by input; elements of a list by their own names, as ``ffn[0]``.
@@ -51,7 +51,7 @@ def check_readings(
 
 
 def word(*valid: Value) -> Check:
-    """Return a check that the value is one of these."""
+    """Return a check that an input's value is one of ``valid``."""
 
     def check(name: str, value: Value) -> None:
         if value not in valid:
@@ -62,7 +62,7 @@ def word(*valid: Value) -> Check:
 
 
 def look_up_row(name: str, value: Value, table: Mapping[str, Row]) -> Row:
-    """Return the row of a table whose key is the value of an option.
+    """Return the table's entry whose key is the value of the option ``name``.
 
     Raises:
         SpecError: the table has no such key.
@@ -72,7 +72,10 @@ def look_up_row(name: str, value: Value, table: Mapping[str, Row]) -> Row:
 
 
 def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> Check:
-    """Return a check that the value is a number, or an integer, from ``low`` to ``high``."""
+    """Return a check that an input's value is a number from ``low`` to ``high``.
+
+    With ``whole`` it must be an integer.
+    """
 
     def check(name: str, value: Value) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -87,7 +90,7 @@ def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> C
 
 
 def one_among(checks: Mapping[str, Check]) -> Check:
-    """Return a check that applies the one with the input's name; other names are invalid."""
+    """Return a check that applies ``checks[name]`` to the input ``name``; others are invalid."""
 
     def check(name: str, value: Value) -> None:
         if name not in checks:
@@ -124,9 +127,9 @@ def _check_found(
 
 
 def number_format(*others: str) -> Check:
-    """Return a check that the value is a number format, or one of ``others``."""
+    """Return a check that an input's value is a number format's name, or one of ``others``."""
     return check_with_lookup(format_of, *others)
 
 
 def _anything(name: str, value: Value) -> None:
-    """Accept any value."""
+    """Accept any value; the check of inputs that have none."""

@@ -26,9 +26,11 @@ _OPTIMISM = 1.0
 
 
 class Search:
-    """Search over a pool: cheap screening, acquisition values, then legal steps uphill.
+    """Search for the designs with the highest acquisition values in a pool of candidates.
 
-    A batch is chosen greedily, each design for its gain given those pending and already chosen.
+    The pool is screened by a cheap estimate; the acquisition function is then evaluated on the best
+    few and on their legal neighbours, repeatedly. A batch is chosen greedily: the gain of each
+    design takes pending and already chosen designs into account.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Search:
             self._few = [pool[place] for place in order]
 
     def next(self) -> list[Design]:
-        """Return the next design in a list, which is empty if no candidate is left."""
+        """Return the candidate of highest acquisition value in a list; empty if none is left."""
         if not self._few:
             return []
         self._acquisition.wait_for(self._points(self._pending))
@@ -86,7 +88,7 @@ def promise(
     deviations: Floats,  # (n, targets)
     rng: np.random.Generator,
 ) -> Floats:
-    """Return a cheap Monte Carlo estimate of each candidate's gain, (n,).
+    """Return a cheap Monte Carlo estimate of each candidate's hypervolume gain, (n,).
 
     Random points are drawn between the best optimistic prediction and the reference point. The
     estimate is the number of points that the candidate's optimistic prediction dominates and the

@@ -49,7 +49,7 @@ _CHUNK = 128
 
 
 class Surrogate:
-    """Independent Gaussian processes, one for each target of the training data.
+    """Surrogate of independent Gaussian processes, one per objective and learnt limit.
 
     Source:
         Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected Improvements to Expected
@@ -80,7 +80,7 @@ class Surrogate:
         return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
 
     def acquisition(self, rng: np.random.Generator) -> Acquisition:
-        """Return the acquisition function that suits the training data."""
+        """Return the acquisition function for this number of objectives and feasible trials."""
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:
@@ -126,7 +126,10 @@ class Surrogate:
         )
 
     def _gains(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
-        """Return negated, scaled losses from samples of the learnt values, (..., m)."""
+        """Return samples of all objectives to maximise, (..., m), on the acquisition's scale.
+
+        ``samples`` are posterior samples on the surrogate's scale.
+        """
         gains = [
             -_judge_tensors(scale, samples[..., place])
             for place, scale in enumerate(self._lesson.scales)
@@ -134,12 +137,12 @@ class Surrogate:
         return torch.stack(gains, dim=-1)
 
     def _gain(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
-        """Return :meth:`_gains` of a single objective, (...)."""
+        """Return samples of the only objective, (...), as :meth:`_gains` does for several."""
         return self._gains(samples)[..., 0]
 
 
 class Acquisition:
-    """Logarithm of an acquisition function over encoded designs."""
+    """Acquisition function over encoded designs, on a log scale."""
 
     def __init__(self, function: AcquisitionFunction) -> None:
         self._function = function
@@ -148,7 +151,7 @@ class Acquisition:
         self,
         points: Floats,  # (p, coordinates)
     ) -> None:
-        """Set the pending points: later values are gains given their unknown outcomes."""
+        """Set the pending points; later acquisition values average over their unknown outcomes."""
         if len(points):
             self._function.set_X_pending(_tensor(points))
 
@@ -165,7 +168,10 @@ class Acquisition:
 
 
 def _kind(target: RegressionTarget) -> tuple[bytes, bool]:
-    """Return a key: consecutive targets of equal key share points and are fitted in one batch."""
+    """Return the key by which consecutive targets are grouped into one batched GP fit.
+
+    Targets of equal key are observed at the same points, all with or all without variances.
+    """
     return target.rows.tobytes(), target.variances is None
 
 
@@ -186,14 +192,17 @@ def _fit_process(points: Floats, targets: Sequence[RegressionTarget]) -> SingleT
 
 
 def _judge_tensors(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
-    """Apply :meth:`Scale.losses` and then :meth:`Scale.judged` to tensors."""
+    """Map values on the surrogate's scale to that of the acquisition function, as tensors.
+
+    It is :meth:`Scale.losses` followed by :meth:`Scale.judged`.
+    """
     mapped = learnt * scale.width + scale.centre
     losses = scale.log * (scale.log * mapped).exp() if scale.log else mapped
     return (losses - scale.reference) / scale.reach
 
 
 def _constraint(place: int, threshold: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return the constraint in BoTorch's convention: negative where the limit is kept."""
+    """Return a limit as BoTorch's function of samples: negative where the limit is kept."""
     return lambda samples: threshold - samples[..., place]
 
 

@@ -60,7 +60,11 @@ def _swept(members: list[tuple[float, ...]], reference: tuple[float, ...]) -> li
 
 
 def _steps(members: list[tuple[float, ...]], reference: tuple[float, ...]) -> list[Box]:
-    """Return the boxes of two objectives: columns between neighbours, as high as the left one."""
+    """Return the boxes that two objectives leave non-dominated, as columns from left to right.
+
+    Each column lies between neighbouring members along the first objective; its height is the
+    second objective of its left member, or of the reference point for the first column.
+    """
     boxes: list[Box] = []
     left, height = -np.inf, reference[1]
     for first, second in sorted(members):

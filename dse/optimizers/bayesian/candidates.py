@@ -28,7 +28,10 @@ _STEPS = 24
 def candidates(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return candidates: half drawn uniformly, half mutated or crossed from the best designs."""
+    """Return candidates: half drawn uniformly, half bred or mutated from the ``best`` designs.
+
+    A space that is small enough is drawn from uniformly alone.
+    """
     space = problem.space
     total = space.count()
     if not best or (total is not None and total <= POOL):
@@ -45,7 +48,7 @@ def candidates(
 def around(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return legal designs one step from the best ones that violate no modelled limit."""
+    """Return unseen, legal mutants of the ``best`` designs that keep all modelled limits."""
     near = _step_from_best(problem, best, _STEPS * len(best), taken, rng)
     if not near:
         return []
@@ -69,8 +72,9 @@ def admissible(
 ) -> list[Design]:
     """Return the designs that violate no modelled limit.
 
-    If all violate one, legal steps lead from the least violating ones towards feasible designs; if
-    that fails too, the least violating ones are returned. Only measurements cost, models do not.
+    If all violate one, mutation steps lead from the least violating ones towards feasible designs;
+    if that fails too, the least violating ones are returned. This costs model evaluations only, no
+    measurement.
     """
     for _ in range(_REPAIRS):
         if not designs:
@@ -90,6 +94,6 @@ def _step_from_best(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """Return the unseen designs among ``count`` that are a step away from one of the best."""
+    """Return those of ``count`` mutants of the ``best`` designs that are not ``taken``."""
     starts = np.arange(count) % len(best)
     return unseen(mutate_designs(problem.space, problem.space.batch(best).take(starts), rng), taken)

@@ -1,7 +1,8 @@
-"""Conditional Pareto fronts: the best designs that share a measured part, by the models.
+"""Conditional Pareto fronts: the best completions of a measured part of a design.
 
-The modelled losses of these designs need no measurement. Only the non-dominated ones can ever be on
-the front: they are the conditional front, or *staircase*, of the measured part.
+The measured part is the values of the parameters that measurements read. Designs that share it
+differ in modelled losses only, which need no measurement. Only the non-dominated ones can ever be
+on the front: they are the conditional front, or *staircase*, of the measured part.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ _ABREAST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalFront:
-    """Non-dominated designs of one measured part, and their known losses.
+    """Non-dominated designs that share one measured part, and their known (modelled) losses.
 
-    ``failed`` of the designs evaluated for it have no value; ``example`` is one of them.
+    ``failed`` counts the designs without a value among those evaluated to find the front;
+    ``example`` is one of them.
     """
 
     designs: Batch
@@ -60,9 +62,9 @@ class ConditionalFront:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Number of designs without a value, and one of them.
+    """Count of designs that have no value because an evaluation failed, with one example.
 
-    With ``at_least`` the number is a lower bound.
+    With ``at_least`` the count is a lower bound.
     """
 
     failed: int = 0
@@ -71,10 +73,13 @@ class Lost:
 
 
 class ConditionalFronts:
-    """Conditional fronts by measured part: listed or searched for one, estimated for many.
+    """Cache of the conditional front of each measured part, complete or estimated.
 
-    An estimate combines a part with the *shelf*, a set of good free parts; parts whose known losses
-    agree on a set of probes share an estimate. A design of a front always has its own evaluation.
+    A complete front is found by enumerating the designs that share the part, or by evolutionary
+    search. An estimate combines the part with the *shelf* only: a fixed set of values of the other
+    (free) parameters that were good elsewhere. Parts whose known losses agree on a sample of the
+    shelf share an estimate.
+
     The cache depends on the measured part alone, and neither on the design that contributed it nor
     on earlier queries: a resumed study asks the same designs as an uninterrupted one.
 
@@ -99,7 +104,7 @@ class ConditionalFronts:
 
     @property
     def magnitudes(self) -> list[Magnitude]:
-        """Map of each known loss, determined once from a sample of the space."""
+        """Map of each known loss to a range with finite products, from a sample of the space."""
         if self._magnitudes is None:
             self._magnitudes = []  # the sample itself is evaluated without maps
             if self._bounded and self._roles.known:
@@ -109,13 +114,13 @@ class ConditionalFronts:
         return self._magnitudes
 
     def wholes(self, batch: Batch) -> list[ConditionalFront]:
-        """Return the conditional front of each design's measured part, listed or searched."""
+        """Return the complete conditional front of each design's measured part."""
         return [staircase for staircase, _ in self._find_staircases(batch)]
 
     def _find_staircases(self, batch: Batch) -> list[tuple[ConditionalFront, int]]:
-        """Return the conditional front of each design's measured part, and its cost.
+        """Return the complete conditional front of each design's measured part, with its cost.
 
-        The cost is the number of designs evaluated for it, now or earlier.
+        The cost is the number of designs evaluated for the front, now or earlier.
         """
         tags = keys(batch, self._names)
         searched: list[tuple[bytes, Batch, DesignSpace]] = []
@@ -135,7 +140,7 @@ class ConditionalFronts:
         return [self._whole[tag] for tag in tags]
 
     def lost(self) -> Lost:
-        """Return the designs without a value among those evaluated for complete fronts."""
+        """Return the count of failed designs among those evaluated for complete fronts."""
         found = [one for one in self._whole.values() if one[0].failed]
         return Lost(
             failed=sum(own.failed for own, _ in found),
@@ -144,7 +149,10 @@ class ConditionalFronts:
         )
 
     def guess_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
-        """Return fronts over the shelf, and the index of each row's front, (n,); -1 if empty."""
+        """Return estimated conditional fronts, and the index of each design's front, (n,).
+
+        Estimates use the shelf only. The index is -1 where the front is empty.
+        """
         if not self._roles.free:
             return self._single(batch)
         if self._shelf is None:
@@ -163,11 +171,11 @@ class ConditionalFronts:
         return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
     def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
-        """Return an estimated front's free parts combined with this measured part, evaluated."""
+        """Return the front of this measured part over the free parameters of an estimated front."""
         return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
-        """Build one conditional front per design, for the case that no parameter is free.
+        """Return one conditional front per design, for problems in which no parameter is free.
 
         If there are no known losses either, all designs share one front.
         """
@@ -187,7 +195,7 @@ class ConditionalFronts:
         return found, places
 
     def _begin(self) -> None:
-        """Fill the shelf from the conditional fronts of measured parts drawn at random."""
+        """Fill the shelf with free-parameter values from the fronts of random measured parts."""
         rng = self._problem.rng(0, 1)
         drawn = self._problem.space.sample(_PROBES, rng)
         batch = self._problem.space.sample(2 * _MODELS[1], rng)
@@ -213,7 +221,10 @@ class ConditionalFronts:
         self._probes = self._shelf.take(np.unique(spread))
 
     def _tags(self, batch: Batch) -> list[bytes]:
-        """Return tags, equal for parts whose known losses and limit slacks agree on the probes."""
+        """Return a key per design, equal where known losses and slacks on the probes are equal.
+
+        The probes are a sample of the shelf, with which each measured part is combined.
+        """
         assert self._probes is not None
         step = max(1, _CHUNK // len(self._probes))
         tags: list[bytes] = []
@@ -236,16 +247,16 @@ class ConditionalFronts:
                 self._guessed[parts[start + row]] = found
 
     def _inside(self, one: Batch) -> DesignSpace:
-        """Return the subspace of the designs that share the measured part."""
+        """Return the subspace of the designs that share the measured part of ``one``."""
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
     def _enumerate_front(
         self, one: Batch, inner: DesignSpace
     ) -> tuple[ConditionalFront, int] | None:
-        """Find the conditional front and its cost by listing all designs of the measured part.
+        """Return the conditional front and its cost by enumerating all completions of the part.
 
-        Returns ``None`` if there are too many of them.
+        The result is ``None`` if there are too many designs.
         """
         total = inner.count() if self._roles.free else 0
         if total is None or total > LISTED:
@@ -257,7 +268,7 @@ class ConditionalFronts:
     def _evolve_staircases(
         self, ones: Sequence[Batch], inside: Sequence[DesignSpace]
     ) -> list[ConditionalFront]:
-        """Find each front by evolutionary search over the free part; model calls are free."""
+        """Find each front by evolutionary search over the free parameters, using models only."""
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
         first = [
             concatenate_batches([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
@@ -271,7 +282,10 @@ class ConditionalFronts:
         return best
 
     def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[ConditionalFront]:
-        """Return the conditional front of each measured part over its own free parts."""
+        """Return the conditional front of each measured part over the given free-parameter values.
+
+        ``free`` holds one batch per measured part.
+        """
         sizes = [len(own) for own in free]
         measured = concatenate_batches(ones).take(np.repeat(np.arange(len(ones)), sizes))
         pairs, legal = merge_parts(
@@ -282,7 +296,7 @@ class ConditionalFronts:
     def _staircases(
         self, batch: Batch, legal: Mask, sizes: Sequence[int]
     ) -> list[ConditionalFront]:
-        """Return one conditional front per run of consecutive rows, of these sizes."""
+        """Return one conditional front for each run of consecutive designs, of these sizes."""
         losses, fine, lost = self._evaluate_known(batch, legal)
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
@@ -300,9 +314,9 @@ class ConditionalFronts:
         return found
 
     def _evaluate_known(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
-        """Return known losses, (n, k), a mask of known limits kept, and one of lost designs.
+        """Return known losses, (n, k), and masks of designs that keep known limits and that failed.
 
-        Lost designs are those that have no value.
+        A failed design is legal but has no value.
         """
         losses, slacks, fine, lost = self._compute_losses(batch, legal)
         return losses, fine & (slacks >= 0).all(axis=1), lost
@@ -310,8 +324,8 @@ class ConditionalFronts:
     def _compute_losses(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
         """Return known losses, (n, k), slacks of known limits, (n, l), and two masks, (n,).
 
-        The first mask marks designs that have values; the second marks legal designs that have none
-        although no evaluator declares them infeasible.
+        The first mask marks designs that have values, the second designs that failed: legal,
+        without values, and not declared infeasible by an evaluator.
         """
         problem, roles = self._problem, self._roles
         rows = np.flatnonzero(legal)
@@ -346,7 +360,7 @@ def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -
 
 
 def _for_all(losses: Floats) -> Magnitude:
-    """Return the map of a loss from a sample of it; other values may be larger."""
+    """Return a loss's map to a bounded range, from a sample; other values may be larger."""
     found = Magnitude.of(losses)
     return Magnitude(scale=found.scale, most=LARGE)
 
@@ -356,7 +370,7 @@ def _all(batch: Batch) -> Mask:
 
 
 def _any_of(inner: DesignSpace, space: DesignSpace, rng: np.random.Generator) -> Batch:
-    """Draw one design of a subspace, as a batch; an empty batch if no design is found."""
+    """Draw one design of a subspace at random, as a batch; empty if no design is found."""
     try:
         return space.batch(inner.sample(1, rng).designs())
     except DesignError:
@@ -364,7 +378,7 @@ def _any_of(inner: DesignSpace, space: DesignSpace, rng: np.random.Generator) ->
 
 
 def _brood(space: DesignSpace, parents: Batch, rng: np.random.Generator) -> Batch:
-    """Breed children of a conditional front; draw designs at random if it is empty."""
+    """Breed offspring of a conditional front's designs; draw random designs if it is empty."""
     if not len(parents):
         return space.sample(4 * _BROOD, rng)
     mothers, fathers = rng.integers(len(parents), size=(2, _BROOD))

@@ -1,9 +1,11 @@
-"""Expected hypervolume improvement of measuring a part of a design, over all its completions.
+"""Expected hypervolume improvement of a measurement that many designs share.
 
-Losses are either learnt, ``u``, or known, ``k``. A measured part s has one u, with a posterior from
-a surrogate, and a conditional front (staircase) K(s) of known losses. The gain is the integral of
-P(u(s) <= z) over all points (z, x) below the reference point that the archive does not dominate and
-whose x is weakly dominated by a member of K(s). The losses u are assumed to be independent.
+A measured part s is the values of the parameters that the measurement reads; its completions are
+the designs that have it. Losses are either learnt, ``u``, or known, ``k``. A part s has one u, with
+a posterior from a surrogate, and a conditional front (staircase) K(s): the non-dominated known
+losses of its completions. The gain is the integral of P(u(s) <= z) over all points (z, x) below the
+reference point that the archive does not dominate and whose x is weakly dominated by a member of
+K(s). The losses u are assumed to be independent.
 
 Source:
     Emmerich, Deutz, Klinkenberg: Hypervolume-based expected improvement: Monotonicity properties
@@ -32,7 +34,7 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Attainable points, each with learnt and known losses."""
+    """Losses that known designs attain, learnt and known ones, with the reference point of each."""
 
     learnt: Floats  # (n, a)
     known: Floats  # (n, b)
@@ -41,7 +43,7 @@ class Archive:
 
     @property
     def best(self) -> Archive:
-        """Archive of the non-dominated points."""
+        """Subset of the archive: its non-dominated points."""
         every = np.hstack([self.learnt, self.known])
         rows = np.flatnonzero(nondominated(every)) if len(every) else np.zeros(0, dtype=int)
         return Archive(
@@ -59,7 +61,7 @@ def expected_gains(
     groups: Ints,  # (n,), the front of each part; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the expected hypervolume improvement of each of n parts, (n,)."""
+    """Return the expected hypervolume improvement of measuring each of n measured parts, (n,)."""
     gains = np.zeros(len(groups))
     rows = np.flatnonzero(groups >= 0)
     beliefs = [one.take(rows) for one in predictions]
@@ -109,11 +111,11 @@ def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> 
 def _integrate_slices(
     archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints
 ) -> Floats:
-    """Integrate over slices of the one learnt loss, between the archive's values of it.
+    """Integrate over slices of the one learnt loss, cut at the archive's values of this loss.
 
-    Each slice contributes the area that K(s) adds.
+    Each slice contributes the area in known losses that K(s) adds to the archive there.
 
-    EHVI(s) = sum over i of A_i(s) (psi(z_{i+1}) - psi(z_i)), psi(z) = E[max(z - u, 0)].
+    EHVI(s) = sum over slices i of A_i(s) (psi(z_{i+1}) - psi(z_i)), psi(z) = E[max(z - u, 0)].
     """
     reference = float(archive.learnt_reference[0])
     inside = archive.learnt[:, 0] < reference
@@ -131,7 +133,10 @@ def _integrate_slices(
 def _lengths(
     known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
 ) -> Floats:
-    """Return how far each front undercuts each slice in its one known loss, (stairs, slices)."""
+    """Return the length by which each front improves on each slice, (fronts, slices).
+
+    It is for one known loss: the archive's best value in the slice minus the front's minimum, or 0.
+    """
     floor = np.full(slices, reference[0])
     for value, level in zip(known[:, 0].tolist(), levels.tolist(), strict=True):
         floor[level + 1 :] = np.minimum(floor[level + 1 :], value)
@@ -142,9 +147,10 @@ def _lengths(
 def _areas(
     known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
 ) -> Floats:
-    """Return the area that each front adds to each slice in two known losses, (stairs, slices).
+    """Return the area that each front adds to each slice in two known losses, (fronts, slices).
 
-    Both are step functions of the first loss, so their difference is constant between steps.
+    The boundaries of the front and of the archive are step functions of the first known loss, so
+    their difference is constant between steps.
     """
     edges = np.unique(known[:, 0])
     floor = np.full((slices, len(edges) + 1), reference[1])  # column j: between edges j-1 and j
@@ -175,7 +181,10 @@ def _integrate_points(
     groups: Ints,
     rng: np.random.Generator,
 ) -> Floats:
-    """Integrate by quasi-Monte Carlo over non-dominated points; P(u <= z) at each is exact."""
+    """Estimate the improvement by quasi-Monte Carlo points in the non-dominated region.
+
+    P(u <= z) is exact at each point.
+    """
     best = archive.best
     front = np.hstack([best.learnt, best.known])
     top = np.append(best.learnt_reference, best.known_reference)

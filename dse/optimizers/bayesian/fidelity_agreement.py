@@ -1,4 +1,4 @@
-"""Rank agreement of two measures of the same designs."""
+"""Rank agreement of two metrics of the same designs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dse.core.values import Floats
 
 
 def agreement(one: Floats, other: Floats) -> tuple[float, float]:
-    """Return the concordant minus discordant pairs, and the pairs that differ in ``other``.
+    """Return Kendall's score and the number of pairs of designs that differ in ``other``.
 
-    Ties in ``one`` count as neither. Rows where either value is not finite are left out.
+    The score is the number of concordant minus that of discordant pairs; ties count as 0. Designs
+    where either value is not finite are left out.
 
     Args:
         one: (n,).
@@ -32,7 +33,10 @@ def kendall(one: Floats, other: Floats) -> float | None:
 
 
 def _orders(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Return the sign of the difference of each pair of known rows, in each of the two."""
+    """Return the sign of the difference within each pair of designs, for either metric.
+
+    Designs without a finite value of both are left out.
+    """
     known = np.isfinite(one) & np.isfinite(other)
     left, right = one[known], other[known]
     rows, columns = np.triu_indices(len(left), 1)

@@ -25,7 +25,7 @@ _MARGIN = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Predicted value of the true metric given the cheap one."""
+    """Fitted curve that predicts the true metric from a cheap fidelity."""
 
     kind: Kind
     curve: Callable[[Floats], Floats]
@@ -35,7 +35,7 @@ class Calibration:
 
 
 def choose_calibration(low: Floats, high: Floats) -> Calibration:
-    """Return the simplest calibration that predicts held-out designs best.
+    """Return the simplest curve whose cross-validation error is lowest or nearly so.
 
     Args:
         low: (n,), cheap metric of designs that have both, in the unit of the true one.
@@ -50,14 +50,16 @@ def choose_calibration(low: Floats, high: Floats) -> Calibration:
 
 
 def held_out(low: Floats, high: Floats) -> Floats:
-    """Return cross-validated predictions of the true metric, (n,), including model choice."""
+    """Return cross-validated predictions of the true metric, (n,); each fold chooses its curve."""
     return _held_out(choose_calibration, low, high)
 
 
 def select_pairs(
     problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
 ) -> tuple[Floats, Floats]:
-    """Return rung and metric of all designs that have both, (n,) each, in the metric's unit.
+    """Return the values of a fidelity and of the true metric for designs that have both, (n,) each.
+
+    Both are in the true metric's unit.
 
     Args:
         problem: problem whose trials are given.
@@ -84,7 +86,10 @@ def _held_out(fit: Callable[[Floats, Floats], Calibration], low: Floats, high: F
 
 
 def _folds(low: Floats) -> list[Ints]:
-    """Return folds of every tenth design by the cheap metric, so that each spans its range."""
+    """Return cross-validation folds: every tenth design in the order of the cheap metric.
+
+    Each fold so spans the range of the cheap metric.
+    """
     order = np.argsort(low, kind="stable")
     return [order[start::_FOLDS] for start in range(min(_FOLDS, len(order)))]
 
@@ -117,7 +122,7 @@ def _logarithmic(low: Floats, high: Floats) -> Calibration:
 
 
 def _line(low: Floats, high: Floats) -> tuple[float, float]:
-    """Fit a line by least squares; a constant cheap measure gives the mean."""
+    """Return slope and intercept of the least-squares line; a constant input gives slope 0."""
     away = low - low.mean()
     square = float(away @ away)
     slope = float(away @ high) / square if square > 0 else 0.0
@@ -158,5 +163,5 @@ def _fit_ascending(values: Floats) -> Floats:
 
 
 def _size(residuals: Floats) -> float:
-    """Return the root mean square; infinite without residuals."""
+    """Return the root mean square of residuals; infinite if there are none."""
     return float(np.sqrt(np.mean(residuals**2))) if len(residuals) else np.inf

@@ -1,11 +1,12 @@
-"""Completion of the front, without measurements, by designs that share a measured part.
+"""Completion of the front, without measurements, by designs that share a measurement.
 
-A measured metric depends on some parameters only. All designs that agree with a measured one in
-these have known metrics, exactly and without a measurement. For each measured part the conditional
-front is computed: exactly if its designs can be listed. Where an objective or a limit mixes
-measured and other quantities, Pareto local search is used (L. Paquete, M. Chiarandini, T. Stuetzle:
-Pareto Local Optimum Sets in the Biobjective Traveling Salesman Problem, 2004): legal neighbours of
-every member of the front are tried until none improves it. The result is a local optimum only.
+A measured metric depends on some parameters only: the values of these are a design's measured part.
+All designs with the same measured part as a measured design have known metrics, exactly and without
+a measurement. For each measured part the conditional front is computed: exactly if its designs can
+be listed. Where an objective or a limit mixes measured and other quantities, Pareto local search is
+used (L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets in the Biobjective
+Traveling Salesman Problem, 2004): legal neighbours of every member of the front are tried until
+none improves it. The result is a local optimum only.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _ROUNDS = 200
 
 
 class Completion:
-    """Optimizer that asks the designs that complete the front without a measurement.
+    """Optimizer that asks designs that complete the front by reusing finished measurements.
 
     It uses only the first trial of each combination of measured parameters, so that an interrupted
     completion continues with the same designs. Measurements that another driver adds meanwhile are
@@ -79,9 +80,9 @@ class Completion:
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
-    """Describe the designs without a value that share a measurement: their number and an example.
+    """Return a text on the designs that have no value: their number and an example.
 
-    Returns an empty text if no design failed.
+    The designs meant share a measurement with a trial. The text is empty if no design failed.
     """
     if not lost.failed or lost.example is None:
         return ""
@@ -91,9 +92,9 @@ def lost_words(problem: Problem, lost: Lost) -> str:
 
 
 def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
-    """Return the first trial of each combination of measured parameters.
+    """Return the first finished trial of each combination of parameters that measurements read.
 
-    Most of these cost a measurement; results reused from other studies did not.
+    Trials reused from other studies count too, although they cost no measurement.
     """
     reads = _reads(problem)
     found: dict[str, Trial] = {}
@@ -105,7 +106,7 @@ def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def worthwhile(problem: Problem) -> bool:
-    """Return whether a design can share all measured metrics with a different one."""
+    """Return whether designs exist that can reuse a measurement but differ in modelled metrics."""
     reads = _reads(problem)
     modelled = problem.asked - problem.measured
     return bool(problem.measured and modelled) and any(
@@ -114,12 +115,12 @@ def worthwhile(problem: Problem) -> bool:
 
 
 def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
-    """Return the front over all designs that share what these trials measured."""
+    """Return the front over all designs that can reuse a measurement of these trials."""
     return completion_of(problem, trials)[0]
 
 
 def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
-    """Return the front over all designs that share these trials' measurements, and failures.
+    """Return the front over designs that can reuse a measurement, and a count of failed ones.
 
     The best designs of each measured part are its conditional front, listed if possible, else
     searched. If an objective or a limit combines a measured metric with one that depends on other
@@ -141,7 +142,7 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
 def completed_front(
     problem: Problem, trials: Sequence[Trial], stairs: ConditionalFronts
 ) -> tuple[Batch, Floats]:
-    """Return the non-dominated designs that share a measurement, and their losses, (n, m).
+    """Return the non-dominated designs that can reuse a measurement, and their losses, (n, m).
 
     Args:
         problem: problem whose objectives and limits are each measured or modelled, not both.
@@ -168,7 +169,7 @@ def completed_front(
 
 
 def _thin_designs(batch: Batch, losses: Floats) -> list[Design]:
-    """Return the designs in the order of their losses, evenly thinned if very many."""
+    """Return the designs sorted by their losses; of very many, an evenly spaced subset."""
     order = np.lexsort(losses.T[::-1]) if len(losses) else np.zeros(0, dtype=int)
     if len(order) > MOST:
         order = order[np.linspace(0, len(order) - 1, MOST).round().astype(int)]
@@ -176,7 +177,7 @@ def _thin_designs(batch: Batch, losses: Floats) -> list[Design]:
 
 
 class _Search:
-    """Archive of Pareto local search: designs, losses, and whose neighbours are unexplored."""
+    """Pareto local search: an archive of designs, some with neighbours not yet explored."""
 
     def __init__(self, problem: Problem, done: Sequence[Trial]) -> None:
         self._problem = problem
@@ -193,7 +194,7 @@ class _Search:
         self._enter(start)
 
     def step(self) -> bool:
-        """Explore the neighbours of some members; return false once all are explored."""
+        """Evaluate the neighbours of some archive members; return false once all are explored."""
         places = np.flatnonzero(self._open)[:_AT_ONCE]
         if not len(places):
             return False
@@ -210,7 +211,7 @@ class _Search:
         return _thin_designs(self._batch, self._losses)
 
     def _enter(self, batch: Batch) -> None:
-        """Add those of the designs to the archive that are measured, new and non-dominated."""
+        """Add to the archive the new, non-dominated designs that can reuse a measurement."""
         batch = batch.take(self._fresh(batch))
         if not len(batch):
             return
@@ -225,7 +226,7 @@ class _Search:
         self._losses, self._open = every[best], open_[best]
 
     def _fresh(self, batch: Batch) -> Mask:
-        """Mask unseen designs whose measured part was measured, (n,); mark them as seen."""
+        """Return a mask of new designs that can reuse a measurement, (n,); mark these as seen."""
         measured = [key in self._measured for key in keys(batch, self._reads)]
         fresh = np.array(measured, dtype=bool)
         for row, key in enumerate(keys(batch, sorted(batch.names))):
@@ -257,7 +258,7 @@ class _Search:
         return losses, fine
 
     def _lose(self, batch: Batch, lost: Mask) -> None:
-        """Count designs without a value; each design is evaluated only once."""
+        """Add designs without a value to the count of failed ones; no design is evaluated twice."""
         rows = np.flatnonzero(lost)
         if len(rows):
             example = self.lost.example or batch.design(int(rows[0]))
@@ -266,9 +267,9 @@ class _Search:
 
 
 def _reads(problem: Problem) -> frozenset[str]:
-    """Return the names that any measured evaluator reads.
+    """Return the names of parameters and metrics that any measured evaluator reads.
 
-    All of them run for a design, even if no objective or limit reads their metrics.
+    All measured evaluators run for a design, even if no objective or limit reads their metrics.
     """
     measured = (s.reads for s in problem.sources.values() if s.kind == "measured")
     return frozenset[str]().union(*measured)

@@ -1,4 +1,4 @@
-"""Early stopping on a low expected gain, as a pure function of the record."""
+"""Early stopping on a low expected gain, decided from the stored trials and requests alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIND = "gain"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Request for designs, as stored in the record."""
+    """Call of the optimizer's ``ask``, as stored in the record."""
 
     told: int
     count: int
@@ -26,14 +26,17 @@ class Suggestion:
 
 
 class Patience:
-    """Count of consecutive suggestions that promise less than a share of the hypervolume."""
+    """Stopping rule: several suggestions in a row with an expected gain below a threshold.
+
+    The threshold is a share of the hypervolume.
+    """
 
     def __init__(self, share: float) -> None:
         self._share = share
         self._low = self._next = 0
 
     def look(self, optimizer: Optimizer) -> str:
-        """Return the reason to stop after the last suggestion, or an empty text."""
+        """Inspect the expected gain of the last suggestion; return the reason to stop, or ''."""
         gain = optimizer.expected_gain if isinstance(optimizer, ExpectsImprovement) else None
         self._next = self._low + 1 if gain is not None and gain < self._share else 0
         if gain is None or self._next < PATIENCE:
@@ -41,11 +44,14 @@ class Patience:
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
 
     def keep(self) -> None:
-        """Count the suggestion that was inspected last, once it is in the record."""
+        """Commit the count of low gains, once the inspected suggestion is in the record."""
         self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
-        """Return why the study stopped before, if nothing was measured since; else empty."""
+        """Return the recorded reason if this rule ended the study and nothing was measured since.
+
+        Otherwise the text is empty.
+        """
         reasons = [e for e in events if e.kind == KIND and e.text.endswith(self._below)]
         if not reasons or not all(trial.state.finished for trial in trials):
             return ""
@@ -60,7 +66,7 @@ class Patience:
         told: Sequence[Trial],
         last: Sequence[Suggestion],
     ) -> None:
-        """Replay the recorded trials and the last requests to the optimizer, in recorded order."""
+        """Replay recorded trials and the last requests to restore the count of low gains."""
         done = 0
         for one in last:
             tell(told[done : one.told])

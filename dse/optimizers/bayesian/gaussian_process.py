@@ -1,4 +1,4 @@
-"""Gaussian process over blocks of coordinates, with one length-scale per parameter."""
+"""Gaussian process with one length-scale per parameter, encoded as a block of coordinates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHUNK = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
-    """Fitted hyperparameters, as logarithms.
+    """Hyperparameters on a log scale.
 
     They are the length-scale of each block, the weight of the main effects and the noise.
     """
@@ -43,24 +43,24 @@ class Hyper:
 
     @property
     def vector(self) -> Floats:
-        """All hyperparameters as one vector, (b + 2,)."""
+        """Hyperparameters as one vector, (b + 2,): length-scales, main-effects weight, noise."""
         return np.concatenate([self.lengths, [self.main, self.noise]])
 
     @staticmethod
     def of(vector: Floats) -> Hyper:
-        """Build the hyperparameters from :attr:`vector`."""
+        """Return the hyperparameters that a vector in the layout of :attr:`vector` holds."""
         return Hyper(lengths=vector[:-2], main=float(vector[-2]), noise=float(vector[-1]))
 
     @staticmethod
     def start(blocks: int) -> Hyper:
-        """Return the centre of the prior for a number of blocks; every fit starts there."""
+        """Return the prior's centre for a number of blocks, from which every fit starts."""
         centre = np.full(blocks, _centre(blocks))
         return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianProcess:
-    """Posterior given n values, with a Matern 5/2 kernel and a constant mean.
+    """Gaussian-process posterior given n values; Matern 5/2 kernel, constant mean.
 
     The kernel is a joint kernel over all blocks plus the mean of one kernel per block. The latter
     are main effects: they extrapolate the observed effect of one parameter to unseen values of the
@@ -129,7 +129,7 @@ class GaussianProcess:
         alone: Floats | None = None,
         variances: Floats | None = None,
     ) -> GaussianProcess:
-        """Return the posterior for given hyperparameters; see :meth:`fitted` for the arguments."""
+        """Return the posterior for given hyperparameters; see :meth:`fit` for the arguments."""
         gaps = _gaps(points, owners, len(hyper.lengths))
         lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
         fit = _profile_likelihood(hyper.vector, gaps, _alone(gaps, lengths), values, variances)
@@ -148,7 +148,7 @@ class GaussianProcess:
         self,
         points: Floats,  # (k, c)
     ) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the noise-free function, each (k,)."""
+        """Return posterior mean and standard deviation of the noise-free function, each (k,)."""
         parts = [
             self._some(points[start : start + _CHUNK])
             for start in range(0, max(len(points), 1), _CHUNK)
@@ -157,7 +157,7 @@ class GaussianProcess:
         return means, np.sqrt(variances)
 
     def _some(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance at few points, so that intermediates fit a processor cache."""
+        """Return mean and variance at a chunk of points that is small enough for the CPU cache."""
         cross = self._correlation(points)
         mean = self.mean + cross @ self.weights
         part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
@@ -171,7 +171,7 @@ class GaussianProcess:
         return values - self.weights / diagonal, np.sqrt(self.amplitude / diagonal)
 
     def _correlation(self, points: Floats) -> Floats:
-        """Return the correlation with each training point, (k, n)."""
+        """Return the prior correlation of each point with each training point, (k, n)."""
         scale = np.exp(-self.hyper.lengths)[self.owners]
         joint = _matern(_squares(points * scale, self.points * scale))
         weight = np.exp(self.hyper.main) / max(len(self.hyper.lengths), 1)
@@ -192,7 +192,10 @@ class _Fit:
 def _profile_likelihood(
     theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> _Fit:
-    """Compute the optimal mean and amplitude in closed form, given the other hyperparameters."""
+    """Compute the likelihood's optimal mean and amplitude in closed form for given ``theta``.
+
+    ``theta`` holds the other hyperparameters.
+    """
     square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
     correlation = _matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
@@ -250,7 +253,7 @@ def _centre(count: int) -> float:
 
 
 def _gaps(points: Floats, owners: Ints, count: int) -> Array:
-    """Return squared distances within each block, (b, n, n)."""
+    """Return squared distances of all pairs of points within each block, (b, n, n)."""
     gaps = np.zeros((count, len(points), len(points)))
     for place, owner in enumerate(owners.tolist()):
         gaps[owner] += (points[:, place, None] - points[None, :, place]) ** 2
@@ -258,7 +261,7 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
 
 
 def _alone(gaps: Array, lengths: Floats) -> Array:
-    """Return the mean over blocks of the correlation by that block alone, (n, n)."""
+    """Return the main-effects kernel: the mean over blocks of one-block correlations, (n, n)."""
     if not len(gaps):
         return np.zeros(gaps.shape[1:])
     return np.asarray(
@@ -267,7 +270,7 @@ def _alone(gaps: Array, lengths: Floats) -> Array:
 
 
 def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -> Floats:
-    """Return the sum over blocks of the correlation by that block alone, (k, n).
+    """Return the sum over blocks of one-block correlations with other points, (k, n).
 
     In blocks with few distinct values, each value is computed once; one GEMM expands the results
     of all such blocks together.
@@ -289,7 +292,7 @@ def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -
 
 
 def _squares(points: Floats, others: Floats) -> Floats:
-    """Return squared distances, (k, n)."""
+    """Return the squared Euclidean distances of ``points`` to ``others``, (k, n)."""
     square = points @ (-2.0 * others.T)
     square += (others**2).sum(axis=1)
     square += (points**2).sum(axis=1)[:, None]

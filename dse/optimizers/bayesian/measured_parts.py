@@ -1,4 +1,7 @@
-"""Candidate measured parts: all of them if they can be listed, else a sampled pool."""
+"""Candidates for measurement: combinations of values of the parameters that measurements read.
+
+Such a combination is a design's measured part. All of them are listed if possible, else sampled.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _BRED = 512
 
 
 class MeasuredParts:
-    """Designs that represent measured parts, one for each."""
+    """Candidate measured parts, each represented by one design that has it."""
 
     def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
         self._problem = problem
@@ -31,7 +34,7 @@ class MeasuredParts:
 
     @property
     def all(self) -> Batch | None:
-        """One design for each existing measured part; ``None`` if there are too many."""
+        """One design for each possible measured part; ``None`` if there are too many to list."""
         return self._list
 
     def keys(self, batch: Batch) -> list[bytes]:
@@ -39,7 +42,7 @@ class MeasuredParts:
         return keys(batch, self._names)
 
     def distinct(self, batch: Batch, taken: set[bytes]) -> Batch:
-        """Return the first design of each measured part that is not ``taken``."""
+        """Return one design for each measured part in the batch whose key is not ``taken``."""
         found: dict[bytes, int] = {}
         for row, key in enumerate(self.keys(batch)):
             if key not in taken:
@@ -47,7 +50,7 @@ class MeasuredParts:
         return batch.take(np.fromiter(found.values(), dtype=np.int64, count=len(found)))
 
     def pool(self, best: Batch, taken: set[bytes], rng: np.random.Generator) -> Batch:
-        """Return candidate parts: all if listed, else random draws and children of the best."""
+        """Return candidate parts: all if listed, else random draws and offspring of the best."""
         if self._list is not None:
             return self.distinct(self._list, taken)
         space = self._problem.space
@@ -62,7 +65,7 @@ class MeasuredParts:
     def around(
         self, best: Batch, width: float, each: int, taken: set[bytes], rng: np.random.Generator
     ) -> Batch:
-        """Return parts near the best: a legal step away, or with reals shaken.
+        """Return measured parts near the best: mutants, and Gaussian steps of real parameters.
 
         Args:
             best: designs to start from.

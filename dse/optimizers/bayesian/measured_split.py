@@ -1,4 +1,4 @@
-"""Split of a problem into modelled and measured quantities, and the parameters of each."""
+"""Split of objectives and limits into modelled and measured ones, with their parameters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from dse.core.problem import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSplit:
-    """Split of a problem's objectives and limits by the source of their values.
+    """Split of a problem's objectives and limits into ``known`` and ``learnt`` ones.
 
-    ``known`` ones are modelled and need no measurement; ``learnt`` ones do.
+    The known ones are computed by models; the learnt ones depend on measurements and get a
+    surrogate.
     """
 
     problem: Problem
@@ -34,7 +35,7 @@ class MeasuredSplit:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """All other parameters: designs that differ in these alone share a measurement."""
+        """Parameters that no measurement reads: designs that differ in these alone share one."""
         return frozenset(self.problem.space.by_name) - self.part
 
     @cached_property
@@ -58,7 +59,7 @@ class MeasuredSplit:
         return self._limits(learnt=True)
 
     def behind(self, expression: Expression) -> frozenset[str]:
-        """Return the parameters that an expression depends on."""
+        """Return the parameters that an expression depends on, directly or through metrics."""
         found: frozenset[str] = frozenset()
         for name in expression.names:
             source = self.problem.sources.get(name)
@@ -81,7 +82,10 @@ class MeasuredSplit:
         return tuple(x for x in self.problem.limits if self._learnt(x.slack) == learnt)
 
     def _whole(self, reads: frozenset[str]) -> frozenset[str]:
-        """Extend the part by every simplex with a member in it: members cannot vary alone."""
+        """Extend the set of parameters by all members of each simplex that it contains one of.
+
+        Members of a simplex sum to a constant, so none can vary alone.
+        """
         legal = self.problem.space.legal
         for places in legal.simplexes:
             names = {legal.reals[place].name for place in places}

@@ -23,26 +23,26 @@ _FEATURES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Posterior of a loss at k designs, normal on the transformed scale."""
+    """Posterior of one loss at k designs; after the output transform ``warp`` it is normal."""
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
     warp: OutputTransform
 
     def gain(self, thresholds: Floats) -> Floats:
-        """Return E[max(z - u, 0)] for each design and each threshold z, (k, t)."""
+        """Return the expected improvement E[max(z - u, 0)] of each loss u on each z, (k, t)."""
         return self.warp.gain(self.means, self.deviations, thresholds)
 
     def below(self, thresholds: Floats) -> Floats:
-        """Return P(u <= z) for each design and each threshold z, (k, t)."""
+        """Return P(u <= z) for the loss u of each design and each threshold z, (k, t)."""
         return self.warp.below(self.means, self.deviations, thresholds)
 
     def at(self, shift: Floats | float) -> Floats:
-        """Return the loss ``shift`` standard deviations from its median; broadcasts over (k,)."""
+        """Return each loss ``shift`` standard deviations above its median, (k,)."""
         return self.warp.losses(self.means + shift * self.deviations)
 
     def take(self, rows: Ints) -> Prediction:
-        """Return the posterior at these rows of the designs."""
+        """Return the posterior at a subset of the designs, given by index."""
         return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
 
     def widen(self, factor: float) -> Prediction:
@@ -52,20 +52,24 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """Another study's prediction of a metric, and the trust in it, from 0 to 1."""
+    """Another study's prediction of a metric, used as a model input with a trust from 0 to 1."""
 
     mean: PriorMean
     metric: str
     trust: float
 
     def of(self, batch: Batch) -> Floats:
-        """Return the prediction as one coordinate, (n,), standardised and scaled by the trust."""
+        """Return the prediction as a model input, (n,): standardised, times the trust."""
         _, centre, width = self.mean.learnt[self.metric]
         return self.trust * (self.mean(batch)[self.metric] - centre) / (4 * width or 1.0)
 
 
 class Inputs:
-    """Model inputs: parameters, modelled metrics of these, and other studies' guesses."""
+    """Encoding of designs as model inputs.
+
+    Coordinates are the parameters that the quantity depends on, modelled metrics of these
+    parameters, and other studies' predictions.
+    """
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class Inputs:
         """Length-scales of main effects: larger for continuous inputs than for discrete ones."""
 
     def points(self, batch: Batch) -> Floats:
-        """Return the designs as coordinates, (n, c)."""
+        """Encode designs as model inputs, (n, c)."""
         points = encoded(self._problem.space, batch, self.names)
         extra = [guess.of(batch) for guess in self._guesses]
         if self._features:
@@ -115,12 +119,12 @@ class Predictor:
         alone: Floats | None = None,  # (b,), lengths of main effects
         spread: Floats | None = None,  # (n,), standard errors of the losses
     ) -> Predictor:
-        """Fit a process with each kind of warp; return the one of best leave-one-out density."""
+        """Fit a process with each allowed warp; return the best by leave-one-out density."""
         found = [_fit(points, losses, owners, kind, spread, alone=alone) for kind in kinds]
         return max(found, key=lambda one: one.score)
 
     def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
-        """Return the predictor of other values with the same kind of warp and hyperparameters.
+        """Return a predictor refitted to these values with this one's warp and hyperparameters.
 
         Args:
             points: (n, c).
@@ -133,7 +137,7 @@ class Predictor:
         )
 
     def told(self, points: Floats, losses: Floats) -> Predictor:
-        """Return the predictor with values added and hyperparameters unchanged.
+        """Return the predictor conditioned on further values, with unchanged hyperparameters.
 
         Args:
             points: (k, c), the added points.
@@ -146,7 +150,7 @@ class Predictor:
         return Predictor(process=more, warp=self.warp, score=self.score)
 
     def at(self, points: Floats) -> Prediction:
-        """Return the posterior of the measured value, its own noise included, (k,)."""
+        """Return the predictive distribution of a new measurement, noise included, at k points."""
         means, deviations = self.process.moments(points)
         noise = self.process.amplitude * np.exp(self.process.hyper.noise)
         return Prediction(means=means, deviations=np.sqrt(deviations**2 + noise), warp=self.warp)
@@ -157,7 +161,9 @@ class Predictor:
 
 
 def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
-    """Return the warps that the losses allow: logit for shares, log for losses of one sign.
+    """Return the output transforms (warps) that the losses allow; ``plain`` always.
+
+    ``logit`` is for fractions, ``log`` for losses of one sign.
 
     Args:
         losses: (n,), finite.
@@ -182,7 +188,7 @@ def _fit(
     alone: Floats | None = None,
     hyper: Hyper | None = None,
 ) -> Predictor:
-    """Fit a process to losses under a warp, with the given hyperparameters if there are any."""
+    """Fit a Gaussian process to transformed losses; given hyperparameters are kept."""
     warp = OutputTransform.of(losses, kind)
     values = warp.learnt(losses)
     slope = warp.slope(losses)
@@ -202,7 +208,11 @@ def _fit(
 def _features(
     problem: Problem, names: frozenset[str], probe: Batch
 ) -> Mapping[str, tuple[bool, float, float]]:
-    """Return the modelled metrics of these parameters that vary: log scale or not, low, width."""
+    """Return the modelled metrics that serve as model inputs, with the scaling of each.
+
+    They depend on these parameters alone and vary over the probe. The scaling is whether to take
+    the logarithm, then the minimum and the range.
+    """
     own = [
         name
         for name, source in problem.sources.items()

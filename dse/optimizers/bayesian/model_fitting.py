@@ -26,10 +26,11 @@ _MOST = 300
 
 
 class ModelFitter:
-    """Trainer of one Gaussian process per quantity, over the parameters that it depends on.
+    """Fitter of one Gaussian process per measured objective or limit.
 
-    Modelled metrics of these parameters are features, and so are predictions from other studies
-    (``Problem.priors``), weighted by their rank agreement with the values measured here.
+    Its inputs are the parameters that the quantity depends on, modelled metrics of these, and
+    predictions from other studies (``Problem.priors``), weighted by their rank agreement with the
+    values measured here.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, probe: Batch) -> None:
@@ -48,7 +49,7 @@ class ModelFitter:
         scale: float = 1.0,
         refit: bool,
     ) -> Learnt:
-        """Fit a model of an objective as a loss.
+        """Fit a Gaussian process to an objective's losses.
 
         Args:
             objective: objective to model.
@@ -66,15 +67,15 @@ class ModelFitter:
         )
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """Fit a model of the excess over a limit, (n,), at most zero where the limit is kept."""
+        """Fit a Gaussian process to a limit's violations, (n,), at most 0 where it is kept."""
         return self._taught(limit.slack, done, excess, kinds=("plain",), refit=refit)
 
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
-        """Fit a model of measurement success: -1 for a success, 1 for a failure.
+        """Fit a Gaussian process to the success of measurements: -1 for a success, 1 for a failure.
 
-        Returns an empty list while all measurements succeeded.
+        The list is empty while all measurements succeeded.
         """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])
@@ -102,7 +103,7 @@ class ModelFitter:
         sign: float = 1.0,
         refit: bool,
     ) -> Learnt:
-        """Fit to one value per combination of the parameters that the expression depends on."""
+        """Fit a model to one value per combination of the parameters behind the expression."""
         names = self._roles.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
@@ -140,7 +141,10 @@ class ModelFitter:
         return found
 
     def _guesses(self, expression: Expression, batch: Batch, values: Floats) -> tuple[Guess, ...]:
-        """Return other studies' predictions of a bare metric, weighted by rank agreement."""
+        """Return other studies' predictions of the metric, each with its trust by rank agreement.
+
+        There are none unless the expression reads a single metric.
+        """
         if len(expression.names) != 1:
             return ()
         metric = next(iter(expression.names))
@@ -153,9 +157,9 @@ class ModelFitter:
 
 
 def _choose_rows(losses: Floats) -> Ints:
-    """Return all rows or, of more than :data:`_MOST`, the best and an even sample of the rest.
+    """Return the indices of the values to fit to: all, or of more than :data:`_MOST` a subset.
 
-    Half of the rows returned are those with the lowest losses.
+    Half of the subset are the lowest losses, the rest an even sample of the others.
     """
     if len(losses) <= _MOST:
         return np.arange(len(losses))
@@ -168,9 +172,10 @@ def _choose_rows(losses: Floats) -> Ints:
 def _spread(
     problem: Problem, expression: Expression, scale: float, done: Sequence[Trial]
 ) -> Floats | None:
-    """Return the standard errors, or ``None`` where they are not known for all trials.
+    """Return the standard errors of an expression's values, divided by ``scale``, or ``None``.
 
-    The expression must be one metric, up to its unit.
+    They are known if the expression is a single metric, up to a unit, and every trial has its
+    standard error.
     """
     names = expression.names
     if len(names) != 1:

@@ -18,10 +18,11 @@ _EDGE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTransform:
-    """Increasing map from losses to values with mean 0 and standard deviation 1.
+    """Increasing map from losses to the scale on which a Gaussian process is fitted.
 
-    ``plain`` shifts and scales; ``log`` is ``sign`` times the logarithm of ``sign * loss``;
-    ``logit`` is for losses whose absolute values are between 0 and 1.
+    Mapped losses have mean 0 and standard deviation 1. ``plain`` shifts and scales; ``log`` first
+    takes ``sign`` times the logarithm of ``sign * loss``; ``logit`` is for losses whose absolute
+    values are between 0 and 1.
     """
 
     kind: Kind
@@ -31,18 +32,18 @@ class OutputTransform:
 
     @staticmethod
     def of(losses: Floats, kind: Kind) -> OutputTransform:
-        """Return the map that gives these losses, (n,), mean 0 and standard deviation 1."""
+        """Return the transform of this kind that standardises the losses, (n,)."""
         sign = -1 if kind != "plain" and losses.max() < 0 else 1
         raw = _map_losses(losses, kind, sign)
         width = float(raw.std())
         return OutputTransform(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
 
     def learnt(self, losses: Floats) -> Floats:
-        """Map losses to the learnt scale."""
+        """Map losses to the scale on which the Gaussian process is fitted."""
         return (_map_losses(losses, self.kind, self.sign) - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """Map learnt values back to losses, as the inverse of :meth:`learnt`."""
+        """Map values on the process's scale back to losses, as the inverse of :meth:`learnt`."""
         raw = learnt * self.width + self.centre
         if self.kind == "plain":
             return raw
@@ -66,7 +67,7 @@ class OutputTransform:
         deviations: Floats,  # (k,)
         thresholds: Floats,  # (t,), losses
     ) -> Floats:
-        """Return the expected improvement on each threshold z, (k, t): E[max(z - u, 0)].
+        """Return the expected improvement E[max(z - u, 0)] of each loss u on each z, (k, t).
 
         Source:
             plain: Jones, Schonlau, Welch: Efficient Global Optimization, 1998, eq. 15. log: the
@@ -118,7 +119,7 @@ def _normal_gain(mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
 
 
 def _lognormal_gain(mean: Floats, deviation: Floats, threshold: Floats, sign: int) -> Floats:
-    """Return the expected improvement of u = sign * exp(sign * g), with g normal."""
+    """Return E[max(z - u, 0)] for u = sign * exp(sign * g), with g normal."""
     bound = np.log(np.maximum(sign * threshold, 1e-300))
     share = (bound - sign * mean) / deviation
     whole = np.exp(np.minimum(sign * mean + 0.5 * deviation**2, 700.0))

@@ -1,4 +1,7 @@
-"""Posterior of the grey-box optimizer given finished trials: surrogates, attainable points."""
+"""Posterior of the grey-box optimizer: surrogates fitted to finished trials, and an archive.
+
+The archive holds the losses attained by trials and by designs that share their measurements.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _LIKELY = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs:
-    """Surrogates of the learnt objectives and limits, and the archive of attainable points."""
+    """Surrogates of measured objectives and limits, and the archive of attained losses."""
 
     objectives: tuple[tuple[Inputs, Predictor], ...]
     limits: tuple[tuple[Inputs, Predictor], ...]
@@ -38,11 +41,11 @@ class Beliefs:
     """Map that was applied to each learnt loss before fitting."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
-        """Return the posterior of each learnt objective at the designs."""
+        """Return the posterior of each learnt objective at these designs."""
         return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
-        """Return the posterior with the reference point moved beyond the predicted front.
+        """Return the same surrogates with the reference point moved beyond the predicted front.
 
         The present front may be a corner of the true one. If all objectives are learnt, the front
         of the predicted means of these designs shows the expected extent of the true one; the
@@ -70,7 +73,7 @@ class Beliefs:
         return chance
 
     def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Beliefs:
-        """Return the posterior with pending designs assumed to have their predicted losses.
+        """Return the posterior updated as if pending designs had their predicted losses.
 
         Args:
             batch: n pending designs.
@@ -106,9 +109,9 @@ def beliefs(
     *,
     refit: bool = True,
 ) -> Beliefs | None:
-    """Return the posterior given the trials; ``None`` while fewer than two are done.
+    """Return surrogates and archive given the trials; ``None`` while fewer than two are done.
 
-    Without ``refit`` the hyperparameters are those that the teacher fitted last.
+    Without ``refit`` the surrogates keep the hyperparameters of the last fit.
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if len(done) < _LEAST:
@@ -145,7 +148,7 @@ def beliefs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """Inputs of an archive other than the trials."""
+    """Arguments for building an archive, apart from the trials."""
 
     problem: Problem
     roles: MeasuredSplit
@@ -154,7 +157,10 @@ class _Given:
 
     @property
     def reference(self) -> Floats | None:
-        """Reference point set by the user, as mapped losses, learnt ones first; else ``None``."""
+        """Reference point set by the user, with the losses' maps applied; ``None`` if not set.
+
+        Learnt losses come first.
+        """
         fixed = _fixed_losses(self.problem, self.roles)
         if fixed is None:
             return None
@@ -174,10 +180,10 @@ def _fixed_losses(problem: Problem, roles: MeasuredSplit) -> Floats | None:
 def _learnable_values(
     problem: Problem, roles: MeasuredSplit, done: Sequence[Trial]
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
-    """Return the learnt losses, (n, a), slacks of learnt limits, (n, l), and the loss maps.
+    """Return learnt losses, (n, a), slacks of learnt limits, (n, l), and the map of each loss.
 
-    Rows are trials that are done. Losses and slacks are mapped to magnitudes that can be learnt;
-    the last value holds the map of each loss.
+    n is the number of done trials. Extreme losses and slacks are scaled or clipped by the maps, see
+    :class:`Magnitude`.
     """
     columns, size = problem.columns(done), len(done)
     losses = problem.losses(columns, size)[:, list(roles.learnt)]
@@ -198,7 +204,7 @@ def _learnable_values(
 
 
 def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -> Archive:
-    """Build the archive of all feasible measured parts with their conditional fronts."""
+    """Build the archive: each feasible measured part with its conditional front's losses."""
     roles, stairs = given.roles, given.stairs
     batch = given.problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
@@ -219,10 +225,11 @@ def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -
 
 
 def _reference(given: _Given, every: Floats) -> Floats | None:
-    """Return the user's reference point, else the point :func:`beyond` the present front.
+    """Return the user's reference point, else a point a tenth beyond the present front.
 
     The reference point of the study's reported hypervolume comes from its first trials and can be
-    far off; the search needs one close to the present front. ``None`` without any point.
+    far off; the search needs one close to the present front. Without any trial the result is
+    ``None``.
     """
     if given.problem.fixed_reference is not None:
         return given.reference
@@ -232,7 +239,7 @@ def _reference(given: _Given, every: Floats) -> Floats | None:
 
 
 def beyond(front: Floats, every: Floats) -> Floats:
-    """Return a point, (m,), a tenth of the front's range beyond its worst values.
+    """Return a reference point, (m,): the front's worst values plus a tenth of its range.
 
     Args:
         front: (k, m), non-dominated losses.

@@ -1,4 +1,4 @@
-"""Expected hypervolume gain of a screened design, from its calibrated lower fidelity."""
+"""Expected hypervolume gain of a design that was evaluated at a lower fidelity only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _DRAWS = 32
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Calibration of a rung to the top one, with its standard error and unit conversion."""
+    """Calibration of a lower fidelity (rung) to the true metric, with its held-out error.
+
+    ``factor`` converts the fidelity's unit.
+    """
 
     curve: Calibration
     deviation: float
@@ -34,10 +37,10 @@ class _Step:
 
 
 class Promise:
-    """Expected hypervolume that a design adds, over the distribution of its true metrics.
+    """Estimator of the hypervolume that a design screened at low fidelity is expected to add.
 
-    A true metric is normal around the calibrated rung, with the held-out error as its standard
-    deviation. Draws of several ladders are paired at random, with a fixed seed.
+    A true metric is normal around the calibrated rung (lower fidelity), with the held-out error as
+    its standard deviation. Draws of several metrics are paired at random, with a fixed seed.
     """
 
     def __init__(self, problem: Problem, told: Sequence[Trial]) -> None:
@@ -52,7 +55,7 @@ class Promise:
         self._told = told
 
     def of(self, trial: Trial) -> float:
-        """Return the expected hypervolume gain of a screened design."""
+        """Return the expected hypervolume gain of a design screened at low fidelity."""
         rng = np.random.default_rng(0)
         values: dict[str, Floats] = {n: np.full(_DRAWS, v) for n, v in trial.metrics.items()}
         for metric, ladder in self._problem.ladders.items():
@@ -85,7 +88,7 @@ class Promise:
         return _Step(choose_calibration(low, high), float(np.sqrt(np.mean(errors**2))), factor)
 
     def _evaluate_draws(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
-        """Return the losses of each draw, (draws, m), and which draws keep every limit."""
+        """Return the losses of sampled true metrics, (draws, m), and a mask of feasible draws."""
         columns = {name: Column.of([v] * _DRAWS) for name, v in trial.design.items()}
         columns |= {name: Column(column) for name, column in values.items()}
         losses = self._problem.losses(columns, _DRAWS)

@@ -1,4 +1,4 @@
-"""Merging of the measured part of one design with the free part of another."""
+"""Merging of the measured parameters of one design with the other parameters of another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def merge_parts(
     free: Batch,  # n designs
     part: frozenset[str],
 ) -> tuple[Batch, Mask]:
-    """Merge two batches row by row into designs.
+    """Merge two batches of n designs, design by design.
 
     The parameters of ``part`` come from ``measured``, all others from ``free``.
 
@@ -35,9 +35,9 @@ def merge_parts(
 def pair_parts(
     space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
 ) -> tuple[Batch, Mask]:
-    """Merge every measured part with every free part; see :func:`merge_parts`.
+    """Merge every measured part with every free part (values of all other parameters).
 
-    Free parts vary fastest.
+    The result is as that of :func:`merge_parts`; free parts vary fastest.
     """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
@@ -45,7 +45,7 @@ def pair_parts(
 
 
 def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
-    """Return one key per row, equal for rows with equal values of these parameters."""
+    """Return one key per design, equal for designs with equal values of these parameters."""
     if not names:
         return [b""] * len(batch)
     columns = [batch.columns[name] for name in names]
@@ -59,13 +59,13 @@ def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
 
 
 def firsts(tags: Sequence[bytes]) -> Ints:
-    """Return the first row of each distinct tag, in ascending order."""
+    """Return the index of the first occurrence of each distinct key, in ascending order."""
     places = {tag: row for row, tag in reversed(list(enumerate(tags)))}
     return np.array(sorted(places.values()), dtype=np.int64)
 
 
 def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
-    """Return a mask of legal merged designs; only rules that read both parts can be broken."""
+    """Return a mask of legal merged designs; only rules that couple both sources are checked."""
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:

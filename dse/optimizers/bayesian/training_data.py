@@ -1,4 +1,4 @@
-"""Training data of a surrogate: finished trials as columns of standardised numbers."""
+"""Training data of a surrogate: encoded designs and standardised targets of finished trials."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ _NEAREST = 8
 class Scale:
     """Scales of an objective's losses for the surrogate and for the acquisition function.
 
-    Learnt losses are standardised, after a logarithm if the losses span a decade on one side of
-    zero (``log``: 1 for positive, -1 for negative ones, else 0). Judged losses are fractions of
-    the distance from the reference point (0) to the best loss found (-1), so that hypervolumes
-    are proportional to those in the user's own units.
+    Losses on the surrogate's scale (``learnt``) are standardised, after a logarithm if they span a
+    decade on one side of zero (``log``: 1 for positive, -1 for negative ones, else 0). Losses on
+    the acquisition function's scale (``judged``) are fractions of the distance from the reference
+    point (0) to the best loss found (-1), so that hypervolumes are proportional to those in the
+    user's own units.
     """
 
     log: Literal[-1, 0, 1]
@@ -42,7 +43,7 @@ class Scale:
 
     @staticmethod
     def of(losses: Floats, reference: float) -> Scale:
-        """Return the scales of these losses, (n,), given the reference point.
+        """Return the scales for an objective's losses, (n,), and its reference value.
 
         Raises:
             FloatingPointError: their range is not a finite number.
@@ -63,31 +64,32 @@ class Scale:
         )
 
     def learnt(self, losses: Floats) -> Floats:
-        """Map losses to the scale of the surrogate."""
+        """Map losses to the scale on which the surrogate is fitted."""
         mapped = self.log * np.log(self.log * losses) if self.log else losses
         return (mapped - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """Map learnt values back to losses, as the inverse of :meth:`learnt`."""
+        """Map values on the surrogate's scale back to losses, as the inverse of :meth:`learnt`."""
         mapped = learnt * self.width + self.centre
         return self.log * np.exp(self.log * mapped) if self.log else mapped
 
     def judged(self, losses: Floats) -> Floats:
-        """Map losses to the scale of the acquisition function: the reference point is 0."""
+        """Map losses to the acquisition function's scale: reference point 0, best loss -1."""
         return (losses - self.reference) / self.reach
 
     def variances(self, losses: Floats, spread: Floats) -> Floats:
-        """Return variances of learnt losses with standard errors ``spread``, to first order."""
+        """Convert losses' standard errors to variances on the surrogate's scale, to first order."""
         relative = spread / np.abs(losses) if self.log else spread
         return np.asarray((relative / self.width) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionTarget:
-    """Regression target of the surrogate; ``variances`` if its standard errors were observed.
+    """Regression target of the surrogate: an objective, a limit or success, with its values.
 
-    ``rows`` marks the points that have the value. A target with a ``threshold`` is a limit, which
-    is kept if the value is at least the threshold.
+    ``rows`` masks the points at which it was observed; ``variances`` are those of the observations,
+    if known. A target with a ``threshold`` is a limit, which is kept if the value is at least the
+    threshold.
     """
 
     rows: Mask  # (n,)
@@ -146,13 +148,13 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
 
 
 def _nearest(violations: Floats, outside: Mask) -> Ints:
-    """Return the trials in the space with the least constraint violations."""
+    """Return the indices of the least violating trials, without those outside the space."""
     order = np.argsort(violations, kind="stable")
     return order[~outside[order]][:_NEAREST]
 
 
 def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Floats:
-    """Return the study's reference point; before it has one, a tenth beyond the worst losses."""
+    """Return the reference point; if unset, a tenth of the range beyond the worst losses."""
     point = reference(problem, trials)
     if point is not None:
         return point
@@ -164,7 +166,7 @@ def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Flo
 def _variances(
     objective: Objective, scale: Scale, trials: Sequence[Trial], done: Mask
 ) -> Floats | None:
-    """Return the observed variances, or ``None`` where they are not known for every trial.
+    """Return the variances of an objective's values, or ``None`` unless every trial has one.
 
     The objective must be a bare metric.
     """
@@ -180,7 +182,7 @@ def _variances(
 
 
 def _bare(node: Node) -> tuple[str, float]:
-    """Return the metric that the formula is, up to a unit, and the unit's factor; else no name."""
+    """Return the metric's name and unit factor if the formula is a single metric, else ''."""
     match node:
         case Name():
             return node.name, 1.0
@@ -205,9 +207,9 @@ def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> lis
 
 
 def _success(done: Mask) -> list[RegressionTarget]:
-    """Return the target for successful evaluation: 1 for a success, else -1.
+    """Return the regression target of evaluation success: 1 for a success, else -1.
 
-    The list is empty while every design could be evaluated.
+    The list is empty while no evaluation has failed.
     """
     if done.all():
         return []

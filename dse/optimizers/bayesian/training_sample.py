@@ -18,11 +18,12 @@ _BEST = 200
 
 
 def select_trials(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
-    """Return all trials; of more than :data:`MOST` the first, the best fronts and some others.
+    """Return the trials to train on: all, or of more than :data:`MOST` an informative subset.
 
-    The first trials define the reference point. The best fronts act as a trust region: the next
-    design should join them, so the model need not be accurate far behind. Infeasible trials and
-    those without metrics belong to the rest, which is evenly thinned.
+    The subset is the first trials, the best fronts and an evenly spaced sample of the rest. The
+    first trials define the reference point. The best fronts act as a trust region: the next design
+    should join them, so the model need not be accurate far behind. Infeasible trials and those
+    without metrics belong to the rest.
     """
     if len(trials) <= MOST:
         return list(trials)

@@ -1,4 +1,4 @@
-"""Transfer from another study: its predictions for any design, and the trust in them."""
+"""Transfer of another study's results as a prior: its predictions, and the trust in them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def weight(
     prior_values: Floats,  # (n,), predictions of the prior for the designs measured here
     own_values: Floats,  # (n,), measured values of these designs
 ) -> float:
-    """Return the trust in the prior, from 0 to 1: its rank agreement, starting at a half.
+    """Return the trust in a prior, from 0 to 1, by its rank agreement with measured values.
 
-    Disagreement makes it 0, never negative: a prior that is always wrong is ignored.
+    It is a half before any measurement. Disagreement makes it 0, never negative: a prior that is
+    always wrong is ignored.
     """
     score, pairs = agreement(prior_values, own_values)
     return max(0.0, (score + _TRUST * _PAIRS) / (pairs + _PAIRS))
@@ -36,14 +37,14 @@ def weight(
 
 @dataclass(frozen=True, slots=True)
 class PriorMean:
-    """Predictions of a prior for any design: one Gaussian process per metric of the prior."""
+    """Predictor of another study's metrics: one Gaussian process per metric of the prior."""
 
     space: DesignSpace
     learnt: Mapping[str, tuple[GaussianProcess | None, float, float]]
 
     @staticmethod
     def of(problem: Problem, prior: Prior) -> PriorMean:
-        """Fit the predictions of all metrics in the prior."""
+        """Fit a Gaussian process to each metric of the prior study."""
         points = encoded_designs(problem.space, prior.designs)
         owners = owners_of([block.stop - block.start for block in blocks(problem.space)])
         learnt = {}
@@ -60,7 +61,7 @@ class PriorMean:
         return PriorMean(problem.space, learnt)
 
     def __call__(self, batch: Batch) -> dict[str, Floats]:
-        """Return the prediction of each metric, (n,), in this study's units."""
+        """Return the prediction of each metric for these designs, (n,), in this study's units."""
         points = encoded(self.space, batch)
         return {
             metric: np.full(len(batch), centre)

@@ -1,4 +1,4 @@
-"""Survival by feasibility first, then by a method-specific selection of feasible designs."""
+"""Survival rule that prefers feasible designs and selects among them by a given method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.optimizers.evolutionary.evolution import Pool
 
 
 class Select(Protocol):
-    """Method-specific selection among feasible designs."""
+    """Selection of survivors among feasible designs by an evolutionary method."""
 
     def __call__(
         self,
@@ -21,7 +21,7 @@ class Select(Protocol):
         told: int,
         rng: np.random.Generator,
     ) -> tuple[Ints, Floats]:
-        """Select up to ``size`` rows and return them with their merits, (rows, k).
+        """Select up to ``size`` designs; return their indices and their merits, (selected, k).
 
         Merits are compared lexicographically; smaller is better. At least one row is given.
         """
@@ -29,10 +29,11 @@ class Select(Protocol):
 
 
 class Ranked:
-    """Survival rule that applies a method's selection to feasible designs; others fill the rest.
+    """Survival rule: a method's selection of feasible designs, then infeasible ones.
 
-    Infeasible designs are taken by increasing constraint violation. Mates are winners of binary
-    tournaments, by smaller violation, then by merit; ties are broken at random.
+    Infeasible designs fill the remaining places by increasing constraint violation. Mates are
+    winners of binary tournaments, by smaller violation, then by the selection's merit; ties are
+    broken at random.
 
     Args:
         select: selection of the method.
@@ -69,15 +70,15 @@ class Ranked:
 def dense(
     rows: Floats,  # (n, k)
 ) -> Ints:
-    """Return the dense rank of each row in lexicographic order, (n,); ties share a rank."""
+    """Return the dense lexicographic rank of each row of a table, (n,); equal rows share a rank."""
     _, ranks = np.unique(rows, axis=0, return_inverse=True)
     return ranks.astype(np.int64).reshape(-1)
 
 
 def entrants(size: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return the entrants of ``count`` binary tournaments, as two arrays of indices, (count,).
+    """Return the two contestants of each binary tournament as arrays of indices, (count,) each.
 
-    All ``size`` members enter once per round, in a new random order.
+    Each of ``size`` members enters once before any enters again, in a new random order.
     """
     turns = -(-2 * count // size)
     order = np.concatenate([rng.permutation(size) for _ in range(turns)])

@@ -1,4 +1,4 @@
-"""Bridge to pymoo's survival classes: losses in, selected rows out, without side effects."""
+"""Adapter that calls pymoo's survival classes on plain arrays of losses, without side effects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def select_survivors(
     rng: np.random.Generator,
     **known: Any,
 ) -> tuple[Ints, Any]:
-    """Return the rows that pymoo keeps, and its annotated population of them.
+    """Return the indices of the designs that pymoo's survival keeps, and its Population of these.
 
     Further keyword arguments are passed on to ``survival.do``.
     """
@@ -41,7 +41,7 @@ def select_survivors(
 
 @contextmanager
 def restore_filters() -> Iterator[None]:
-    """Ignore warnings inside the block and restore the warning filters on exit.
+    """Suppress warnings inside the block and restore the warning filters on exit.
 
     pymoo disables numpy's warnings permanently if its hyperplane is degenerate.
     """

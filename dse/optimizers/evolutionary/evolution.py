@@ -28,9 +28,10 @@ _SPARE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Competitors for survival: first the parents in their order, then the newcomers.
+    """Competitors for survival: the parents in their order, then newly finished designs.
 
-    Designs that failed or cannot exist are left out; ``told`` counts all trials, those too.
+    Designs that failed or cannot exist are left out; the last field counts all finished trials,
+    including these.
     """
 
     losses: Floats  # (n, m)
@@ -40,7 +41,7 @@ class Pool:
 
 
 class Survival(Protocol):
-    """Selection rule that defines an evolutionary method: survivors and mates.
+    """Survival rule of an evolutionary method: selects the next parents and pairs mates.
 
     Laws:
         - It draws only from the generator that it is given.
@@ -48,11 +49,11 @@ class Survival(Protocol):
     """
 
     def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        """Return the pool positions of the next parents, each once, in their order."""
+        """Return the pool indices of the next parents, without repetition."""
         ...
 
     def mates(self, count: int, rng: np.random.Generator) -> Ints:
-        """Return pairs of parents, (count, 2), as positions in the last result of ``survivors``."""
+        """Return pairs of parents to mate, (count, 2), as indices into the last ``survivors``."""
         ...
 
 
@@ -141,7 +142,7 @@ class Evolution:
     def _breed_children(
         self, count: int, rng: np.random.Generator, taken: Collection[Design]
     ) -> list[Design]:
-        """Return up to ``count`` children that are neither known nor taken."""
+        """Return up to ``count`` children that were not asked before and are not in ``taken``."""
         space = self._problem.space
         mothers, fathers = self._survival.mates(count + _SPARE, rng).T
         fathers = np.where(rng.random(len(mothers)) < self._crossover, fathers, mothers)
@@ -151,7 +152,7 @@ class Evolution:
 
 
 def population(problem: Problem, asked: int | None, *, least: int = 24) -> int:
-    """Return the population size: ``asked``, or four per parameter within bounds.
+    """Return the population size: that of the user, or four per parameter within bounds.
 
     Args:
         problem: problem to optimise.

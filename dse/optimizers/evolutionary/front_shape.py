@@ -1,4 +1,4 @@
-"""Shape of a Pareto front: the power p for which its members have a p-norm of about one."""
+"""Estimate of a Pareto front's shape: the power p of the unit p-norm surface that fits it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _TILT = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontShape:
-    """Shape of a front, in losses relative to its ideal point and in units of ``spans``.
+    """Shape of a front: the unit surface of the p-norm with p = ``power``.
 
-    A front with a ``power`` below 1 is convex (bent towards the ideal point), with 1 flat, with 2
-    a sphere. ``ends`` are its extreme members, nearest to the axes.
+    Losses are taken relative to the ideal point, in units of ``spans``. The front is convex (bent
+    towards the ideal point) below power 1, flat at 1, and a sphere at 2. ``ends`` are the indices
+    of its extreme members, nearest to the axes.
 
     Source:
         Panichella: An Improved Pareto Front Modeling Algorithm for Large-Scale Many-Objective
@@ -42,7 +43,7 @@ class FrontShape:
     def of(
         front: Floats,  # (n, m)
     ) -> FrontShape:
-        """Estimate the shape of a front of at least one member."""
+        """Estimate the shape of a front, (n, m) losses with n of at least 1."""
         ideal = front.min(axis=0)
         with np.errstate(over="ignore"):
             worst = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
@@ -57,7 +58,7 @@ class FrontShape:
         self,
         losses: Floats,  # (n, m)
     ) -> Floats:
-        """Return the proximity of each member to the ideal point, (n,): the inverse distance."""
+        """Return the inverse distance of each member from the ideal point, (n,), in the p-norm."""
         return 1 / self._norms(shares(losses, self.ideal, self.spans))
 
     def spread(
@@ -94,7 +95,11 @@ class FrontShape:
         self,
         points: Floats,  # (n, m)
     ) -> Array:
-        """Return distances along the shape, (n, n), through the projected midpoint of each pair."""
+        """Return approximate geodesic distances between all pairs along the front's shape, (n, n).
+
+        Each is the length from one member to the other through their midpoint projected on the
+        shape.
+        """
         on = points / self._norms(points)[:, None]
         middle = (on[:, None, :] + on[None, :, :]) / 2
         middle /= self._norms(middle)[:, :, None]
@@ -105,7 +110,7 @@ class FrontShape:
 def _ends(
     points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
 ) -> Ints:
-    """Return the member nearest to each axis; a member is used only once."""
+    """Return the index of the member nearest to each axis; a member is used only once."""
     size, axes = points.shape
     if size <= axes:
         return np.arange(size)
@@ -122,7 +127,7 @@ def _cuts(
     points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
     ends: Ints,
 ) -> Floats:
-    """Return the axis intercepts of the plane through the extremes; ones if it has none."""
+    """Return the axis intercepts of the hyperplane through the extreme members, (m,), else ones."""
     worst = np.ones(points.shape[1])
     if len(ends) < points.shape[1]:
         return worst
@@ -137,7 +142,10 @@ def _power(
     points: Floats,  # (n, m), scaled
     ends: Ints,
 ) -> float:
-    """Return the power that gives the inner member nearest to the ideal a norm of one; else 1."""
+    """Return the power p at which the p-norm of the front's central member is one.
+
+    This is the non-extreme member nearest to the ideal point; without one, the power is 1.
+    """
     inner = np.delete(points, ends, axis=0)
     if not len(inner):
         return 1.0

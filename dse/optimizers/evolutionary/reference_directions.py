@@ -27,7 +27,7 @@ _INNER = 0.5
 
 
 def directed_population(problem: Problem, asked: int | None) -> int:
-    """Return :func:`many_population` for a method that needs directions between objectives.
+    """Return :func:`many_population`, but refuse a problem with a single objective.
 
     Raises:
         StudyError: there is only one objective, and so only one direction.
@@ -42,9 +42,10 @@ def directed_population(problem: Problem, asked: int | None) -> int:
 
 
 def many_population(problem: Problem, asked: int | None) -> int:
-    """Return :func:`population`, but by default enough for steps between all objectives.
+    """Return the population size for many objectives: by default enough for a set of directions.
 
-    The default is at least the number of evenly spaced directions with steps of a third, up to 128.
+    The default is at least the number of evenly spaced directions with steps of a third, up to 128;
+    otherwise the size is that of :func:`population`.
 
     Raises:
         PluginError: fewer were asked than there are objectives.
@@ -55,7 +56,7 @@ def many_population(problem: Problem, asked: int | None) -> int:
 
 
 def directions_of(objectives: int, size: int, kind: str) -> Floats:
-    """Return up to ``size`` directions, (k, objectives), each of which sums to one.
+    """Return up to ``size`` reference directions, (k, objectives), each of which sums to one.
 
     Args:
         objectives: number of objectives.
@@ -80,14 +81,17 @@ def directions_of(objectives: int, size: int, kind: str) -> Floats:
 def scale_losses(
     losses: Floats,  # (n, m)
 ) -> Floats:
-    """Scale losses to 0 for the best of each and about 1 for the worst on the front."""
+    """Scale each loss to 0 at its best value and about 1 at its worst on the front, (n, m)."""
     return shares(losses, *extent(losses))
 
 
 def extent(
     losses: Floats,  # (n, m)
 ) -> tuple[Floats, Floats]:
-    """Return the ideal point, (m,), and the extent of the front from it, (m,); never 0."""
+    """Return the ideal point, (m,), and the front's range of each loss above it, (m,).
+
+    A range of 0 is replaced by 1.
+    """
     front = losses[is_nondominated(losses, keep_weakly=True)]
     ideal = losses.min(axis=0)
     with np.errstate(over="ignore"):

@@ -32,18 +32,20 @@ _PROBES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumerationProgress:
-    """Finished parts of the enumeration and their joint result."""
+    """Progress of an enumeration: which of its parts are finished, and their joint result."""
 
     found: RunningFront
     done: frozenset[int] = field(default_factory=frozenset)
 
     def after(self, part: int, found: RunningFront) -> EnumerationProgress:
-        """Return the progress with the result of one more part."""
+        """Return the progress after one more part of the enumeration is finished."""
         return EnumerationProgress(found=self.found.joined(found), done=self.done | {part})
 
 
 class Checkpoint:
-    """Checkpoint file of one search; one of another problem or version or a damaged one is ignored.
+    """Checkpoint file of one exhaustive search; a damaged or foreign checkpoint is ignored.
+
+    A checkpoint is foreign if it belongs to another problem or to another version of the program.
 
     Args:
         path: the file.
@@ -61,7 +63,7 @@ class Checkpoint:
                 raise StudyError(f"{path} is no checkpoint of a search", hint="name another file")
 
     def read(self, objectives: int) -> EnumerationProgress | None:
-        """Return the saved progress if it is intact and of this problem, else ``None``."""
+        """Return the saved progress; ``None`` if it is missing, damaged or of another problem."""
         try:
             head, body = self.path.read_text().splitlines()
             if head != _head(body):
@@ -72,9 +74,9 @@ class Checkpoint:
         return _progress(told, objectives) if told["key"] == self._key else None
 
     def write(self, progress: EnumerationProgress) -> None:
-        """Write the progress atomically: a reader sees the old file or the complete new one.
+        """Write the progress atomically, so that a crash leaves the old file or the new one.
 
-        A file that cannot be written is ignored; it only costs the next run time.
+        A failure to write is ignored; the next run then repeats the search.
         """
         body = json.dumps({"key": self._key, **_plain(progress)})
         with suppress(OSError):
@@ -92,7 +94,7 @@ class Checkpoint:
 
 
 def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint | None:
-    """Return the checkpoint of the problem's search; ``None`` if there is no path for it.
+    """Return the checkpoint of an exhaustive search of the problem; ``None`` without a path.
 
     Args:
         problem: problem to search.
@@ -108,10 +110,10 @@ def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint
 
 
 def _key(problem: Problem, size: int) -> str:
-    """Compute the key that distinguishes this search from any other.
+    """Return a hash of what determines the result: space, formulas and evaluators.
 
-    The identity names the evaluators; their results for some designs verify that these evaluators
-    are unchanged.
+    The problem's identity names the evaluators; their results for some designs are hashed too, to
+    detect changed code.
     """
     total = problem.space.count() or 0
     places = np.linspace(0, total - 1, min(total, _PROBES)).astype(np.int64)

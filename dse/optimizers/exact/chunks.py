@@ -20,12 +20,12 @@ def search_stretch(
     stop: int,
     beaters: Floats,  # (k, m)
 ) -> RunningFront:
-    """Return the result of the designs from place ``start`` to before ``stop``.
+    """Return the front and counts of the designs with indices from ``start`` to ``stop`` - 1.
 
     Args:
         problem: problem whose objectives and limits are all modelled.
-        start: first place in the enumeration.
-        stop: first place after the stretch.
+        start: index of the first design in the enumeration.
+        stop: index after that of the last design.
         beaters: losses of designs before ``start``, which prune dominated designs early.
     """
     found = RunningFront.nothing(len(problem.objectives))
@@ -52,7 +52,7 @@ def impossible_rows(known: Metrics, size: int) -> Mask:
 
 
 def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses (n, m), total limit violations (n,), and which designs have values (n,)."""
+    """Return losses (n, m), summed violations (n,) and a mask of designs with values (n,)."""
     return _with_metrics(problem, batch, problem.known(batch))
 
 
@@ -64,7 +64,7 @@ def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Float
 
 
 def judge_with_metrics(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses, violations and which designs have values, as :func:`judged` does.
+    """Return losses, violations and a mask as :func:`judged`, for metrics already computed.
 
     The metrics are columns of the batch, next to the parameters.
     """

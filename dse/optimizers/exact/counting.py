@@ -1,4 +1,4 @@
-"""Counts of designs with and without a value, for a decomposed problem."""
+"""Counts of a decomposed problem's designs that have a value, failed or cannot exist."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LISTED = 20_000_000
 
 
 def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
-    """Count the legal designs that have values, from the rows of the groups.
+    """Count the legal designs with and without values, from the combinations of each group.
 
-    A design has metrics if each of its rows has them, and cannot exist if one of its rows cannot.
-    If a formula may be undefined although all metrics are known, the combinations of rows are
-    enumerated; of more than :data:`LISTED` combinations, the count is a lower bound.
+    A design combines one value combination from each group. It has metrics if each of these has,
+    and cannot exist if one of them cannot. If a formula may be undefined although all metrics are
+    known, the designs are enumerated; of more than :data:`LISTED`, the count is a lower bound.
 
     Args:
         problem: problem to count.
@@ -54,7 +54,7 @@ def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
 
 
 def _may_lack_value(problem: Problem, pieces: Sequence[Piece]) -> bool:
-    """Return whether a formula may not be finite although all metrics are known."""
+    """Return whether an objective or limit can be non-finite although all metrics are known."""
     formulas = wishes(problem)
     groups = groups_in(pieces)
     ranges = ranges_in(formulas, pieces)
@@ -66,7 +66,10 @@ def _may_lack_value(problem: Problem, pieces: Sequence[Piece]) -> bool:
 
 
 def _count_without_value(problem: Problem, pieces: Sequence[Piece]) -> tuple[int, int]:
-    """Return how many combinations have an undefined objective or limit, and the first or -1."""
+    """Return the count of designs with an undefined objective or limit, and the first's index.
+
+    The index is -1 without any.
+    """
     count, first = 0, -1
     total = math.prod(map(len, pieces))
     for start in range(0, total, BATCH):
@@ -79,7 +82,7 @@ def _count_without_value(problem: Problem, pieces: Sequence[Piece]) -> tuple[int
 
 
 def _combine_rows(pieces: Sequence[Piece], places: np.ndarray) -> Piece:
-    """Return the combinations of rows at these places; the last piece changes fastest."""
+    """Return the combinations of the pieces' rows with these indices; the last varies fastest."""
     rows = np.unravel_index(places, [len(piece) for piece in pieces])
     first, *others = (piece.take(own) for piece, own in zip(pieces, rows, strict=True))
     for other in others:

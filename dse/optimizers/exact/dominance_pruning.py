@@ -1,6 +1,7 @@
-"""Dominance pruning of a group's rows, valid for any choice in the other groups.
+"""Pruning of a group's value combinations that are dominated whatever other groups choose.
 
-The proof is in ``docs/decisions/0011-decompose.md``.
+A part below is a subexpression of an objective or limit that reads one group of parameters only; a
+row is a combination of that group's values. The proof is in ``docs/decisions/0011-decompose.md``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ANYTHING = (-math.inf, math.inf)
 
 
 def wishes(problem: Problem) -> list[Node]:
-    """Return the formulas to minimise: objectives and slacks, negated if larger is better."""
+    """Return the formulas to minimise: objectives and limit slacks, negated if to be maximised."""
     objectives = [
         (pair_folds(one.expression), one.goal == "maximize") for one in problem.objectives
     ]
@@ -45,19 +46,19 @@ def wishes(problem: Problem) -> list[Node]:
 
 
 def groups_in(pieces: Sequence[Piece]) -> Groups:
-    """Return the index of the piece that each name belongs to."""
+    """Return the index of the group of rows (:class:`Piece`) that provides each name."""
     return {name: place for place, piece in enumerate(pieces) for name in piece.asked.names}
 
 
 def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
-    """Return the value range of each largest part of the formulas that reads one piece only."""
+    """Return the value range of each largest subexpression that reads one group only."""
     groups = groups_in(pieces)
     parts = {part for node in formulas for part in parts_of(node, groups)}
     return {part: _range(_values(part, pieces[_home(part, groups)].asked)) for part in parts}
 
 
 def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
-    """Return whether a part that reads one piece only has a finite value in each of its rows."""
+    """Return whether a one-group subexpression is finite for all combinations of its group."""
     column = _values(part, pieces[_home(part, groups)].asked)
     if column.values.dtype == object:
         return column.absent is None or not column.absent.any()
@@ -66,7 +67,7 @@ def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> boo
 
 
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
-    """Return the joint trends of the formulas in each part that reads one group only.
+    """Return whether the formulas rise or fall with each subexpression that reads one group only.
 
     Args:
         formulas: formulas to minimise.
@@ -80,7 +81,10 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
 
 
 def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
-    """Return the non-dominated rows, by their parts' trends; of ties, the first row.
+    """Return the non-dominated value combinations of a group; of equal ones, the first.
+
+    A combination dominates another if each of the group's subexpressions moves all formulas down,
+    by the given trends.
 
     Raises:
         StudyError: the values of a part cannot be compared.
@@ -100,10 +104,11 @@ def _home(part: Node, groups: Groups) -> int:
 
 
 def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
-    """Return the rows' parts as columns to minimise, (n, c), and a mask of complete rows, (n,).
+    """Return a group's subexpressions as columns to minimise, (n, c), and a mask of rows, (n,).
 
-    A part with a mixed trend must be equal in a dominating row, so it makes two columns of opposite
-    sign. If the formulas rise or fall with a part, a row without it has no objective value.
+    A subexpression with which the formulas neither only rise nor only fall must be equal in a
+    dominating row, so it makes two columns of opposite sign. Otherwise a row in which it is missing
+    has no objective value and is masked out.
     """
     columns, possible = list[Floats](), np.ones(len(asked), dtype=bool)
     for part, trend in trends.items():
@@ -127,7 +132,7 @@ def _values(part: Node, asked: Batch) -> Column:
 
 
 def _numbers(column: Column) -> tuple[Floats, Mask]:
-    """Return the values as floats, and a mask of those that are numbers."""
+    """Return the values as floats, and a mask of those that are present and not NaN."""
     values = column.values.astype(np.float64)
     known: Mask = np.asarray(~np.isnan(values))
     return values, known if column.absent is None else known & ~column.absent
@@ -141,7 +146,7 @@ def _range(column: Column) -> tuple[float, float]:
 
 
 def _encode_column(part: Node, column: Column) -> Floats:
-    """Encode a column as numbers that are equal where its values are; absent ones are equal.
+    """Encode a column as numbers, equal where its values are; absent values are equal too.
 
     Raises StudyError where a value without a code is not a finite number.
     """

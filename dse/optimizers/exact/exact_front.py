@@ -36,10 +36,10 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactFront:
-    """Provably non-dominated designs, and the counts that prove it.
+    """Exact front found by enumeration, with counts of the designs searched.
 
     Of designs with equal objectives the first is kept. If no design is feasible, ``designs`` holds
-    the one with the least constraint violation, if any can exist at all.
+    the one with the least constraint violation, if any design has metrics.
     """
 
     designs: list[Design]
@@ -96,7 +96,7 @@ def _coverage(problem: Problem, found: RunningFront, designs: list[Design]) -> C
 
 
 def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -> str:
-    """Return a text on how many designs are feasible; empty without limits or designs.
+    """Return a sentence on how many designs are feasible; empty without limits or designs.
 
     Args:
         problem: problem that was searched.
@@ -111,7 +111,7 @@ def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -
 
 
 class _Search:
-    """Search of all parts that are not done yet, with checkpoints."""
+    """Enumeration of all parts of a space that no checkpoint has, with checkpoints of its own."""
 
     def __init__(
         self, problem: Problem, part: int, checkpoint: str | None, on_progress: Told
@@ -130,7 +130,7 @@ class _Search:
         self._begun_s = self._written_s = time.monotonic()
 
     def run(self, workers: int | None) -> RunningFront:
-        """Search the parts that are left and return the joint result of all parts."""
+        """Search the remaining parts and return the joint result of all parts."""
         left = deque(start for start in self._parts if start not in self._progress.done)
         idle = not left
         try:
@@ -149,7 +149,10 @@ class _Search:
     def _results(
         self, left: deque[int], workers: int | None
     ) -> Generator[tuple[int, RunningFront], None, None]:
-        """Yield each remaining part and its result; use workers once they are estimated to pay."""
+        """Yield each remaining part's start and result; start workers once they are faster.
+
+        Until then the parts are searched in this process.
+        """
         crew_size = min(workers or _cores(), len(left))
         pickled = portable(self._problem) if crew_size > 1 else None
         began_s, alone = time.monotonic(), 0
@@ -172,7 +175,7 @@ class _Search:
         return min(start + self._part, self._total)
 
     def _before(self, start: int) -> Floats:
-        """Return losses of some front members before this place in the enumeration."""
+        """Return losses of some front members that precede this index in the enumeration."""
         found = self._progress.found
         losses = found.losses[: np.searchsorted(found.places, start)]
         return losses[spread(len(losses), _BEATERS)]

@@ -1,4 +1,4 @@
-"""Rows (value combinations) of parameter groups, with the columns that formulas read."""
+"""Value combinations (rows) of each parameter group, with the columns that formulas read."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _DRAWS = (1_024, 65_536)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """Counts of a group's combinations: those with metrics, those that failed, and an example.
+    """Numbers of a group's value combinations that have metrics and that failed, with an example.
 
-    The rest cannot exist. In a group that nothing reads, all count as the one that is evaluated.
+    The others cannot exist. In a group that no formula or evaluator reads, one combination is
+    evaluated and counts for all.
     """
 
     fine: int = 0
@@ -38,9 +39,10 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Rows over some groups: their places among each group's combinations, and columns read.
+    """Value combinations (rows) of one or more groups, with the columns that formulas read.
 
-    ``rows`` counts all combinations of a piece of one group, including those left out.
+    ``places`` are the indices of each row's combination in every group. ``rows`` counts all
+    combinations of a single group, including those left out.
     """
 
     groups: tuple[SeparableGroup, ...]
@@ -52,16 +54,16 @@ class Piece:
         return len(self.places)
 
     def stream(self) -> Iterator[Piece]:
-        """Yield all rows, in batches."""
+        """Yield the piece in batches of rows."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
     def take(self, rows: Ints) -> Piece:
-        """Return the piece of these rows."""
+        """Return the piece with only these rows."""
         return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
 
     def beside(self, other: Piece) -> Piece:
-        """Join the rows, one to one, with those of a piece over other groups."""
+        """Join each row with the same row of a piece over other groups."""
         return Piece(
             groups=(*self.groups, *other.groups),
             places=np.hstack([self.places, other.places]),
@@ -69,7 +71,7 @@ class Piece:
         )
 
     def designs(self, problem: Problem) -> list[Design]:
-        """Return the rows of a piece over all groups as designs."""
+        """Return the rows as designs; the piece must cover all groups."""
         legal = problem.space.legal
         codes: dict[int, Codes] = {}
         for at, group in enumerate(self.groups):
@@ -80,7 +82,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Cartesian product of the rows of two pieces, which is never listed all at once."""
+    """Cartesian product of the rows of two pieces, generated in batches."""
 
     left: Piece
     right: Piece
@@ -89,25 +91,25 @@ class Pairs:
         return len(self.left) * len(self.right)
 
     def take(self, places: Ints) -> Piece:
-        """Return the pairs at these places."""
+        """Return the pairs with these indices as a piece."""
         left, right = np.divmod(places, len(self.right))
         return self.left.take(left).beside(self.right.take(right))
 
     def stream(self) -> Iterator[Piece]:
-        """Yield all pairs, in batches."""
+        """Yield the product in batches of rows."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
 
 class NothingPossibleError(StudyError):
-    """No design with metrics was found, with which the rows of a group could be evaluated."""
+    """Error: no design with metrics was found, whose values could fix all groups but one."""
 
 
 def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]:
-    """Return the rows of each group that have metrics, one piece per group.
+    """Return each group's value combinations that have metrics, one piece per group.
 
-    A group is evaluated with one fixed choice in all others. Since no evaluator reads two groups,
-    its result for a row holds for all designs with that row.
+    A group is evaluated with fixed values in all others. Since no evaluator reads two groups, the
+    metrics of a combination hold for all designs that contain it.
 
     Raises:
         NothingPossibleError: no design was found that has metrics.
@@ -117,7 +119,7 @@ def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]
 
 
 def _possible(problem: Problem) -> list[Codes]:
-    """Return the codes of a design without a fault, (1, k) for each component."""
+    """Return one random design that evaluates without a fault, as codes, (1, k) per component."""
     legal = problem.space.legal
     faults: Mapping[int, Fault] = {}
     for count in _DRAWS:
@@ -165,7 +167,10 @@ def _piece(problem: Problem, group: SeparableGroup, whole: Sequence[Codes]) -> P
 
 
 def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, Codes]:
-    """Return the codes of a group's combinations by component; the last one changes fastest."""
+    """Return the codes of a group's combinations with these indices, by component.
+
+    The last component varies fastest.
+    """
     codes: dict[int, Codes] = {}
     rest = places
     for number in reversed(group.components):
@@ -177,7 +182,7 @@ def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, C
 
 
 def _without(faults: Mapping[int, Fault], size: int) -> Ints:
-    """Return the rows without a fault."""
+    """Return the indices of the rows without a fault."""
     fine = np.ones(size, dtype=bool)
     fine[list(faults)] = False
     return np.flatnonzero(fine)

@@ -1,4 +1,4 @@
-"""Pairwise joining and pruning of pieces until the front over all of their rows is left."""
+"""Exact front from pruned groups: two groups are joined and pruned until one is left."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ MOST_PAIRS = 200_000_000
 
 
 def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningFront]:
-    """Return the front over all combinations of two or more pieces, with counts of the last step.
+    """Return the front over all combinations of two or more groups' rows, with counts.
 
-    If no combination is feasible, it is the one with the least constraint violation.
+    The counts are those of the last join. If no combination is feasible, the front is the one with
+    the least constraint violation.
 
     Raises:
         StudyError: too many combinations are left after pruning.
@@ -54,7 +55,11 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningF
 
 
 def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends) -> list[Piece]:
-    """Join two pieces: of those that meet in a formula, the pair with the fewest parts."""
+    """Join and prune two pieces, so that one fewer is left.
+
+    Of the pairs that meet in a formula, it is the one that leaves the fewest subexpressions to
+    compare.
+    """
     groups = groups_in(pieces)
 
     def price(pair: tuple[int, int]) -> tuple[int, int]:
@@ -72,12 +77,12 @@ def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends
 
 
 def _together(groups: Groups, pair: tuple[int, int]) -> Groups:
-    """Return the groups after two of them are joined."""
+    """Return the map from names to groups after the two groups are merged into the first."""
     return {name: pair[0] if group == pair[1] else group for name, group in groups.items()}
 
 
 def _meeting(node: Node, groups: Groups) -> set[tuple[int, int]]:
-    """Return the pairs of groups that some part of the formula reads without a third."""
+    """Return the pairs of groups that some subexpression reads without any third group."""
     here = sorted({groups[name.name] for name in names_in(node)})
     if len(here) == 2:
         return {(here[0], here[1])}

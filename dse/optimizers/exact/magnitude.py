@@ -1,4 +1,4 @@
-"""Maps of losses of any size to a range where squares and products stay finite."""
+"""Maps that scale or clip extreme losses, so that their squares and products stay finite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AS_LARGEST = 2.0
 class Magnitude:
     """Non-decreasing map: values divided by ``scale``, then clipped to plus or minus ``most``.
 
-    It keeps signs, so that a limit stays kept or broken.
+    It keeps signs, so that a violated limit stays violated and a kept one kept.
     """
 
     scale: float = 1.0
@@ -28,8 +28,8 @@ class Magnitude:
     def of(values: Floats, *, also: float = 0.0) -> Magnitude:
         """Choose the map for these values; the identity if all are within :data:`LARGE`.
 
-        Penalties among ordinary values are clipped to twice the largest ordinary one. Where fewer
-        than two values are ordinary, all are divided by the largest.
+        Otherwise, values above it are taken for penalties and clipped to twice the largest of the
+        others. If fewer than two others exist, all values are divided by the largest.
 
         Args:
             values: (n,); only finite ones are used.
@@ -46,7 +46,7 @@ class Magnitude:
         return Magnitude(most=_AS_LARGEST * room)
 
     def __call__(self, values: Floats) -> Floats:
-        """Map the values; NaN stays NaN."""
+        """Map the values to the bounded range; NaN stays NaN."""
         if self.is_identity:
             return values
         return np.asarray(np.clip(values / self.scale, -self.most, self.most))
@@ -58,7 +58,7 @@ class Magnitude:
 
     @property
     def words(self) -> str:
-        """Description of the mapping of the values, for an event."""
+        """Description of how values are mapped, for a recorded event."""
         if self.scale != 1.0:
             return "are learnt as shares of the largest"
         return "are learnt as twice the largest of the others"
@@ -69,6 +69,9 @@ def shares(
     ideal: Floats,  # (m,)
     span: Floats,  # (m,), above 0
 ) -> Floats:
-    """Return each loss's distance from the ideal, (n, m), in spans; at most :data:`LARGE`."""
+    """Return each loss's distance from the ideal point in units of ``span``, (n, m).
+
+    It is at most :data:`LARGE`.
+    """
     with np.errstate(over="ignore"):  # halved, since the difference of large numbers may overflow
         return np.asarray(np.minimum((0.5 * losses - 0.5 * ideal) / (0.5 * span), LARGE))

@@ -1,4 +1,4 @@
-"""Interval bounds of a formula, and its monotonicity in each of its parts."""
+"""Interval bounds of a formula, and its monotonicity in each of its subexpressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dse.core.expressions.expression import (
 
 
 class Trend(Flag):
-    """Direction of a value as a part of it grows; EITHER if it is mixed or unknown."""
+    """Direction in which a formula moves as a subexpression grows; EITHER if mixed or unknown."""
 
     NONE = 0
     RISES = 1
@@ -35,7 +35,7 @@ class Trend(Flag):
 
     @property
     def turned(self) -> Trend:
-        """Trend of the negated value."""
+        """Trend of the negated formula: rising and falling exchanged."""
         return {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES}.get(self, self)
 
 
@@ -44,10 +44,10 @@ Trends = Mapping[Node, Trend]
 
 @dataclass(frozen=True, slots=True)
 class MonotoneRange:
-    """Bounds of a formula, and its trend in each of its parts.
+    """Bounds of a formula, and its direction (:class:`Trend`) in each given subexpression.
 
-    The bounds are computed with the formula's own operations, whose rounding never reverses an
-    order, so no value is outside.
+    The bounds are computed with the formula's own floating-point operations, whose rounding is
+    monotone, so no value lies outside.
     """
 
     low: float
@@ -56,16 +56,16 @@ class MonotoneRange:
 
     @property
     def definite(self) -> MonotoneRange:
-        """Range itself if its bounds are finite, else an unbounded one with unknown trends."""
+        """This range if its bounds are finite, else an unbounded one with unknown trends."""
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
 def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRange:
-    """Return the bounds and trends of a formula, given the range of each part.
+    """Return bounds and trends of a formula, given the ranges of subexpressions (parts).
 
-    Every name in the formula must be in a part. A formula that rises or falls with a part is a
-    number only if the part is one. Powers and logarithms of values that depend on several parts
-    are assumed to be monotone, although rounding of the last digit may not be.
+    Every name in the formula must be in a part. If the formula rises or falls with a part, it is a
+    number only where the part is. Powers and logarithms of values that depend on several parts are
+    assumed to be monotone, although rounding of the last digit may not be.
     """
     if node in parts:
         return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
@@ -86,7 +86,7 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRan
 
 
 def pair_folds(expression: Expression) -> Node:
-    """Return the formula with lists of sums, products, min and max as binary steps, as computed."""
+    """Rewrite n-ary sums, products, min and max as nested binary steps, in evaluation order."""
     return map_nodes(expression.node, _pair_call)
 
 
@@ -106,7 +106,7 @@ def _pair_call(node: Node) -> Node:
 
 
 def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
-    """Return the largest parts of a formula that read names of one group only."""
+    """Return the largest subexpressions that read names of one group only."""
     groups = {group_of[name.name] for name in names_in(node)}
     if len(groups) < 2:
         return [node] if groups else []
@@ -114,7 +114,10 @@ def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
 
 
 def merge_trends(*every: Trends) -> Trends:
-    """Return the joint trends of several values in each part."""
+    """Return the trend that several formulas have in common in each subexpression.
+
+    It is EITHER where they differ.
+    """
     found: dict[Node, Trend] = {}
     for trends in every:
         for part, trend in trends.items():
@@ -123,12 +126,12 @@ def merge_trends(*every: Trends) -> Trends:
 
 
 def negate_trends(trends: Trends) -> Trends:
-    """Return the trends of the negative value."""
+    """Return the trends of the negated formula."""
     return {part: trend.turned for part, trend in trends.items()}
 
 
 def _lost(inner: list[MonotoneRange]) -> MonotoneRange:
-    """Return an unbounded range with mixed trends in all of its parts."""
+    """Return unbounded values with trend EITHER in all subexpressions of the operands."""
     every = merge_trends(*(one.trends for one in inner))
     return MonotoneRange(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
 
@@ -142,7 +145,7 @@ def _negate_course(one: MonotoneRange) -> MonotoneRange:
 
 
 def _times(trends: Trends, factor: MonotoneRange) -> Trends:
-    """Return the trends of a product in the parts of one factor, by the sign of the other."""
+    """Return the trends of a product through one factor, given the sign of the other factor."""
     if factor.low >= 0:
         return trends
     return negate_trends(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
@@ -188,9 +191,9 @@ def _bound_by_corners(
     right: MonotoneRange,
     trends: Trends,
 ) -> MonotoneRange:
-    """Bound an operation by its least and greatest value at the ends of both operands.
+    """Bound an operation by its minimum and maximum over the four corners of its operands' ranges.
 
-    If a value there is not finite, the result is unbounded and its trends are unknown.
+    If a value at a corner is not finite, the result is unbounded and its trends are unknown.
     """
     with np.errstate(all="ignore"):
         corners = product((left.low, left.high), (right.low, right.high))
@@ -214,7 +217,7 @@ def _extreme(
 def _rising(
     operation: Callable[[float], float], least: float
 ) -> Callable[[list[MonotoneRange]], MonotoneRange]:
-    """Return the rule of a function of one argument that is increasing from ``least`` on."""
+    """Return the bounding rule for a unary function that increases above ``least``."""
 
     def found(inner: list[MonotoneRange]) -> MonotoneRange:
         (one,) = inner

@@ -1,4 +1,4 @@
-"""Worker process that searches parts of an enumeration until its driver is gone."""
+"""Worker process that searches parts of an enumeration until its parent process ends."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Part = tuple[int, int, Floats]
 
 
 def serve(handle: int) -> None:
-    """Receive a pickled problem, then search the received parts and send each result.
+    """Receive a pickled problem, then search each received part and send its result.
 
-    A failure is sent as a text and ends the worker.
+    An exception is sent as a text and ends the worker.
 
     Args:
         handle: file descriptor of the worker's pipe to its driver.

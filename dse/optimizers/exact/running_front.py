@@ -1,4 +1,4 @@
-"""Front of the designs searched so far, joined from parts in any order."""
+"""Front of the designs enumerated so far, merged from parts that finish in any order."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def _nowhere() -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningFront:
-    """Result of a part of the enumeration: its front, and counts.
+    """Result for a part of the enumeration: its front, and counts of its designs.
 
-    Of designs with equal losses the first of the enumeration is kept, so that parts may be joined
-    in any order. ``least`` is the design with the least ``violation``, if no design is feasible.
-    ``impossible`` counts designs that cannot exist, ``failed`` the others without a value; ``lost``
-    is the first that failed, or -1.
+    ``places`` are the enumeration indices of the front. Of designs with equal losses the first of
+    the enumeration is kept, so that parts may be joined in any order. ``least`` is the index of the
+    design with the least ``violation``, if no design is feasible. ``impossible`` counts designs
+    that cannot exist, ``failed`` the others without a value; ``lost`` is the index of the first
+    that failed, or -1.
     """
 
     losses: Floats  # (k, m)
@@ -40,11 +41,11 @@ class RunningFront:
 
     @staticmethod
     def nothing(objectives: int) -> RunningFront:
-        """Return the result of an empty part."""
+        """Return the result for an empty part."""
         return RunningFront(losses=np.zeros((0, objectives)))
 
     def joined(self, other: RunningFront) -> RunningFront:
-        """Return the joint result of two parts that share no design."""
+        """Return the joint result of two disjoint parts."""
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")
         losses = np.concatenate([self.losses, other.losses])[order]
@@ -72,13 +73,13 @@ def found_in(
     beaters: Floats,  # (k, m)
     impossible: Mask | None = None,  # (n,)
 ) -> RunningFront:
-    """Return the result of n consecutive designs of the enumeration.
+    """Return the front and counts of n consecutive designs of the enumeration.
 
     Args:
         losses: losses of the designs.
         violations: total constraint violation of each.
         possible: mask of the designs that have values.
-        first: place of the first design.
+        first: enumeration index of the first design.
         beaters: losses of designs before them, for cheap pruning before the non-dominated sort.
         impossible: mask of the designs without a value that cannot exist; the others failed.
     """
@@ -108,10 +109,10 @@ def _unbeaten(
     losses: Floats,  # (n, m)
     beaters: Floats,  # (k, m)
 ) -> Ints:
-    """Return the rows that a few of the beaters do not dominate: a cheap pre-filter.
+    """Return the indices of designs that a few of the beaters do not dominate, as a pre-filter.
 
-    The beaters that dominate most of a sample of the rows are applied first, each to the rows that
-    the earlier ones left.
+    Beaters are known losses. Those that dominate most of a sample of the designs are applied first,
+    each to the designs that the earlier ones left.
     """
     left = np.arange(len(losses))
     if not len(losses) or not len(beaters):
@@ -141,5 +142,5 @@ def _beaten(
 
 
 def spread(count: int, most: int) -> Ints:
-    """Return at most ``most`` of the places below ``count``, evenly spaced."""
+    """Return up to ``most`` evenly spaced indices from 0 to ``count`` - 1."""
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)

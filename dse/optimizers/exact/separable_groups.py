@@ -17,7 +17,11 @@ _TOLD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparableGroup:
-    """Components of the legal set that metrics read together; ``read`` is false if nothing does."""
+    """Group of independent components of the space that the same metrics read.
+
+    A component is a set of parameters that rules couple. ``read`` is false if no metric, objective
+    or limit reads the group.
+    """
 
     components: tuple[int, ...]
     names: frozenset[str]
@@ -27,7 +31,7 @@ class SeparableGroup:
 
 
 def groups_of(problem: Problem) -> list[SeparableGroup]:
-    """Return the finest groups such that each modelled metric reads one group only.
+    """Return the finest partition of parameters such that each modelled metric reads one group.
 
     Metrics outside objectives and limits count too, since their evaluators may declare a design
     infeasible. Metrics that read no parameter belong to the first group.
@@ -53,9 +57,9 @@ def groups_of(problem: Problem) -> list[SeparableGroup]:
 
 
 def cannot(problem: Problem) -> str:
-    """Return why the problem cannot be decomposed; empty if it can.
+    """Return the reason why the problem cannot be decomposed; empty if it can.
 
-    Whether few enough combinations remain is known only after the groups are evaluated.
+    Too many combinations after pruning are detected only once the groups are evaluated.
     """
     if problem.measured:
         return f"{min(problem.measured)} has to be measured"
@@ -99,13 +103,13 @@ def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> Separab
 
 
 def asked_names(problem: Problem) -> frozenset[str]:
-    """Return every name in an objective or a limit."""
+    """Return every name that an objective or a limit reads."""
     expressions = [o.expression for o in problem.objectives] + [x.slack for x in problem.limits]
     return frozenset(name for expression in expressions for name in expression.names)
 
 
 def _readings(problem: Problem) -> dict[str, list[int]]:
-    """Return the indices of the components that each modelled metric reads."""
+    """Return the sorted indices of the space's components that each modelled metric reads."""
     place_of = {
         name: place
         for place, component in enumerate(problem.space.legal.components)

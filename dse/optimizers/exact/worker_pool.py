@@ -31,7 +31,7 @@ Part = tuple[int, int]
 
 
 def portable(problem: Problem) -> bytes | None:
-    """Return the pickled problem for other processes; ``None`` if they could not load it.
+    """Return the pickled problem for worker processes; ``None`` if they could not load it.
 
     They cannot load functions that are defined in the main script or inside another function.
     """
@@ -43,10 +43,10 @@ def portable(problem: Problem) -> bytes | None:
 
 
 class WorkerPool:
-    """Pool of workers that share the parts; each has a pipe of its own.
+    """Pool of worker processes that search parts of an enumeration; one pipe each.
 
     Workers are fresh interpreters, never forks, with one thread each. Ctrl-C does not reach them:
-    they end with :meth:`close` or when their driver ends.
+    they end with :meth:`close` or with their parent process.
     """
 
     def __init__(self, problem: bytes, workers: int) -> None:
@@ -61,11 +61,11 @@ class WorkerPool:
     def searched(
         self, parts: Iterable[Part], beaters: Callable[[int], Floats]
     ) -> Iterator[tuple[int, RunningFront]]:
-        """Yield the first place of each part with its result, in order of completion.
+        """Yield the first index of each part with its result, in order of completion.
 
         Args:
-            parts: first and end place of each.
-            beaters: function that returns known losses of designs before a place.
+            parts: first and end index of each.
+            beaters: function that returns known losses of designs before an index.
 
         Raises:
             StudyError: a worker has ended or failed.
@@ -89,7 +89,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """Driver's side of one worker process."""
+    """Parent's handle of one worker process."""
 
     def __init__(self, problem: bytes) -> None:
         self.part: Part | None = None
@@ -135,7 +135,7 @@ class _Worker:
 
 
 def _environment(path: Sequence[str]) -> dict[str, str]:
-    """Return the environment of a worker: this import path and one thread per library.
+    """Return a worker's environment variables: this import path, and one thread per library.
 
     Numbers of threads that the user has set are kept. Libraries read them when they are imported.
     """

@@ -1,4 +1,4 @@
-"""Constraint violations of designs: of trials as measured, of others as modelled."""
+"""Constraint violations of designs, from trials' metrics or from models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
 
 
 def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
-    """Return the trials' losses, (n, m), and violations by :func:`trial_violations`, (n,)."""
+    """Return the trials' losses, (n, m), and total constraint violations, (n,).
+
+    A violation is 0 if feasible, and infinite without metrics.
+    """
     columns = problem.columns(trials)
     losses = problem.losses(columns, len(trials))
     total = _outside(problem.slacks(columns, len(trials)))
@@ -28,7 +31,7 @@ def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Flo
 
 
 def known_violations(problem: Problem, batch: Batch) -> Floats:
-    """Return total violations of the modelled limits, (n,); infinite if models have no value."""
+    """Return summed violations of the modelled limits, (n,); infinite without a value."""
     known = problem.known(batch)
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
     slacks = [limit.slacks(columns, len(batch)) for limit in _find_modelled_limits(problem)]
@@ -43,7 +46,7 @@ def known_admissible(problem: Problem, batch: Batch) -> Mask:
 
 
 def learnt_limits(problem: Problem) -> tuple[Limit, ...]:
-    """Return the limits that read a measured metric."""
+    """Return the limits that depend on a measured metric."""
     return tuple(limit for limit in problem.limits if limit.slack.names & problem.measured)
 
 

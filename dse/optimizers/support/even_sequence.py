@@ -59,5 +59,8 @@ class EvenSequence:
 
 
 def first_designs(space: DesignSpace) -> int:
-    """Return the number of designs before the first fit: one per parameter, but 8 to 20."""
+    """Return the number of space-filling designs before the first model: 8 to 20.
+
+    It is one per parameter within these bounds.
+    """
     return min(max(len(space.parameters), 8), 20)

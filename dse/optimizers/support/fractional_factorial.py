@@ -30,7 +30,7 @@ def fraction(factors: int, resolution: int) -> Ints:
 
 
 def _words(factors: int, resolution: int) -> list[int]:
-    """Return the least bit masks of which no fewer than ``resolution`` XOR to zero."""
+    """Return the factors' smallest bit masks such that no fewer than ``resolution`` XOR to zero."""
     chosen: list[int] = []
     sums: set[int] = set()
     number = 0

@@ -40,14 +40,14 @@ def fresh(
 
 
 def unseen(batch: Batch, taken: Collection[Design]) -> list[Design]:
-    """Return the designs of the batch that are not ``taken``, each once, in their order."""
+    """Return the distinct designs of the batch that are not ``taken``, in their order."""
     return [design for design in dict.fromkeys(batch) if design not in taken]
 
 
 def _left(
     space: DesignSpace, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """Draw from a list of all remaining designs; exact, and empty once the space is exhausted."""
+    """Draw from an explicit list of the legal designs not ``taken``; empty if none is left."""
     total = space.count() or 0
     gone = space.indices(space.batch([design for design in taken if space.knows(design)]))
     left = np.setdiff1d(np.arange(total), gone)

@@ -18,7 +18,7 @@ from dse.report.figures.timeline import timeline_figure
 def drawings(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = (), *, exact: bool = False
 ) -> list[Drawing]:
-    """Return all figures of a study: trade-offs, parallel coordinates, growth and timeline.
+    """Return all figures of a study: trade-offs, parallel coordinates, hypervolume, timeline.
 
     Args:
         front: the study's front.

@@ -1,4 +1,4 @@
-"""Figures of the attainment surfaces of groups, and of the differences between two groups."""
+"""Figures of empirical attainment surfaces of groups of studies, and of their differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _DASHES = ("dot", "solid", "dash")
 
 
 def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
-    """Return surfaces and pairwise differences for two objectives, or for slices of three."""
+    """Return attainment surfaces and pairwise differences, for two or three objectives.
+
+    Three objectives are drawn as slices of the third; with any other number there are no figures.
+    """
     plane = _Plane(comparison)
     size = len(comparison.objectives)
     if size not in (2, 3) or not len(comparison.yardstick.joint):
@@ -45,7 +48,7 @@ def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
 
 
 class _Plane:
-    """Plane of the first two objectives, in their own units."""
+    """Renderer of attainment figures in the plane of the first two objectives."""
 
     def __init__(self, comparison: ComparisonResult) -> None:
         self._comparison = comparison
@@ -59,7 +62,7 @@ class _Plane:
         ]
 
     def surfaces(self, fronts: Sequence[Sequence[Floats]], key: int, cut: float | None) -> Drawing:
-        """Draw the first, the median and the last surface of each group."""
+        """Draw for each group what any, half and all of its studies attain."""
         figure = self._figure(showlegend=True)
         for place, (group, of_group) in enumerate(
             zip(self._comparison.groups, fronts, strict=True)
@@ -78,7 +81,7 @@ class _Plane:
     def difference(
         self, told: Difference, pair: tuple[int, int], key: int, cut: float | None
     ) -> Drawing:
-        """Draw where each of two groups attains more often, in shares of its studies."""
+        """Draw the difference of the shares of two groups' studies that attain each point."""
         first, second = (self._comparison.groups[place].name for place in pair)
         figure = self._figure(showlegend=False)
         figure.add_heatmap(

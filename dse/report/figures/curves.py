@@ -1,4 +1,4 @@
-"""Figures of the indicators over cost for each group, as median and interquartile band."""
+"""Figures of quality indicators over cost for each group of studies: median and quartiles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHAPE = "hv"
 
 
 def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Drawing]:
-    """Return the hypervolume over every currency, and the distances over the comparison's."""
+    """Return hypervolume curves over each cost currency, and other indicators over the main one."""
     figures = [_drawing(comparison, one, "hypervolume") for one in drawn]
     own = next((one for one in drawn if one.currency == comparison.over), drawn[0])
     figures += [_drawing(comparison, own, name) for name in INDICATORS if name != "hypervolume"]

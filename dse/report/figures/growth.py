@@ -16,7 +16,7 @@ from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tint_ser
 
 
 def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """Return two figures, or none while there is no reference point for volumes.
+    """Return figures of the hypervolume over measurements and over time; none without a volume.
 
     With a single objective they show its best value so far.
     """
@@ -37,7 +37,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grown:
-    """Quantity that grows with the number of trials, with its axis."""
+    """Values of the hypervolume or best objective after each trial, with their axis."""
 
     axis: Axis
     values: Floats  # (n,)

@@ -40,7 +40,7 @@ MAX_PAIRS = 10
 def trade_off_figures(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """Return a figure for each pair of objectives, or of a single one over the trial number."""
+    """Return a trade-off figure per pair of objectives; a single one is drawn over trials."""
     scene = Scene.of(front, trials, MAX_POINTS, weighty)
     if not scene.answer.trials:
         return []
@@ -115,14 +115,14 @@ def _add_answer(
 
 
 def _look(count: int) -> tuple[int, int]:
-    """Return size and edge width of markers in px; edges of many would hide their colours."""
+    """Return a marker's size and edge width in px for this number of markers."""
     if count <= 100:
         return 10, 1
     return (7, 1) if count <= 500 else (5, 0)
 
 
 def _color_markers(quantity: Quantity) -> dict[str, Any]:
-    """Return marker options that show the quantity as colour, on its own scale."""
+    """Return plotly marker options that colour the front's designs by the quantity."""
     title = {"text": text(quantity.axis.title), "side": "right"}
     bar = {"title": title, "thickness": 10, "outlinewidth": 0, "tickformat": NUMBERS}
     values = quantity.best
@@ -166,12 +166,12 @@ def _add_limits(figure: go.Figure, across: Quantity, up: Quantity) -> None:
 
 
 def _laid(quantity: Quantity) -> list[tuple[str, float]]:
-    """Return the limits that have a position on the axis: on a log axis, positive ones."""
+    """Return the limits that can be drawn on the axis: on a log axis, the positive ones."""
     return [mark for mark in quantity.marks if mark[1] > 0 or not quantity.axis.log]
 
 
 def _at(axis: Axis, bound: float) -> float:
-    """Return the position of an annotation on an axis; on log axes this is the exponent.
+    """Return the coordinate at which plotly places an annotation: log10 on a log axis.
 
     On log axes plotly places annotations, unlike lines, by the exponent.
     """

@@ -26,7 +26,7 @@ _TITLE_LETTERS = 11
 def parallel_figure(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """Return one figure, or none for fewer than two designs."""
+    """Return the parallel-coordinates figure in a list; empty for fewer than two designs."""
     answer = Answer.of(front, trials, weighty)
     if len(answer.trials) < 2:
         return []

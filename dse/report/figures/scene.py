@@ -1,4 +1,4 @@
-"""Data of the trade-off figures: front or nearest misses, other trials, and axes."""
+"""Data of the trade-off figures: the study's result (front or nearest misses), other trials."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dse.report.axes import Axis, axis_of, focus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """Values along one axis, in the axis's unit; ``marks`` are the limits on it.
+    """Values of one objective or metric in all trials of a figure, with the axis to draw them.
 
-    If ``ends`` are given, the axis runs between them, and values outside are not visible.
+    ``marks`` are the limits on it. If ``ends`` are given, the axis is cut there, and values outside
+    are not visible.
     """
 
     axis: Axis
@@ -36,17 +37,17 @@ class Quantity:
 
     @property
     def seen(self) -> Mask:
-        """Mask of the other trials that lie between the ends, (n,)."""
+        """Mask of the other trials whose values lie within the visible axis range, (n,)."""
         low, high = self.ends or (-np.inf, np.inf)
         return np.asarray((self.others >= low) & (self.others <= high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Data of a trade-off figure: the answer (front or nearest misses) and the other trials.
+    """Data of a trade-off figure: the result (front or nearest misses) and the other trials.
 
-    ``whole`` and ``done`` are the numbers of trials in the answer and of other trials before
-    thinning. ``knee`` is an index into the answer's trials.
+    ``whole`` and ``done`` are the numbers of result trials and of other trials before thinning.
+    ``knee`` is an index into the result's trials.
     """
 
     answer: Answer
@@ -61,7 +62,7 @@ class Scene:
     def of(
         front: ParetoSet, trials: Sequence[Trial], most: int, weighty: Sequence[str] = ()
     ) -> Scene:
-        """Return the data of a study, with at most ``most`` trials besides its answer."""
+        """Collect the figure's data from a study, with up to ``most`` trials besides the result."""
         answer, knee = Answer.of(front, trials, weighty), _knee(front)
         shown = answer.thin(MOST_SHOWN, knee)
         done = _beside(answer, trials)
@@ -78,12 +79,12 @@ class Scene:
 
     @property
     def name(self) -> str:
-        """Label of the answer: front or nearest misses."""
+        """Legend label of the result: front or nearest misses."""
         return "front" if self.answer.feasible else "nearest misses"
 
     @property
     def words(self) -> str:
-        """Sentence with the number of trials and how many of them are drawn."""
+        """Caption with the numbers of result and other trials, and how many of each are drawn."""
         best = f"{self.whole:,} {'on the front' if self.answer.feasible else self.name}"
         return (
             f"{best}{_note_sample(len(self.answer.trials), self.whole)}, "
@@ -96,7 +97,7 @@ def _note_sample(some: int, every: int) -> str:
 
 
 def _knee(front: ParetoSet) -> Trial | None:
-    """Return the knee if the front has more than two designs and several objectives."""
+    """Return the index of the knee, if the front has over two designs and several objectives."""
     several = len(front.trials) > 2 and len(front.problem.objectives) > 1
     return front.knee if several else None
 
@@ -130,7 +131,7 @@ def _quantities(
 
 
 def _baselines(problem: Problem, trials: Sequence[Trial]) -> Trials:
-    """Return the trials that are done and whose designs the study names as baselines."""
+    """Return the finished trials of designs that the study names as baselines."""
     held = Trials.of(trials)
     if not problem.baselines:
         return held.take(slice(0, 0))
@@ -164,7 +165,10 @@ def _quantity(
 
 
 def _bounds(problem: Problem, objective: Objective) -> list[tuple[str, float]]:
-    """Return the limits that bound this objective by a constant, in the objective's unit."""
+    """Return the limits that compare this objective with a constant: text and bound of each.
+
+    The bound is in the objective's unit.
+    """
     found = []
     for limit in problem.limits:
         node = limit.slack.node

@@ -1,4 +1,4 @@
-"""Figure of the front, coloured by the stage at which each part was found."""
+"""Figure of the front, coloured by the stage of the search that found each region."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LETTERS = 22
 
 
 def stages_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """Return one figure, or none with one objective or if the first front was the last."""
+    """Return the figure in a list; empty with one objective, or if the front never improved."""
     problem = front.problem
     found = stages(Run.of("", problem, trials))
     if len(problem.objectives) < 2 or len(found) < 2:
@@ -67,7 +67,7 @@ def _caption(*, several: bool) -> str:
 
 
 class _Panels:
-    """Panels of the first two objectives, one for each cut of the third."""
+    """Panels over the first two objectives, one for each upper bound on the third."""
 
     def __init__(
         self, front: ParetoSet, found: Sequence[Stage], cuts: Sequence[float | None]
@@ -131,7 +131,7 @@ class _Panels:
         )
 
     def _end(self, place: int) -> float:
-        """Return the edge of the plot: a little beyond the worst of the front."""
+        """Return an axis end of the plot: a little beyond the front's worst value."""
         sign = self._signs[place]
         values = sign * self._final[:, place]
         ends = widen(float(values.min()), float(values.max()), log=self._axes[place].log)
@@ -150,9 +150,10 @@ class _Panels:
 
 
 def _find_corners(losses: Floats, cut: float | None) -> Floats:
-    """Return the front in the first two objectives of the rows that meet the cut, (k, 2).
+    """Return the corners of a stage's front in the first two objectives, (k, 2).
 
-    Rows are sorted by the first objective. Of too many rows, evenly spaced ones are kept.
+    Only designs within the third objective's bound ``cut`` count. Corners are sorted by the first
+    objective; of too many, evenly spaced ones are kept.
     """
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
     rows = rows[nondominated(rows)]
@@ -166,7 +167,7 @@ def _outline(
     rows: Floats,  # (k, 2), from the left
     ends: Sequence[float],
 ) -> Floats:
-    """Return the corners of the region that the rows attain up to the ends, (k + 3, 2)."""
+    """Return the polygon of the region that the front dominates within the plot, (k + 3, 2)."""
     first, last = (rows[0, 0], ends[1]), (ends[0], rows[-1, 1])
     return np.vstack([first, rows, last, ends])
 

@@ -41,7 +41,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Figure with title and caption; ``least_px`` is the width below which it scrolls."""
+    """Figure with title and caption; it scrolls sideways below a width of ``least_px``."""
 
     key: str
     title: str
@@ -83,7 +83,7 @@ def axis_layout(
 
 
 def extent(axis: Axis, places: Iterable[float]) -> list[float]:
-    """Return positions as plotly takes ranges and annotations: log10 of them on a log axis."""
+    """Return axis positions in plotly's coordinates: log10 of the values on a log axis."""
     return [math.log10(place) if axis.log and place > 0 else place for place in places]
 
 

@@ -1,4 +1,4 @@
-"""Timeline of the workers: one bar per trial, or shares of busy time if there are too many."""
+"""Timeline of the workers: a bar per trial, or the share of busy time if trials are many."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COLOURS = {
 
 
 def timeline_figure(trials: Sequence[Trial], *, measured: bool) -> list[Drawing]:
-    """Return one figure, or none where nothing is measured or no trial has a recorded time."""
+    """Return the timeline in a list; empty if nothing is measured or no times are recorded."""
     found = timeline(trials) if measured else None
     if found is None or not found.span_s:
         return []
@@ -101,7 +101,7 @@ def _bars(found: Timeline, axis: Axis) -> go.Figure:
 
 
 def _add_waits(figure: go.Figure, found: Timeline, axis: Axis, names: np.ndarray) -> None:
-    """Draw the waiting time of each trial, from when its lane was free."""
+    """Draw how long each trial waited after it was asked and its worker was free."""
     order = np.lexsort((found.start, found.lane))
     lane, end = found.lane[order], found.end[order]
     free = np.where(np.append(True, lane[1:] != lane[:-1]), 0.0, np.append(0.0, end[:-1]))
@@ -121,7 +121,7 @@ def _add_waits(figure: go.Figure, found: Timeline, axis: Axis, names: np.ndarray
 
 
 def _shares(found: Timeline, axis: Axis) -> go.Figure:
-    """Draw the share of time spent evaluating, for each lane and time bin."""
+    """Draw a heat map of the share of time that each worker spent evaluating, per time bin."""
     drivers = sorted({driver for driver, _ in found.lanes})
     if len(found.lanes) <= MOST_LANES:
         group = np.arange(len(found.lanes))
@@ -154,13 +154,16 @@ def _shares(found: Timeline, axis: Axis) -> go.Figure:
 
 
 def _spent(start: Floats, end: Floats, width_s: float) -> Floats:
-    """Return the seconds of evaluation in each bin, as differences of cumulative sums."""
+    """Return the total seconds of evaluation within each time bin, (bins,)."""
     edges: Floats = np.arange(_BINS + 1, dtype=np.float64) * width_s
     return np.asarray(np.diff(_past(np.sort(start), edges) - _past(np.sort(end), edges)))
 
 
 def _past(moments: Floats, edges: Floats) -> Floats:
-    """Return for each edge the sum of the times elapsed since the moments before it."""
+    """Return for each bin edge the summed time since all moments before it, (edges,).
+
+    ``moments`` are sorted.
+    """
     sums = np.append(0.0, np.cumsum(moments))
     count = np.searchsorted(moments, edges)
     return np.asarray(count * edges - sums[count])

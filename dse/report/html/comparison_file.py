@@ -1,4 +1,4 @@
-"""Comparison as file content, in the format of the file's extension."""
+"""File content of a comparison of studies, as HTML or JSON by the file's extension."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.report.json.comparison import comparison_json
 
 
 def comparison_text(comparison: ComparisonResult, file: Path) -> str:
-    """Return the comparison as an HTML page (``.html``) or as JSON (``.json``).
+    """Return the file content: an HTML page for ``.html``, a JSON text for ``.json``.
 
     Raises:
         StudyError: the file has another extension.

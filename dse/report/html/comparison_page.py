@@ -1,4 +1,4 @@
-"""Comparison as one self-contained HTML page."""
+"""Comparison of studies as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.report.words import join_list, reference_text
 
 
 def comparison_html(comparison: ComparisonResult) -> str:
-    """Return the page as HTML, ready to be written to a file."""
+    """Return the HTML page of a comparison."""
     from dse.report.figures.attainment import attainment_figures
     from dse.report.figures.curves import curve_figures
 

@@ -1,4 +1,4 @@
-"""Reasons why designs are not candidates for the front, the most frequent first."""
+"""Reasons why trials failed or are infeasible, the most frequent first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_NUMBERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Reason for failure, with the numbers of the affected trials."""
+    """Reason why designs failed or are infeasible, with the affected trials' numbers."""
 
     kind: str
     reason: str
@@ -32,9 +32,10 @@ class Failure:
 
 
 def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
-    """Return the faults by kind and reason, the undefined values, and the broken limits.
+    """Return the reasons why trials are no candidates for the front, the most frequent first.
 
-    A trial that breaks several limits is listed for each.
+    They are faults by kind and text, undefined values, and violated limits. A trial that violates
+    several limits counts for each.
     """
     held = Trials.of(trials)
     found: dict[tuple[str, str], list[int]] = {}

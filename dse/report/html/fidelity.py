@@ -1,4 +1,4 @@
-"""Reliability of the lower rungs of a fidelity ladder: rank agreement and error per rung."""
+"""Reliability of cheap fidelities (lower rungs of a ladder): rank agreement and error."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from dse.report.words import number_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """Comparison of a lower rung with the top of its fidelity ladder, on designs with both.
+    """Reliability of a cheap fidelity (lower rung of a ladder) as a substitute for its top.
 
-    ``raw`` is the root mean square error of the uncalibrated rung, ``error`` that on held-out
-    designs after calibration, both in the metric's unit; ``tau`` is Kendall's rank correlation.
+    It is computed over designs with both. ``raw`` is the root mean square error of the uncalibrated
+    rung, ``error`` that on held-out designs after calibration, both in the metric's unit; ``tau``
+    is Kendall's rank correlation.
     """
 
     metric: str
@@ -43,7 +44,7 @@ class Rung:
     calibration: str
 
     def words(self) -> str:
-        """Return the comparison as one line of text."""
+        """Return the rung's rank correlation and errors as one line of text."""
         start = f"{self.rung} for {self.metric}"
         if self.raw is None:
             return f"{start}: no design has both yet"
@@ -56,12 +57,12 @@ class Rung:
 
 
 def rungs(problem: Problem, trials: Sequence[Trial]) -> tuple[Rung, ...]:
-    """Return the comparison for each lower rung of the study; a design counts once."""
+    """Return the reliability of each lower rung; of a design's trials only one counts."""
     return tuple(_rungs(problem, trials))
 
 
 def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
-    """Return the rungs as JSON objects."""
+    """Return the rungs' reliability as JSON objects."""
     return [
         {
             "metric": one.metric,
@@ -77,7 +78,7 @@ def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
 
 
 def rungs_table(found: Sequence[Rung], *, console: Console | None = None) -> None:
-    """Print a line for each rung."""
+    """Print one line on the reliability of each lower fidelity (rung)."""
     for one in found:
         (console or results_console()).print(plain(one.words()))
 

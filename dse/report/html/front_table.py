@@ -1,4 +1,4 @@
-"""HTML table of the front, with a sort key in each cell."""
+"""HTML table of the front; cells carry keys by which the page sorts it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dse.report.words import (
 
 
 def front_rows(front: ParetoSet, answer: Answer) -> str:
-    """Return the table: a row per design; a column per objective, metric and shown parameter.
+    """Return the front as an HTML table: a row per design, columns for results and parameters.
 
     A front of more than ``MOST_SHOWN`` designs is reduced to those that the figures draw.
     """

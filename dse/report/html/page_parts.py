@@ -21,7 +21,7 @@ def render_report(name: str, **context: object) -> str:
 
 
 def render_drawings(drawings: Iterable[Any]) -> str:  # Drawing: importing it loads plotly
-    """Render figures with their captions; they share one hover text per trial."""
+    """Render figures with captions as HTML; hover texts of a trial are stored once for all."""
     words: dict[str, str] = {}
     drawn = [(one, _inert(_take_hovers(one, words))) for one in drawings]
     return render("report/drawings.html", drawn=drawn, hovers=_inert(words) if words else "")
@@ -39,7 +39,7 @@ def _take_hovers(one: Any, words: dict[str, str]) -> Any:
 
 
 def _inert(value: Any) -> str:
-    """Return JSON that cannot close its script element, with invisible characters marked."""
+    """Return JSON that can be embedded in a script element, with invisible characters marked."""
     return trusted(visible_json(json.dumps(value)).replace("<", "\\u003c"))
 
 

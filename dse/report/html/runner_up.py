@@ -1,4 +1,4 @@
-"""Explanation of why each best design wins: sentences and a table of metric parts, as HTML."""
+"""Explanation of why each objective's best design beats the runner-up, as text and HTML."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.05
 
 
 def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
-    """Return an HTML box per objective: the winner, the runner-up and the metrics that differ."""
+    """Return a box per objective as HTML: winner, runner-up, and the metrics that differ."""
     names = [parameter.name for parameter in problem.space.parameters]
     units = parameter_units(problem)
     return render(
@@ -45,7 +45,7 @@ def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
 
 
 def duel_words(problem: Problem, duel: Duel) -> str:
-    """Return sentences on the parameters that the rival changes, and on the resulting metrics."""
+    """Return sentences on how the runner-up's parameters differ, and what that costs in metrics."""
     gap = _gap(duel)
     told = [
         f"{_changes(problem, duel)} gives {gap}." if gap else f"{_changes(problem, duel)} ties."

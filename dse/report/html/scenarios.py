@@ -1,4 +1,4 @@
-"""Winners under each scenario, as a table, as JSON and as HTML."""
+"""Best design of each objective under each scenario, as a table, as JSON and as HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.report.words import join_list, number_text, percent_text
 
 
 def contrast_table(contrast: Contrast, *, console: Console | None = None) -> None:
-    """Print the winner of each objective under each scenario; nothing if no objective differs."""
+    """Print each objective's best trial under each scenario; nothing if no objective differs."""
     console = console or results_console()
     for contest in contrast.contests:
         console.print()
@@ -32,7 +32,7 @@ def contrast_table(contrast: Contrast, *, console: Console | None = None) -> Non
 
 
 def verdict(contest: Contest) -> str:
-    """Return a sentence on whether one design wins everywhere, or which one wins where."""
+    """Return a sentence on one objective: its best trial everywhere, or under each scenario."""
     if not contest.standings:
         return f"{contest.text}: no design is an answer under any scenario"
     if len(contest.winners) == 1:
@@ -47,13 +47,13 @@ def verdict(contest: Contest) -> str:
 
 
 def fronts_words(contrast: Contrast) -> str:
-    """Return a sentence with the number of designs on each scenario's front and on all fronts."""
+    """Return a sentence with the size of each scenario's front and of their intersection."""
     each = join_list(f"{len(front)} under {name}" for name, front in contrast.fronts.items())
     return f"on the front of one scenario: {each}; under every one: {len(contrast.everywhere)}"
 
 
 def contrast_json(contrast: Contrast) -> ContrastFacts:
-    """Return the winner and the front of each scenario, by trial number."""
+    """Return the best trial per objective and the front of each scenario, as JSON."""
     return {
         "weights": dict(contrast.weights),
         "fronts": {name: list(front) for name, front in contrast.fronts.items()},
@@ -73,7 +73,7 @@ def contrast_json(contrast: Contrast) -> ContrastFacts:
 
 
 def contrast_html(contrast: Contrast) -> str:
-    """Return the tables as HTML; empty if no objective differs."""
+    """Return each objective's best trial per scenario as HTML; empty if no objective differs."""
     if not contrast.contests:
         return ""
     contests = [(verdict(one), *_rows(contrast, one)) for one in contrast.contests]

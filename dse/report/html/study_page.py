@@ -37,9 +37,9 @@ _MAX_EVENTS = 200
 class ReportSections:
     """Optional sections of a study report.
 
-    They hold the winners under each scenario, the effects of each parameter, the reasons why the
-    best designs win, the importance of parameters for each objective, and the verdicts on the
-    claims that the study states.
+    They are the best trials under each scenario, parameter effects, comparisons of the best designs
+    with the runners-up, parameter importances, and verdicts on published claims that the study
+    reproduces.
     """
 
     contrast: Contrast | None = None

@@ -1,4 +1,4 @@
-"""Exchange rates along the front and the cost of each limit, as HTML tables."""
+"""HTML tables of the exchange rates between objectives along the front, and of limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _LONG = 24
 
 
 def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
-    """Return a table of steps along the front for each pair of objectives; empty if none."""
+    """Return a table of what steps along the front gain and cost, per pair of objectives.
+
+    The text is empty if there are no steps.
+    """
     rows = [
         [
             problem.objectives[rate.first].name,
@@ -32,7 +35,7 @@ def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
 
 
 def step_words(problem: Problem, rate: Rate) -> str:
-    """Return a step between two designs as ``3.1 nJ less energy for 234 ns more latency``."""
+    """Return a step between two front designs as ``3.1 nJ less energy for 234 ns more latency``."""
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
     better = "less" if first.goal == "minimize" else "more"
     worse = "more" if second.goal == "minimize" else "less"
@@ -41,9 +44,9 @@ def step_words(problem: Problem, rate: Rate) -> str:
 
 
 def rate_words(problem: Problem, rate: Rate) -> str:
-    """Return the cost of 1 % of the step's start value: ``1 % (0.0098) costs 2.1 mJ``.
+    """Return the price of 1 % of the improved objective: ``1 % (0.0098) costs 2.1 mJ``.
 
-    A dash is returned if the start value is 0.
+    The percentage is of that objective's value before the step; the text is a dash if this is 0.
     """
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
     hundredth = 0.01 * abs(rate.value)
@@ -58,7 +61,7 @@ def _value(value: float, objective: Objective) -> str:
 
 
 def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
-    """Return a table of limits: the designs that each excludes, and the gain from relaxing it."""
+    """Return a table of limits: the designs that each excludes, and what relaxing it gains."""
     rows = [
         [
             one.text,
@@ -83,9 +86,9 @@ def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
 
 
 def _binding(one: Activity) -> str:
-    """Return ``yes`` if the trials contain a better answer without the limit, else ``no``.
+    """Return ``yes`` if a limit binds: without it, the trials contain a better result; else ``no``.
 
-    A limit that no trial keeps is reported as such.
+    A limit that every trial violates is reported as such.
     """
     if one.broken == one.done:
         return "no trial keeps it"

@@ -24,7 +24,7 @@ Sheet = Mapping[str, Sequence[Value | None]]
 
 
 def front_columns(front: ParetoSet, trials: Sequence[Trial] = ()) -> Sheet:
-    """Return the front, or the nearest misses among ``trials``, with one row per design."""
+    """Return the front, or the nearest misses among ``trials``, as columns; a row per design."""
     answer = Answer.of(front, trials)
     held = Trials.of(answer.trials)
     return {
@@ -68,19 +68,19 @@ def trials_columns(
 
 
 def trials_sheets(problem: Problem, stream: TrialStream) -> Iterator[Sheet]:
-    """Yield an empty sheet (the column names), then one sheet for each part of the stream."""
+    """Yield the trials as sheets of columns: an empty one with the names, then one per chunk."""
     yield trials_columns(problem, (), stream.spread)
     for part in stream.parts:
         yield trials_columns(problem, part, stream.spread)
 
 
 def write_csv(sheet: Sheet, file: TextIO) -> None:
-    """Write the sheet as CSV with a header line; an empty cell is an empty field."""
+    """Write the columns to a file as CSV with a header; a missing value is an empty field."""
     file.writelines(csv_texts([sheet]))
 
 
 def csv_texts(sheets: Iterable[Sheet]) -> Iterator[str]:
-    """Yield sheets with equal columns as pieces of one CSV text with a single header line."""
+    """Yield chunks of one CSV text with a single header from sheets with the same columns."""
     for place, sheet in enumerate(sheets):
         names = [tuple(sheet)] if place == 0 else []
         text = _plain_csv(chain(names, zip(*sheet.values(), strict=True)))
@@ -111,7 +111,7 @@ def _quoted_csv(rows: Iterable[Sequence[Value | None]]) -> str:
 
 
 def parquet_bytes(sheet: Sheet) -> bytes:
-    """Return the sheet as a Parquet file; a column of mixed types is stored as text."""
+    """Return the columns as the bytes of a Parquet file; mixed types are stored as text."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -124,7 +124,10 @@ def parquet_bytes(sheet: Sheet) -> bytes:
 def _quantities(
     problem: Problem, trials: Trials, spread: Collection[str]
 ) -> dict[str, Sequence[Value | None]]:
-    """Return columns of parameters, metrics, standard errors in ``spread``, and objectives."""
+    """Return export columns of parameters, metrics, standard errors and objectives, by name.
+
+    Only metrics in ``spread`` have a column of standard errors.
+    """
     unknown = np.full(len(trials), np.nan)
     objectives = {
         _append_unit(objective.name, objective.unit): _finite(column)
@@ -150,7 +153,7 @@ def _quantities(
 
 
 def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
-    """Return the values of a metric, (n,), as labels where the metric has labels."""
+    """Return a metric's values, (n,), as label texts if it is categorical, else as numbers."""
     if not metric.words:
         return list(_finite(values))
     words = (word_of(value, metric) for value in values.tolist())
@@ -160,7 +163,7 @@ def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    """Return the numbers of a column, (n,), with ``None`` for those that are not finite."""
+    """Return the numbers of a column as a list, with ``None`` for those that are not finite."""
     told: list[float | None] = values.tolist()
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
         told[row] = None
@@ -172,7 +175,7 @@ def _append_unit(name: str, unit: str) -> str:
 
 
 def _alike(cells: Iterable[Value | None]) -> Any:
-    """Return the cells as one Arrow column; as text if their types differ."""
+    """Return the values as an Arrow column; converted to text if their types differ."""
     import pyarrow as pa
 
     held = list(cells)

@@ -1,7 +1,7 @@
 """JSON of a comparison, with a stable schema and only finite numbers.
 
-``null`` marks a level that was never reached, and a distance of a study without a front. Curves and
-attained points are in the objectives' own units and signs.
+``null`` marks a hypervolume level that was never reached, and an indicator of a study without a
+front. Curves and attained points are in the objectives' own units and signs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ATTAINED_OBJECTIVES = (2, 3)
 
 
 def comparison_json(comparison: ComparisonResult) -> ComparisonFacts:
-    """Return a comparison as a JSON object."""
+    """Return a comparison of studies as a JSON object."""
     drawn = curves(comparison)
     return {
         "objectives": objectives_json(comparison.objectives),
@@ -101,7 +101,7 @@ def _surface(comparison: ComparisonResult, surface: Surface) -> SurfaceFacts:
 
 
 def signs(comparison: ComparisonResult) -> Floats:
-    """Return the signs that turn losses into the objectives' own numbers, (m,)."""
+    """Return each objective's sign, (m,): -1 if maximised, since losses are negated values."""
     return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
 
 

@@ -84,7 +84,7 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials
 
 
 def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
-    """Yield the JSON row of each trial."""
+    """Yield each trial as a JSON object."""
     rows = zip(
         trials,
         objective_values(problem, trials).tolist(),
@@ -118,7 +118,7 @@ def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
 def trials_json_texts(
     study: str, problem: Problem, stream: TrialStream, indent: int | None = None
 ) -> Iterator[str]:
-    """Yield the JSON text of :func:`trials_json` in pieces, one part of the trials at a time.
+    """Yield the text of :func:`trials_json` in chunks, without holding all trials.
 
     Args:
         study: the study's name.
@@ -163,7 +163,7 @@ def _metric_words(problem: Problem) -> dict[str, list[str]]:
 
 
 def _metrics(problem: Problem, trial: Trial) -> dict[str, float | None]:
-    """Return the metrics of a trial; if the trial is done, undefined metrics are ``None``."""
+    """Return a trial's metrics for JSON; undefined ones of a finished trial are ``None``."""
     blank = problem.sources if trial.state is State.DONE else ()
     return {**dict.fromkeys(blank), **_finite(trial.metrics)}
 

@@ -14,7 +14,7 @@ _RAISES = re.compile(r"^Raises:$", re.MULTILINE)
 
 
 def plugin_rows() -> list[PluginRow]:
-    """Return a row for each plug-in, by kind, with the distribution that provides it."""
+    """Return name, kind and providing package of each installed plug-in, by kind."""
     return [
         {"kind": group, "name": name, "distribution": point.dist.name if point.dist else "?"}
         for group in GROUPS
@@ -77,7 +77,7 @@ def _provides(made: Any) -> list[ProvidedFacts]:
 
 
 def _option(parameter: inspect.Parameter) -> OptionFacts:
-    """Return an option with its type and default as a study file would state them."""
+    """Return an option's name, type, default and whether it is required, as JSON."""
     default = parameter.default
     required = default is parameter.empty
     made = "<factory>" in str(default)  # usually an empty mapping or list

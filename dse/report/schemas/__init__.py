@@ -1,1 +1,1 @@
-"""The shapes of what commands print with ``--format json``; see ``dse.cli.json_schemas``."""
+"""JSON schemas of the output of commands with ``--format json``; see ``dse.cli.json_schemas``."""

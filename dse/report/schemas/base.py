@@ -8,7 +8,7 @@ from typing_extensions import TypedDict  # pydantic requires this one before Pyt
 
 
 class Shape(TypedDict):
-    """Object with a JSON Schema: extra keys are refused, docstrings are the descriptions."""
+    """Base class of JSON objects with a schema: no extra keys, docstrings as descriptions."""
 
 
 # Configures pydantic without importing it in every command.

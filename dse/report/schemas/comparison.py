@@ -1,4 +1,4 @@
-"""JSON schemas of ``dse compare`` and ``dse sweep``: studies of one question side by side."""
+"""JSON schemas of ``dse compare`` and ``dse sweep``: comparisons of studies of one problem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
 
 
 class Quartiles(Shape):
-    """Quartiles over the studies of a group; null where a study without a front has no distance."""
+    """Quartiles of an indicator over a group's studies; null where a study has no front yet."""
 
     low: float | None
     """The lower quartile."""
@@ -23,7 +23,7 @@ class Quartiles(Shape):
 
 
 class Curve(Shape):
-    """Quartiles at each budget of a grid; null before the first front."""
+    """Quartiles of an indicator at each budget in `grids`; null before the first front."""
 
     low: list[float | None]
     """The lower quartiles."""
@@ -34,7 +34,7 @@ class Curve(Shape):
 
 
 class Reached(Shape):
-    """Cost of reaching a share of the best final hypervolume."""
+    """Budget that a group's studies needed to reach a share of the best final hypervolume."""
 
     median: float | None
     """The median over the studies; null where most never reached it."""
@@ -43,7 +43,7 @@ class Reached(Shape):
 
 
 class SurfaceFacts(Shape):
-    """Region of the objectives that at least a given number of a group's studies attain."""
+    """Attainment surface: the region that at least a given number of a group's studies attain."""
 
     studies: int
     """The minimum number of studies that attain it."""
@@ -52,7 +52,7 @@ class SurfaceFacts(Shape):
 
 
 class ComparedStudy(Shape):
-    """One study of a group."""
+    """Result of one study in a comparison."""
 
     study: str
     """Its name."""
@@ -75,7 +75,7 @@ class ComparedStudy(Shape):
 
 
 class ComparedGroup(Shape):
-    """Studies that differ only in their seed, or a single study."""
+    """Group in a comparison: studies that differ only in their seed, or a single study."""
 
     name: str
     """Its name."""
@@ -92,7 +92,7 @@ class ComparedGroup(Shape):
 
 
 class ClaimFacts(Shape):
-    """Statistical comparison of two groups by one indicator."""
+    """Test of whether two groups of studies differ in one indicator, with effect size."""
 
     indicator: Indicator
     """The indicator."""
@@ -123,7 +123,7 @@ class ClaimFacts(Shape):
 
 
 class ComparisonFacts(Shape):
-    """Groups of studies of one question, at one budget."""
+    """Comparison of groups of studies with the same objectives, at one budget."""
 
     objectives: list[ObjectiveFacts]
     """The objectives of all studies."""

@@ -8,7 +8,7 @@ from dse.report.schemas.base import Shape
 
 
 class FindingFacts(Shape):
-    """Finding on one part of an installation."""
+    """Result of checking one part of an installation."""
 
     part: str
     """The part that was checked."""

@@ -19,7 +19,7 @@ class LevelFacts(Shape):
 
 
 class EffectFacts(Shape):
-    """Effect of one parameter on its own."""
+    """Main effect of one parameter on a metric."""
 
     parameter: str
     """The parameter."""
@@ -32,7 +32,7 @@ class EffectFacts(Shape):
 
 
 class InteractionFacts(Shape):
-    """Joint effect of two parameters beyond the effect of each."""
+    """Interaction of two parameters: their joint effect on a metric beyond their main effects."""
 
     parameters: list[str]
     """The two parameters."""
@@ -41,7 +41,7 @@ class InteractionFacts(Shape):
 
 
 class MetricEffects(Shape):
-    """Effects of the parameters on one metric."""
+    """Main effects and interactions of all parameters on one metric."""
 
     metric: str
     """The metric, or the objective."""
@@ -70,7 +70,7 @@ class MetricEffects(Shape):
 
 
 class EffectsFacts(Shape):
-    """Effects of each parameter on each metric."""
+    """Effects of the parameters on the requested metrics of a study."""
 
     study: str
     """The study's name."""

@@ -6,7 +6,7 @@ from dse.report.schemas.base import Design, Shape, State
 
 
 class MetricFacts(Shape):
-    """Metric of a design."""
+    """Value of one metric of an evaluated design."""
 
     value: float | None
     """Its value; for a metric with labels, the index of the label, from 0."""
@@ -19,7 +19,7 @@ class MetricFacts(Shape):
 
 
 class Evaluated(Shape):
-    """Outcome of a design that was evaluated without a study."""
+    """Metrics or fault of a design that was evaluated without a study."""
 
     design: Design
     """Its value for each parameter that is active."""

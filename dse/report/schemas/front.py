@@ -10,7 +10,7 @@ from dse.report.schemas.trials import HeadingFacts
 
 
 class FrontRow(Shape):
-    """A design of the front, or one of the nearest misses."""
+    """Design on the front or, where no design is feasible, one of those nearest to feasibility."""
 
     trial: int
     """The number of its trial."""
@@ -30,7 +30,7 @@ class FrontRow(Shape):
 
 
 class RungFacts(Shape):
-    """Reliability of a lower rung of a fidelity ladder."""
+    """Reliability of a cheap fidelity (lower rung of a ladder) as a substitute for its metric."""
 
     metric: str
     """The metric at the top of the ladder."""
@@ -49,7 +49,7 @@ class RungFacts(Shape):
 
 
 class CoverageFacts(Shape):
-    """Extent to which a front is proved, and the number of designs without a value."""
+    """Whether a front is proved exact, and the number of designs without a value."""
 
     exact: bool
     """Whether every legal design was taken into account, and none of them failed."""
@@ -64,7 +64,7 @@ class CoverageFacts(Shape):
 
 
 class FrontFacts(HeadingFacts, CoverageFacts):
-    """The front of a study, or the nearest misses where no design keeps all limits."""
+    """The front of a study, or the nearest misses (least violations) where none is feasible."""
 
     reference_point: list[float | None] | None
     """The reference point of the hypervolume, in the objectives' order, units and signs; null where

@@ -6,7 +6,7 @@ from dse.report.schemas.base import Shape
 
 
 class WrittenReport(Shape):
-    """Report page that was written."""
+    """Report page that a command wrote to a file."""
 
     file: str
     """The file."""
@@ -17,7 +17,7 @@ class WrittenReport(Shape):
 
 
 class BegunFolder(Shape):
-    """Folder with a first study that was written."""
+    """Folder that `dse init` wrote, with the files of a first study."""
 
     study: str
     """Its name."""

@@ -36,7 +36,7 @@ class OptionFacts(Shape):
 
 
 class ReadFacts(Shape):
-    """Input that an evaluator reads from a design."""
+    """Parameter or metric that an evaluator reads as input."""
 
     name: str
     """The parameter, or the metric of another evaluator."""

@@ -1,4 +1,4 @@
-"""JSON schema of ``dse verify``: whether a replay reproduces the recorded trials."""
+"""JSON schema of ``dse verify``: whether replaying the optimizer reproduces the trials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dse.report.schemas.base import Design, Shape
 
 
 class MismatchFacts(Shape):
-    """First trial that the replay does not reproduce."""
+    """First recorded trial that replaying the optimizer does not reproduce."""
 
     trial: int
     """Its number."""
@@ -21,7 +21,7 @@ class MismatchFacts(Shape):
 
 
 class SampleFacts(Shape):
-    """Asks and trials that a sampled replay leaves out."""
+    """Size of a sampled replay: the optimizer calls (asks) and trials that it leaves out."""
 
     seed: int
     """The seed with which the asks were drawn."""
@@ -34,7 +34,7 @@ class SampleFacts(Shape):
 
 
 class ProofFacts(Shape):
-    """Result of a replay."""
+    """Result of replaying a study's optimizer against its recorded trials."""
 
     study: str
     """The study's name."""

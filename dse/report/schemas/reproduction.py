@@ -1,4 +1,4 @@
-"""JSON schemas of ``dse check``: checked files and, with ``--reproduce``, their claims."""
+"""JSON schemas of ``dse check``: checked files and, with ``--reproduce``, published claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse.report.schemas.base import Shape
 
 
 class Mistake(Shape):
-    """Mistake in a file."""
+    """Error found in a study or space file."""
 
     problem: str
     """The problem."""
@@ -57,7 +57,7 @@ CountsAs = Literal[
 
 
 class TurnedClaim(Shape):
-    """Outcome of a claim with one assumption set to an end of its interval."""
+    """Outcome of a claim when one assumed value is set to an end of its interval."""
 
     name: str
     """The assumption."""
@@ -74,7 +74,7 @@ class TurnedClaim(Shape):
 
 
 class AssumedValue(Shape):
-    """Assumed value that the publication does not give."""
+    """Value that the study assumes because the reproduced publication does not give it."""
 
     name: str
     """What it is."""
@@ -91,7 +91,7 @@ class AssumedValue(Shape):
 
 
 class JudgedClaim(Shape):
-    """Claim of a paper, or finding of the study, with the reproduced result."""
+    """Published claim, or finding of the study itself, with the result computed from the study."""
 
     claim: str
     """The claim as text."""
@@ -130,7 +130,7 @@ class JudgedClaim(Shape):
 
 
 class CountedClaims(Shape):
-    """Number of claims by outcome."""
+    """Number of published claims and findings by outcome."""
 
     exact: int
     """Reproduced to the published digits."""
@@ -153,7 +153,7 @@ class CountedClaims(Shape):
 
 
 class JudgedStudy(Shape):
-    """Verdicts on the claims of a study."""
+    """Verdicts on the published claims that a study reproduces."""
 
     file: str
     """The study file."""

@@ -6,7 +6,7 @@ from dse.report.schemas.base import Shape
 
 
 class AssetFacts(Shape):
-    """Asset: a model or data that real measurements need."""
+    """Asset: a package of model or data files that measurements need."""
 
     name: str
     """Its name for `dse assets install`."""
@@ -33,7 +33,7 @@ class AssetFacts(Shape):
 
 
 class EnvironmentFacts(Shape):
-    """Program with a separate environment, since its pinned versions conflict with this one's."""
+    """Program with its own virtual environment, as its pinned packages conflict with this one's."""
 
     name: str
     """Its name for `dse environments install`."""
@@ -58,7 +58,7 @@ class EnvironmentFacts(Shape):
 
 
 class Placed(Shape):
-    """Asset or environment that was requested to be installed."""
+    """Result of installing an asset or environment."""
 
     name: str
     """Its name."""
@@ -71,7 +71,7 @@ class Placed(Shape):
 
 
 class Removed(Shape):
-    """Asset or environment that was requested to be removed."""
+    """Result of removing an asset or environment."""
 
     name: str
     """Its name."""
@@ -80,7 +80,7 @@ class Removed(Shape):
 
 
 class Place(Shape):
-    """Location of an asset or environment."""
+    """Path of an asset or environment."""
 
     name: str
     """Its name."""
@@ -89,7 +89,7 @@ class Place(Shape):
 
 
 class Places(Shape):
-    """Locations of assets or environments."""
+    """Paths of the requested assets or environments."""
 
     folder: str
     """The folder that contains all of them."""

@@ -1,4 +1,4 @@
-"""JSON schema of the winners under each scenario, a part of ``dse front``."""
+"""JSON schema of the best trials under each scenario, a part of ``dse front``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dse.report.schemas.base import Goal, Shape
 
 
 class StandingFacts(Shape):
-    """Winner of an objective under one scenario."""
+    """Best trial of an objective under one scenario, compared with the best over all scenarios."""
 
     scenario: str
     """The scenario's name."""
@@ -21,7 +21,7 @@ class StandingFacts(Shape):
 
 
 class ContestFacts(Shape):
-    """Objective that differs between scenarios."""
+    """Objective whose value depends on the scenario, with its best trial under each."""
 
     expression: str
     """The expression over metrics, as the study file has it."""
@@ -38,7 +38,7 @@ class ContestFacts(Shape):
 
 
 class ContrastFacts(Shape):
-    """Winners and fronts of each scenario alone."""
+    """Best trials and front of each scenario if it were the only one."""
 
     weights: dict[str, float]
     """The weight of each scenario; they sum to 1."""

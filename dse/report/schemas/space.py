@@ -8,7 +8,7 @@ from dse.report.schemas.base import Design, Shape
 
 
 class EstimateFacts(Shape):
-    """Size of a set of legal designs, estimated from uniform draws out of a larger set."""
+    """Number of legal designs in a space, estimated from uniform draws from a larger set."""
 
     designs: int
     """The estimated number of legal designs."""
@@ -27,7 +27,7 @@ class EstimateFacts(Shape):
 
 
 class Counted(Shape):
-    """Number of legal designs."""
+    """Number of legal designs in a space, exact or estimated."""
 
     file: str
     """The space file as it was named."""
@@ -42,7 +42,7 @@ class Counted(Shape):
 
 
 class ShareFacts(Shape):
-    """Share of designs."""
+    """Fraction of designs, exact or estimated from random draws."""
 
     share: float
     """The share, from 0 to 1."""
@@ -68,7 +68,7 @@ class ParameterFacts(Shape):
 
 
 class RuleFacts(Shape):
-    """Rule of a space, with the share of designs that it removes."""
+    """Constraint of a space, with the share of designs that it removes."""
 
     rule: str
     """The rule as written in the file."""
@@ -85,7 +85,7 @@ class RuleFacts(Shape):
 
 
 class GroupFacts(Shape):
-    """Group of parameters that are coupled by rules."""
+    """Group of parameters that constraints couple, directly or indirectly."""
 
     parameters: list[str]
     """The parameters."""
@@ -96,7 +96,7 @@ class GroupFacts(Shape):
 
 
 class Described(Shape):
-    """Summary of a space."""
+    """Summary of a design space: its size, parameters, rules and groups."""
 
     file: str
     """The space file as it was named."""
@@ -125,7 +125,7 @@ class Described(Shape):
 
 
 class AgainstFacts(Shape):
-    """Rule or value that conflicts with a design."""
+    """Rule or set value that makes a design illegal."""
 
     kind: Literal["constraint", "condition", "setting"]
     """A rule, a parameter's condition, or a value that was set."""
@@ -138,7 +138,7 @@ class AgainstFacts(Shape):
 
 
 class Explained(Shape):
-    """Explanation of why designs are legal or not."""
+    """Explanation of whether any legal design has the given values, and why not."""
 
     set: Design
     """The values that were set."""
@@ -157,7 +157,7 @@ class Explained(Shape):
 
 
 class Neighbours(Shape):
-    """Neighbours of a design, each one small move away."""
+    """Legal designs one small move (neighbouring value) away from a design."""
 
     design: Design
     """The design."""
@@ -166,7 +166,7 @@ class Neighbours(Shape):
 
 
 class Fingerprints(Shape):
-    """Fingerprints of two spaces, independent of the layout of their files."""
+    """Hashes of two spaces' content, independent of the layout of their files."""
 
     old: str
     """The fingerprint of the first space."""
@@ -175,7 +175,7 @@ class Fingerprints(Shape):
 
 
 class Differing(Shape):
-    """Differences between two spaces."""
+    """Comparison of two spaces."""
 
     same: bool
     """Whether they are the same space."""
@@ -186,7 +186,7 @@ class Differing(Shape):
 
 
 class Translated(Shape):
-    """Space translated into a file format of this or another program."""
+    """Space converted to a file format of this or another program."""
 
     text: str
     """The complete file."""

@@ -1,4 +1,4 @@
-"""JSON schemas of ``dse status``, ``dse run`` and ``dse studies``: the state of studies."""
+"""JSON schemas of ``dse status``, ``dse run`` and ``dse studies``: progress of studies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DriverFacts(Shape):
 
 
 class Status(CoverageFacts):
-    """Progress of a study."""
+    """State of a study: its trials, hypervolume, events and drivers."""
 
     study: str
     """The study's name."""
@@ -70,7 +70,7 @@ class Status(CoverageFacts):
 
 
 class Ended(CoverageFacts):
-    """Result of a run."""
+    """State of a study at the end of a run."""
 
     study: str
     """The study's name."""
@@ -99,7 +99,7 @@ class Ended(CoverageFacts):
 
 
 class StudyRow(Shape):
-    """Row of a study in the list of a storage."""
+    """Study in the list of the studies that a storage holds."""
 
     study: str
     """Its name."""
@@ -115,7 +115,7 @@ class StudyRow(Shape):
 
 
 class Trusted(Shape):
-    """Permission to run a study here, and the programs and clusters that it would use."""
+    """Whether a study may be run here, and the programs and clusters that it would use."""
 
     study: str
     """Its name."""
@@ -128,7 +128,7 @@ class Trusted(Shape):
 
 
 class Forgotten(Shape):
-    """Study that was deleted."""
+    """Result of deleting a study."""
 
     study: str
     """Its name."""
@@ -137,7 +137,7 @@ class Forgotten(Shape):
 
 
 class CarriedOver(Shape):
-    """Study that was begun with the trials of another space."""
+    """Study that was started with the trials of a study on another space."""
 
     study: str
     """The new study's name."""

@@ -6,7 +6,7 @@ from dse.report.schemas.base import Shape
 
 
 class LeftOut(Shape):
-    """Rows of a damaged study that were left out of its file."""
+    """Damaged rows of a study that an export left out of its file."""
 
     part: str
     """What they held: `trials`, `asks`, `events`, ..., or `study` for the study's own row."""
@@ -17,7 +17,7 @@ class LeftOut(Shape):
 
 
 class Exported(Shape):
-    """Study that was exported."""
+    """Result of exporting a study."""
 
     study: str
     """Its name in the target."""
@@ -34,7 +34,7 @@ class Exported(Shape):
 
 
 class Imported(Shape):
-    """Study that was imported, or begun with trials from elsewhere."""
+    """Study that was created by an import, or with trials from elsewhere."""
 
     study: str
     """The new study's name."""
@@ -57,7 +57,7 @@ class Imported(Shape):
 
 
 class Joined(Shape):
-    """Study that was begun with the finished trials of several studies."""
+    """Study that was created from the finished trials of several studies."""
 
     study: str
     """The new study's name."""

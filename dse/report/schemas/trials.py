@@ -28,7 +28,7 @@ class FaultFacts(Shape):
 
 
 class TrialRow(Shape):
-    """Complete data of a trial."""
+    """Trial: its design, metrics, state, cost and times."""
 
     trial: int
     """Its number, from 0, in the order in which the designs were asked for."""

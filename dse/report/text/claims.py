@@ -1,4 +1,4 @@
-"""Verdicts on claims as text and HTML: counts by kind, findings, and varied assumptions."""
+"""Verdicts on the published claims that a study reproduces, as text and HTML."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FINDING, IDENTITY = "finding", "identity"
 
 
 def count_claims(claims: Iterable[JudgedClaim]) -> CountedClaims:
-    """Return the number of claims of each outcome."""
+    """Return the number of claims with each outcome."""
     return count_kinds(one["counts_as"] for one in claims)
 
 
 def count_kinds(kinds: Iterable[CountsAs]) -> CountedClaims:
-    """Return the number of occurrences of each outcome."""
+    """Return how often each outcome occurs in a sequence of outcomes."""
     counts = Counter(kinds)
     return {
         "exact": counts["exact"],
@@ -43,7 +43,10 @@ def count_kinds(kinds: Iterable[CountsAs]) -> CountedClaims:
 
 
 def summary_line(counts: CountedClaims) -> str:
-    """Return the counts in one line; findings and identities do not count as reproduced."""
+    """Return the number of claims per outcome in one line.
+
+    A study's own findings, and identities that cannot fail, do not count as reproduced.
+    """
     kinds = {
         "exact": counts["exact"],
         "held out": counts["held_out"],
@@ -62,12 +65,12 @@ def summary_line(counts: CountedClaims) -> str:
 
 
 def ours_text(one: JudgedClaim) -> str:
-    """Return the study's result in the unit of the publication; a dash without a result."""
+    """Return the study's result for a claim in the publication's unit; a dash without a result."""
     return _number_text(one["ours"], one)
 
 
 def print_text(one: JudgedClaim) -> str:
-    """Return the published figure in the form in which it was published."""
+    """Return the published figure of a claim as text, in the form in which it was published."""
     published = one["published"]
     if isinstance(published, list):
         return " to ".join(map(str, published))
@@ -75,7 +78,7 @@ def print_text(one: JudgedClaim) -> str:
 
 
 def verdict_text(one: JudgedClaim) -> str:
-    """Return the verdict, as a sentence if the label alone is not enough."""
+    """Return the verdict on a claim, with an explanation if the label alone is not clear."""
     if one["verdict"] == "size differs":
         return f"direction holds, size differs (ours {ours_text(one)}, print {print_text(one)})"
     if one["verdict"] == "now holds":
@@ -84,7 +87,7 @@ def verdict_text(one: JudgedClaim) -> str:
 
 
 def turned_text(one: JudgedClaim) -> str:
-    """Return at how many ends of the assumptions' intervals the claim keeps its outcome."""
+    """Return for how many ends of the assumptions' intervals a claim keeps its outcome, as text."""
     turned = one["turned"]
     if not turned:
         return ""
@@ -100,7 +103,7 @@ def turned_text(one: JudgedClaim) -> str:
 
 
 def claims_html(study: JudgedStudy) -> str:
-    """Return the claims of a study as HTML: published ones, findings, identities, assumptions."""
+    """Return a study's verdicts as HTML: published claims, findings, identities, assumptions."""
     claims = study["claims"]
     if not claims:
         return ""

@@ -1,4 +1,4 @@
-"""Terminal output of a comparison: a row for each group, then the claims."""
+"""Terminal output of a comparison: a row for each group of studies, then the conclusions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.words import number_text, reference_text
 
 
 def comparison_table(comparison: ComparisonResult, *, console: Console | None = None) -> None:
-    """Print a line for each group of a comparison, and its verdicts."""
+    """Print a line for each group of a comparison, then the conclusions as sentences."""
     console = console or results_console()
     point = reference_text(comparison.objectives, comparison.reference_point)
     console.print(escape(f"reference point, from {comparison.reference_from}: {point}"))
@@ -33,7 +33,7 @@ def comparison_table(comparison: ComparisonResult, *, console: Console | None = 
 
 
 def rows_of(comparison: ComparisonResult) -> list[list[str]]:
-    """Return the headings, then the cells of each group, as text."""
+    """Return the table of a comparison as text cells: a row of headings, then one per group."""
     several = any(len(group.results) > 1 for group in comparison.groups)
     over = comparison.over
     headings = [
@@ -64,7 +64,7 @@ def rows_of(comparison: ComparisonResult) -> list[list[str]]:
 
 
 def legend(comparison: ComparisonResult) -> str:
-    """Return the notes on how to read the table's cells."""
+    """Return the notes below the comparison table that explain its columns."""
     lines = [
         f"'to 90%': {comparison.over} until that share of the best final hypervolume;",
         "IGD+, epsilon and R2 are distances from the joint front in shares of its range:"

@@ -21,7 +21,7 @@ INDICATOR_WORDS: dict[Indicator, str] = {
 
 
 def amount_text(amount: float, currency: Currency) -> str:
-    """Return an amount without the currency's name: ``50``, ``4 min 10 s``, ``12 $``."""
+    """Return a budget amount without the currency's name: ``50``, ``4 min 10 s``, ``12 $``."""
     match currency:
         case "seconds":
             return seconds_text(amount)
@@ -32,7 +32,7 @@ def amount_text(amount: float, currency: Currency) -> str:
 
 
 def budget_text(amount: float, currency: Currency) -> str:
-    """Return an amount: ``50 measurements``, ``4 min 10 s of evaluation``, ``12 $``."""
+    """Return a budget with its currency: ``50 measurements``, ``4 min 10 s of evaluation``."""
     words = amount_text(amount, currency)
     match currency:
         case "seconds":
@@ -44,7 +44,7 @@ def budget_text(amount: float, currency: Currency) -> str:
 
 
 def budget_sentence(comparison: ComparisonResult) -> str:
-    """Return the budget at which the groups are compared, and why, as text."""
+    """Return a sentence on the budget at which groups are compared, and why it was chosen."""
     at = budget_text(comparison.at, comparison.over)
     totals = [r.totals[comparison.over] for group in comparison.groups for r in group.results]
     if comparison.at_given:
@@ -58,7 +58,10 @@ def budget_sentence(comparison: ComparisonResult) -> str:
 
 
 def verdicts(comparison: ComparisonResult) -> list[str]:
-    """Return for each pair of groups a sentence per claim made, and one for all others."""
+    """Return the conclusions as sentences: for each pair of groups, differences claimed or not.
+
+    Each significant difference has its own sentence; the other indicators of a pair share one.
+    """
     at = budget_text(comparison.at, comparison.over)
     sentences = []
     pairs = dict.fromkeys((claim.first, claim.second) for claim in comparison.claims)
@@ -108,7 +111,7 @@ def _chance(value: float) -> str:
 
 
 def _too_few(told: Sequence[Conclusion]) -> list[str]:
-    """Return messages for the run counts that are too small to support any claim."""
+    """Return warnings about numbers of studies that are too small for any significant result."""
     lost = {claim.runs: claim for claim in told if claim.least * len(told) > LEVEL}
     return [_lost(claim, len(told)) for claim in lost.values()]
 

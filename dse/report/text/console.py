@@ -13,9 +13,10 @@ from dse.system.terminal_text import visible
 
 
 class SafeConsole(Console):
-    """Console that marks invisible characters in every text, but keeps its own control codes.
+    """Console that shows control and other invisible characters of texts as visible marks.
 
-    Texts are marked before layout, so that tables fit; other output is marked when it is rendered.
+    Its own control codes are kept. Texts are marked before layout, so that tables fit; other output
+    is marked when it is rendered.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -32,7 +33,7 @@ class SafeConsole(Console):
 
 
 def _visible_text(text: Text) -> Text:
-    """Return the text with invisible characters marked; a marked text loses its inner styles."""
+    """Return the text with invisible characters marked; if any is, styles within it are lost."""
     plain = visible(text.plain)
     if plain == text.plain:
         return text

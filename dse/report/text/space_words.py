@@ -1,4 +1,4 @@
-"""Text of a space's parameters and designs, in which a list of parameters is one entry."""
+"""Formatting of a space's parameters and designs, with a list of parameters as one entry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST_SERIES = 5
 
 
 def value_text(value: Value, unit: str = "") -> str:
-    """Return a value as text; the result is cached."""
+    """Return a parameter's value with its unit as text; the result is cached."""
     return _value_text(type(value).__name__, value, unit)
 
 
@@ -39,14 +39,14 @@ def _value_text(_: str, value: Value, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Parameter as the space file states it: a single one, or a list with several members."""
+    """Parameter or list of parameters, as one entry of the space file."""
 
     name: str
     members: tuple[Parameter, ...]
     form: Structured | None = None
 
     def text(self, design: Mapping[str, Value]) -> str:
-        """Return the value in a design as text; empty if it is inactive."""
+        """Return the entry's value in a design as text; empty if it is inactive."""
         held = [m for m in self.members if m.name in design]
         if self.form is None:
             return value_text(design[held[0].name], held[0].unit) if held else ""
@@ -59,12 +59,12 @@ class Entry:
 
     @property
     def is_number(self) -> bool:
-        """Whether its values are numbers, which tables align to the right."""
+        """Whether the entry's values are numbers, which tables align to the right."""
         return self.form is None and not isinstance(self.members[0], Choice)
 
     @property
     def domain(self) -> str:
-        """Domain of the entry, as text."""
+        """Legal values of the entry, as text."""
         match self.form:
             case None:
                 return domain_text(self.members[0])
@@ -86,7 +86,7 @@ class Entry:
 
 
 def entries(space: DesignSpace) -> tuple[Entry, ...]:
-    """Return the parameters in the order of the space, with each list as one entry."""
+    """Return the entries of the space file in the space's order: parameters and lists."""
     lists: dict[str, Entry] = {}
     for name, one in space.lists.items():
         members = tuple(space.by_name[node.name] for node in one.listing.nodes)
@@ -98,13 +98,13 @@ def entries(space: DesignSpace) -> tuple[Entry, ...]:
 
 
 def design_text(known: Sequence[Entry], design: Mapping[str, Value]) -> str:
-    """Return ``name=value`` pairs of the active entries."""
+    """Return a design as ``name=value`` pairs of its active entries."""
     words = ((entry.name, entry.text(design)) for entry in known)
     return "  ".join(f"{name}={word}" for name, word in words if word)
 
 
 def domain_text(parameter: Parameter) -> str:
-    """Return the legal values with their units as text, abbreviated if there are many."""
+    """Return a parameter's legal values with the unit as text, abbreviated if there are many."""
     unit = parameter.unit
     match parameter:
         case Real():
@@ -123,7 +123,10 @@ def domain_text(parameter: Parameter) -> str:
 
 
 def _series(parameter: Ordinal) -> str:
-    """Return the ends and step of a domain that doubles or has equal steps; else empty."""
+    """Return a domain such as ``1 .. 64, doubling`` or ``0 .. 10, step 2``; else empty.
+
+    The values must double or have equal steps.
+    """
     values, unit = parameter.values, parameter.unit
     if len(values) < _LEAST_SERIES:
         return ""
@@ -139,7 +142,7 @@ def _series(parameter: Ordinal) -> str:
 
 
 def setting_text(parameter: Parameter, value: Value) -> str:
-    """Return a setting as text: ``clock = 1.2 GHz``."""
+    """Return a parameter's value as an assignment: ``clock = 1.2 GHz``."""
     return f"{parameter.name} = {value_text(value, parameter.unit)}"
 
 
@@ -156,12 +159,12 @@ def format_count(number: int, noun: str) -> str:
 
 
 def big(number: int) -> str:
-    """Return a count with all its digits, or in scientific notation from 10^45."""
+    """Return an integer with all its digits; from 10^45 in scientific notation."""
     return f"{number:,}" if number < _MANY_DIGITS else short(number)
 
 
 def short(number: int) -> str:
-    """Return a count that fits a table cell: ``12,345``, ``4.24e24``."""
+    """Return an integer short enough for a table cell: ``12,345``, ``4.24e24``."""
     if number < _CELL:
         return f"{number:,}"
     power = math.floor(math.log10(number))
@@ -169,7 +172,7 @@ def short(number: int) -> str:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """Return an estimate of a count with its interval and upper bound, as text."""
+    """Return an estimated count with its confidence interval and upper bound, as text."""
     bound = f"at most {short(estimate.at_most)} for certain"
     legal = f"{estimate.hits:,} of {estimate.draws:,} draws were legal"
     if not estimate.hits:
@@ -180,7 +183,7 @@ def estimate_text(estimate: Estimate) -> str:
 
 
 def shorten_list(words: Sequence[str]) -> str:
-    """Return the items with commas; of many, the first three, the last and their number."""
+    """Return the items separated by commas; of many, the first three, the last and the count."""
     if len(words) <= _LONG_DOMAIN:
         return ", ".join(words)
     return f"{', '.join(words[:3])}, ... {words[-1]} ({len(words)} values)"

@@ -15,7 +15,7 @@ from dse.report.words import broken_text, design_text, join_list, number_text, p
 
 
 def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
-    """Return the best design for each objective, and the knee, each with a heading."""
+    """Return the best design for each objective, and the knee, as pairs of heading and text."""
     if not answer.trials:
         return [("No answer yet", "no design has a number for each objective.")]
     if not answer.feasible:
@@ -37,13 +37,13 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
 
 
 def design_words(answer: Answer, trial: Trial) -> str:
-    """Return the parameters of a trial as text, without those that all designs share."""
+    """Return the parameters of a trial as text, except those with equal values in all designs."""
     names = dict.fromkeys([*answer.told, *(answer.varying or trial.design)])
     return design_text(trial.design, names, parameter_units(answer.problem), MOST_PARAMETERS)
 
 
 def common_words(answer: Answer) -> str:
-    """Return the parameter values that all designs of the answer share; empty if none."""
+    """Return the parameter values that all designs of the result share, as text; may be empty."""
     return design_text(answer.common, answer.common, parameter_units(answer.problem))
 
 

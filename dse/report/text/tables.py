@@ -63,7 +63,7 @@ def front_table(
 def trials_table(
     problem: Problem, trials: Sequence[Trial], *, console: Console | None = None
 ) -> None:
-    """Print the latest trials; one without objectives shows its broken limits or its failure."""
+    """Print the latest trials; infeasible and failed ones with the reason."""
     console = console or results_console()
     earlier = max(len(trials) - MAX_ROWS, 0)
     trials = trials[earlier:]
@@ -87,7 +87,7 @@ def trials_table(
 
 
 def studies_table(rows: Sequence[Mapping[str, Any]], *, console: Console | None = None) -> None:
-    """Print a line for each study; ``rows`` have the same keys, which are the headings."""
+    """Print a line for each study, given as a mapping from column headings to cells."""
     lanes = [
         Lane(
             heading=heading,

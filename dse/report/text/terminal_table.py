@@ -1,4 +1,4 @@
-"""Tables fitted to the terminal width: one table, several tables, or a record per row."""
+"""Tables fitted to the terminal width: one or several tables, or a block of lines per row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNBOUNDED = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Column of a table; ``cells`` are plain text in which invisible characters are marked."""
+    """Column of a terminal table; invisible characters in ``cells`` are already marked."""
 
     heading: str
     cells: Sequence[str]
@@ -41,16 +41,16 @@ class Lane:
 
 
 def results_console() -> Console:
-    """Return the console for results: as wide as the terminal, unbounded for files and pipes."""
+    """Return the console for results: as wide as the terminal; unlimited in files and pipes."""
     console = SafeConsole()
     wide = console.is_terminal or "COLUMNS" in os.environ
     return console if wide else SafeConsole(width=_UNBOUNDED)
 
 
 def table_of(lanes: Iterable[Lane], room: int = _UNBOUNDED) -> Table:
-    """Return the lanes as a table of at most ``room`` characters; long cells are wrapped.
+    """Return the columns as a table of at most ``room`` characters; long cells are wrapped.
 
-    A string without spaces is broken only if even the longest does not fit.
+    A word is broken only if it would not fit otherwise.
     """
     held = list(lanes)
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
@@ -80,9 +80,9 @@ def print_lines(lines: Iterable[str], console: Console | None = None) -> None:
 
 
 def print_lanes(console: Console, lanes: Sequence[Lane]) -> None:
-    """Print one table, or a record for each row if the table would have to break words.
+    """Print one table or, if it would have to break words, a block of lines for each row.
 
-    The first lane holds the names of the rows.
+    The first column holds the names of the rows.
     """
     if _total(map(_least, lanes)) <= console.width:
         console.print(table_of(lanes, console.width))
@@ -106,10 +106,11 @@ def print_fitting_tables(
     *,
     more: Sequence[Lane] = (),
 ) -> None:
-    """Print ``results``, ``more`` columns and ``settings`` by their ``key``.
+    """Print a table of results and settings, split or shortened to fit the terminal's width.
 
-    If one table of all is wider than the terminal, the settings follow in a table of their own, as
-    ``name=value`` pairs; if even results and more do not fit, more is left out.
+    ``key`` is the column that names the rows. If one table is too wide, the ``settings`` follow in
+    a table of their own, as ``name=value`` pairs; if even ``results`` and ``more`` do not fit,
+    ``more`` is left out.
     """
     if fits(console, [key, *results, *more, *settings]):
         console.print(table_of([key, *results, *more, *settings]))
@@ -124,7 +125,7 @@ def print_fitting_tables(
 
 
 def print_split(console: Console, key: Lane, lanes: Sequence[Lane]) -> None:
-    """Print the lanes in as few tables as the terminal's width allows, each with the ``key``."""
+    """Print the columns in as few tables as fit the terminal width, each with ``key`` first."""
     left = list(lanes)
     while left:
         many = len(left)
@@ -135,15 +136,15 @@ def print_split(console: Console, key: Lane, lanes: Sequence[Lane]) -> None:
 
 
 def fits(console: Console, lanes: Sequence[Lane]) -> bool:
-    """Return whether one table of the lanes fits the terminal without wrapping a cell."""
+    """Return whether one table of these columns fits the terminal without wrapping a cell."""
     return _total(map(_most, lanes)) <= console.width
 
 
 def _widths(lanes: Sequence[Lane], room: int) -> list[int]:
-    """Return the width of each lane: what it needs, or less where the lanes must be cut to fit.
+    """Return each column's width: that of its longest line, or less to fit into ``room``.
 
-    Lanes are narrowed down to their longest unbroken strings; those are broken only where even this
-    does not fit the room.
+    Columns are narrowed down to their longest words, which are broken only if even this does not
+    fit.
     """
     most, least = list(map(_most, lanes)), list(map(_least, lanes))
     if _total(most) <= room:
@@ -162,12 +163,12 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def _most(lane: Lane) -> int:
-    """Return the width of the longest line of the cells and the heading."""
+    """Return the width of the longest line in a column, heading included."""
     return max(cell_len(line) for text in _texts(lane) for line in text.split("\n"))
 
 
 def _least(lane: Lane) -> int:
-    """Return the width of the longest word, limited because long paths may be broken."""
+    """Return a column's minimum width: its longest word, up to a limit beyond which words break."""
     longest = max((cell_len(word) for text in _texts(lane) for word in text.split()), default=1)
     return min(longest, _LONG_WORD)
 
@@ -188,7 +189,7 @@ def _left_out(more: Sequence[Lane]) -> str:
 
 
 def _heading(words: str) -> str:
-    """Break a long dotted name into several lines."""
+    """Break a long dotted heading into several lines."""
     lines = words.split("\n")
     return "\n".join(x.replace(".", ".\n") if len(x) > _LONG_HEADING else x for x in lines)
 

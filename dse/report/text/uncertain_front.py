@@ -10,9 +10,10 @@ _TOLD = 12
 
 
 def doubt_words(chances: Mapping[int, float]) -> str:
-    """Return the trials whose front membership is in doubt due to metric errors, as text.
+    """Return a text on the trials that metric errors may put on or off the Pareto front.
 
-    The text is empty if no metric has a standard error.
+    ``chances`` are the trials' probabilities to be on it. The text is empty if no metric has a
+    standard error.
     """
     if not chances:
         return ""

@@ -1,4 +1,4 @@
-"""Readable differences between the identities of two studies."""
+"""Readable differences between a stored study's specification and the current one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _TOLD_CHANGES = 3
 
 
 def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe the parts in which two identities differ; empty if they are equal.
+    """Describe how a stored study's identity differs from the current one; empty if equal.
 
-    Differences of the space come first; the layout of its files is ignored. For each other part,
-    only the first difference is described.
+    The identity is what must not change during the life of a study: its space, objectives,
+    evaluators and so on. Differences of the space come first; how it is split into files does not
+    matter. For each other part, only the first difference is described.
     """
     changes = space_difference(stored["space"], now["space"], spell_number)
     told: list[str] = []
@@ -40,9 +41,10 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """Return the stored version of each evaluator whose Python function was edited since.
+    """Return evaluators whose Python function was edited, with the function's stored version.
 
-    A function of another name is another evaluator, and is not returned.
+    The keys are evaluator names. A function with another name is a different evaluator and is not
+    returned.
     """
     before, after = (one.get("evaluators", {}) for one in (stored, now))
     found: dict[str, str] = {}
@@ -70,7 +72,7 @@ def _without_versions(identity: Mapping[str, Any], names: Collection[str]) -> di
 
 
 def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity without parts derived from the space: input names, parameter order."""
+    """Return an identity without the parts derived from the space: input names, parameter order."""
     evaluators = {
         name: {key: value for key, value in one.items() if key != "reads"}
         for name, one in identity.get("evaluators", {}).items()
@@ -80,7 +82,7 @@ def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _between(path: str, before: Any, after: Any) -> str:
-    """Describe the first difference at the path, or below it in nested mappings and lists."""
+    """Describe the first difference between two values, searched depth-first in mappings."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = before.keys() | after.keys()
         key = min((k for k in keys if before.get(k) != after.get(k)), key=str)

@@ -16,23 +16,28 @@ from dse.core.trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Metrics that a measured evaluator reported for designs with these parameter values."""
+    """Observation inherited from an earlier study: the metrics of one measured evaluator.
+
+    ``values`` are the parameter values that the evaluator read, which may be a part of a design;
+    ``spread`` maps metrics to their standard errors.
+    """
 
     values: Design
     metrics: Mapping[str, float]
     spread: Mapping[str, float]
 
     def trial(self) -> Trial:
-        """Return the observation as a trial, for use in the same training data."""
+        """Return the observation as a trial (number -1), so that surrogates can be fitted to it."""
         return Trial(number=-1, design=self.values, metrics=self.metrics, spread=self.spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inherited:
-    """Inherited observations, designs that need no new measurement, and prior data.
+    """Data inherited from earlier studies: observations, designs with known metrics, prior data.
 
-    ``studies`` maps each earlier study to its number of finished trials at the time of transfer;
-    its later trials are not inherited.
+    ``readings`` are the observations. ``designs`` are those whose measured metrics are all known,
+    so that the new study evaluates them without measuring. ``studies`` maps each earlier study to
+    its number of finished trials at the time of transfer; its later trials are not inherited.
     """
 
     studies: Mapping[str, int]
@@ -42,7 +47,7 @@ class Inherited:
 
     @staticmethod
     def of(told: Mapping[str, Any] | None) -> Inherited:
-        """Return the inherited data of a study's record; empty where the record has none."""
+        """Build the inherited data from their JSON form in a study's record; empty for ``None``."""
         told = told or {}
         return Inherited(
             studies=told.get("studies", {}),
@@ -55,7 +60,7 @@ class Inherited:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return the data as JSON values, the inverse of :meth:`of`."""
+        """Return the data in the JSON form that :meth:`of` reads."""
         return {
             "studies": dict(self.studies),
             "readings": [[dict(r.values), r.metrics, r.spread] for r in self.readings],
@@ -80,7 +85,7 @@ class Inherited:
         )
 
     def words(self) -> str:
-        """Return a readable summary of the inherited data."""
+        """Return a one-line summary: the earlier studies, and how much was inherited from them."""
         names = ", ".join(f"{name} ({count} trials)" for name, count in self.studies.items())
         guessed = sorted({metric for prior in self.priors for metric in prior.metrics})
         told = [

@@ -24,7 +24,10 @@ _SAME = ("use", "options", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyLineage:
-    """Parts of a study for matching with another; ``evaluators`` is that part of its identity."""
+    """Problem, pipeline and evaluators of a study, which are compared with those of another study.
+
+    ``evaluators`` describes each by its label: plug-in, options, version and inputs.
+    """
 
     problem: Problem
     pipeline: Pipeline
@@ -32,7 +35,7 @@ class StudyLineage:
 
     @staticmethod
     def of(plan: Plan, identity: Mapping[str, Any]) -> StudyLineage:
-        """Return the parts of a plan, with the identity that the study was started with."""
+        """Return these parts of a plan; ``identity`` is the one that the study was started with."""
         return StudyLineage(
             problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
         )
@@ -40,20 +43,21 @@ class StudyLineage:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Evaluator that both studies have: its metrics and parameters under both studies' names.
+    """Evaluator that a new study has in common with an earlier one.
 
-    Each mapping is from the new study's name to the earlier study's name.
+    ``metrics`` and ``parameters`` map the evaluator's names in the new study to those in the
+    earlier one.
     """
 
     metrics: Mapping[str, str]
     parameters: Mapping[str, str]
 
     def told(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return an earlier trial's metrics under the new study's names."""
+        """Return those of an earlier trial's metrics that this evaluator computes, by new name."""
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 
     def read(self, trial: Trial, space: DesignSpace) -> Design:
-        """Return the evaluator's inputs in an earlier trial, as values of the new space."""
+        """Return the parameter values that the evaluator read in an earlier trial, by new name."""
         return Design(
             {
                 new: normalize_value(trial.design[old], new, space)
@@ -76,7 +80,10 @@ class Lineage:
 
     @property
     def found(self) -> Mapping[str, Same]:
-        """Matches by the new study's label: equal plug-in, options, version and inputs."""
+        """Evaluators that both studies have, by their label in the new study.
+
+        Such evaluators have the same plug-in, options, version and inputs.
+        """
         return self._found
 
     def _same(self, bound: Bound) -> Same | None:
@@ -94,7 +101,12 @@ class Lineage:
         return None
 
     def _parameters(self, new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str] | None:
-        """Return the parameters behind the inputs; ``None`` if an input has another source."""
+        """Map an evaluator's parameters from their names in the new study to the earlier ones.
+
+        Inputs that are metrics are followed to the parameters of the evaluators that compute them.
+        The result is ``None`` if an input is a parameter in one study and a metric in the other, or
+        the metric of an evaluator that the studies do not share.
+        """
         found: dict[str, str] = {}
         for own, name in new.items():
             if (name in self._new.problem.sources) != (old[own] in self._old.problem.sources):
@@ -110,7 +122,7 @@ class Lineage:
 
 
 def normalize_value(value: Value, name: str, space: DesignSpace) -> Value:
-    """Return the value in the space's own type: 16.0 becomes 16 for an integer parameter."""
+    """Return the equal value of the parameter's own type: 16 for 16.0 if it is an integer one."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -122,9 +134,10 @@ def normalize_value(value: Value, name: str, space: DesignSpace) -> Value:
 
 
 def corresponding(name: str, metric: Metric, others: Mapping[str, Metric]) -> str | None:
-    """Return the earlier metric of the same name, else the only one with the same last part.
+    """Return the earlier study's metric that corresponds to a metric of the new study.
 
-    Metrics with a unit of another dimension are ignored; ``None`` if no metric matches.
+    This is the metric of the same name, else the only one with the same part after the last dot.
+    Metrics whose unit has another dimension are ignored; ``None`` if no metric matches.
     """
     fits = [o for o, found in others.items() if units.same_dimension(found.unit, metric.unit)]
     if name in fits:

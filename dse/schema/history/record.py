@@ -17,7 +17,11 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def begun_with(plan: Plan) -> dict[str, Any]:
-    """Return the specification that a study is started with, for its record."""
+    """Return the specification of a new study, which its record stores.
+
+    It holds the texts of the study's files, its identity (what must not change later), its question
+    and the versions of the software.
+    """
     begun = {
         "path": str(plan.path),
         "texts": dict(plan.texts),
@@ -30,7 +34,7 @@ def begun_with(plan: Plan) -> dict[str, Any]:
 
 @contextmanager
 def reading_record(study: str) -> Iterator[None]:
-    """Convert errors in the block to StudyError: the record is not one of :func:`begun_with`."""
+    """Convert errors in the ``with`` block to StudyError: the study's record is malformed."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -41,9 +45,10 @@ def reading_record(study: str) -> Iterator[None]:
 
 
 def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> Plan:
-    """Build the plan of a stored study from the texts that it was started with.
+    """Rebuild the plan of a stored study from the file texts in its record.
 
-    ``objects`` are objects that a Python program gives in place of texts; reading needs none.
+    ``objects`` are the Python objects that were given as evaluator options; they are only needed to
+    run the study, not to read it.
     """
     return plan_of(
         Path(spec["path"]),
@@ -57,7 +62,8 @@ def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None)
 def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the identity that a stored study was started with.
 
-    The space in records of older versions has another format, and is converted.
+    The identity is what must not change during the life of a study. In records of older versions,
+    its space has another format and is converted.
     """
     identity: Mapping[str, Any] = spec["identity"]
     if "rules" in identity["space"]:
@@ -67,7 +73,7 @@ def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as after a JSON round trip, so that stored and new identities compare."""
+    """Return the value as a JSON round trip would, so that it compares equal to a stored one."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

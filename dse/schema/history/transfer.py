@@ -1,4 +1,4 @@
-"""Transfer from an earlier study: observations of equal evaluators, prior data of others."""
+"""Transfer from an earlier study: observations of shared evaluators, prior data from others."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def inherit_from(
     """Return the data that a new study inherits from the earlier study ``name``.
 
     An observation by an evaluator with the same plug-in, options and version is valid in the new
-    study too. If all measured metrics of a trial are known so, its design is feasible, and the
-    trial was measured or is on the Pareto front, the new study starts with it, at no cost. Other
-    values of measured metrics become prior data.
+    study too. If such observations cover all measured metrics of an earlier trial, its design is
+    feasible in the new study, and the trial was measured or is on the Pareto front, the new study
+    evaluates the design first, without measuring. Other values of measured metrics become prior
+    data for the surrogates.
 
     Args:
         name: the earlier study's name.
@@ -63,7 +64,7 @@ def inherit_from(
 def _readings(
     new: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
-    """Return the distinct observations of the earlier trials; of equal inputs, the first one."""
+    """Return the observations of shared evaluators in earlier trials; the first of equal inputs."""
     found: dict[tuple[str, str], Reading] = {}
     for label, one in same.items():
         for trial in finished:
@@ -78,7 +79,11 @@ def _readings(
 def _designs(
     new: StudyLineage, old: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> dict[int, Design]:
-    """Return feasible designs with all measured metrics known, by the earlier trial's number."""
+    """Return the designs that the new study need not measure, by the earlier trial's number.
+
+    These are designs feasible in the new study whose measured metrics are all known, from trials
+    that were measured or are on the earlier Pareto front.
+    """
     front = {trial.number for trial in ParetoSet.of(old.problem, finished).trials}
     found: dict[int, Design] = {}
     for trial in finished:
@@ -108,9 +113,9 @@ def _prior(
     finished: Sequence[Trial],
     known: Callable[[str, Trial], bool],
 ) -> Prior | None:
-    """Return the prior data of trials for the new study's measured metrics, or ``None``.
+    """Return earlier values of the new study's measured metrics as prior data, ``None`` if none.
 
-    Metrics that are already ``known`` for a trial in the new study are left out.
+    Values for which ``known`` is true are left out: the new study inherits them as observations.
     """
     done = [trial for trial in finished if trial.state in (State.DONE, State.OUTSIDE)]
     if len(done) > MOST:

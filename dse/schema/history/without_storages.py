@@ -16,7 +16,7 @@ _KEY = "storage"
 
 
 def storageless(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a study's specification without storages and passwords of URLs in its texts.
+    """Return a study's specification with storage URLs and passwords removed from its file texts.
 
     Args:
         spec: the specification of a new or stored study, of any version.
@@ -31,9 +31,9 @@ def storageless(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_storages(text: str) -> str:
-    """Return a YAML text with ``storage:`` set to null, in ``transfer_from:`` as well.
+    """Return a YAML text with each ``storage:`` value replaced by null, also in ``transfer_from:``.
 
-    Passwords of URLs in comments are masked too. Line numbers do not change.
+    Passwords in URLs within comments are masked. Line numbers do not change.
     """
     if _KEY in text or "\\" in text:
         for start, end in reversed(list(_spans(text))):
@@ -42,7 +42,7 @@ def without_storages(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each storage value, in the order of the text."""
+    """Yield the character offsets (start, end) of each ``storage:`` value, in text order."""
     try:
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError:
@@ -62,7 +62,7 @@ def _values(node: yaml.Node | None, name: str) -> list[yaml.Node]:
 
 
 def _with_masked_comments(text: str) -> str:
-    """Return the text with passwords masked in each line where the YAML values stay the same."""
+    """Mask URL passwords line by line, wherever this leaves the parsed YAML unchanged."""
     if mask(text) == text:
         return text
     lines = text.split("\n")

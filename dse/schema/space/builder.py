@@ -1,4 +1,4 @@
-"""Builder that collects the contents of a space's files under their full names."""
+"""Builder that merges the entries of a space's files, each under its full dotted name."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ MAX_VALUES = 10_000_000
 
 @dataclass(slots=True)
 class SpaceBuilder:
-    """Parameters, rules, compound parameters and data of a space by their full names.
+    """Parameters, rules, compound parameters and data tables of a space under construction.
 
-    ``declared``, ``places``, ``activated`` and ``dropped`` hold locations: of each declaration, of
-    each rule, of each parameter's condition, and of each ``drop:`` of an extended file's name.
-    ``lost`` are names whose declaration has an error, and ``clouded`` prefixes under which names
-    may be missing; errors in rules that use them are not reported. ``before`` holds each
-    parameter's earlier definitions, before ``fix``, ``narrow`` or replacement; rules and tables
-    may still use their values. ``repeats`` explains why a table's first column is not a key.
+    All are keyed by full name, such as ``chip.rows`` for ``rows`` of the include ``chip``.
+    ``declared``, ``places``, ``activated`` and ``dropped`` hold file locations: of each
+    declaration, of each rule, of each parameter's activity condition, and of each ``drop:`` of an
+    extended file's name. ``lost`` are names whose declaration has an error, and ``clouded``
+    prefixes under which names may be missing; errors in rules that use them are not reported.
+    ``before`` holds each parameter's earlier definitions, before ``fix``, ``narrow`` or
+    replacement; rules and tables may still use their values. ``repeats`` explains, by table, why
+    its first column is not a key.
     """
 
     mistakes: ErrorCollector = field(default_factory=ErrorCollector)
@@ -82,24 +84,24 @@ class SpaceBuilder:
         self.parameters[parameter.name] = parameter
 
     def add_list(self, one: Structured) -> None:
-        """Add a compound parameter whose name has been declared, without its members."""
+        """Add a compound parameter with a declared name; its members are added separately."""
         self.lists[one.name] = one
         self.listings[one.name] = one.listing
 
     def activate(self, name: str, rule: Expression, where: str) -> None:
-        """Set the condition under which a parameter is active."""
+        """Set the activity condition of a parameter, with its file location ``where``."""
         self.conditions[name] = rule
         self.activated[name] = where
         self.places.setdefault(rule.text, where)
 
     def constrain(self, rules: Iterable[Expression], where: str) -> None:
-        """Add constraints to the space."""
+        """Add constraints to the space, with their file location ``where``."""
         for rule in rules:
             self.constraints.append((rule, where))
             self.places.setdefault(rule.text, where)
 
     def expand(self, rule: Expression) -> Expression:
-        """Return the rule over single parameters, with list members and lookups resolved.
+        """Return the rule with list members and table lookups expanded to scalar parameters.
 
         Raises:
             SpecError: the rule misuses lists or data.
@@ -114,11 +116,11 @@ class SpaceBuilder:
             raise SpecError(error.problem, where=error.where, hint=hint) from error
 
     def repeated(self, text: str) -> str:
-        """Return why a table used in the text is not indexed by its first column; else empty."""
+        """Return why a table used in the text is not keyed by its first column; else empty."""
         return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
 
     def hidden(self, name: str) -> bool:
-        """Return whether the name may be declared in a part that has an error."""
+        """Return whether the name may be declared in a part of the files that could not be read."""
         words = name.split(".")
         heads = [".".join(words[:count]) for count in range(1, len(words) + 1)]
         if any(head.partition("[")[0] in self.lost for head in heads):
@@ -126,13 +128,13 @@ class SpaceBuilder:
         return any(name.startswith(prefix) for prefix in self.clouded)
 
     def _word(self, name: str) -> str:
-        """Return a hint to quote the name if it is a value of some choice; else empty."""
+        """Return a hint to quote the name if a choice parameter has it as a value; else empty."""
         word = name.rpartition(".")[2]
         choices = (one for one in self.parameters.values() if isinstance(one, Choice))
         return f"a word goes in quotes: '{word}'" if any(word in c.values for c in choices) else ""
 
     def unknown(self, name: str, rule: str) -> DseError:
-        """Return the error for a name that nothing declares."""
+        """Return the error for an undeclared name in the text of a rule, with similar names."""
         if len(self.mistakes.errors) >= MOST_TOLD:
             hint = ""  # the error will not be shown, and finding similar names is slow
         elif name in self.dropped:
@@ -147,7 +149,7 @@ class SpaceBuilder:
 
 
 def _meant(name: str) -> str:
-    """Return a hint on what to write in place of a Python constant; empty for other names."""
+    """Return the right spelling of a Python constant such as ``True``; empty for other names."""
     if name in ("True", "False"):
         return f"write {name.lower()}"
     return "write 'x is absent' or 'x is not absent'" if name in ("None", "null") else ""

@@ -1,4 +1,4 @@
-"""Parsing of compound parameters: ``each``, permutation, subset, partition and simplex."""
+"""Parsing of compound parameters: list (``each``), permutation, subset, partition, simplex."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def structured_of(
     domain: Parameter | None,
     when: Expression | None,
 ) -> Structured:
-    """Build the compound parameter that the file declares.
+    """Build the compound parameter that a space file declares.
 
     Args:
         name: its full name.
@@ -64,7 +64,10 @@ def structured_of(
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """Count between ``least`` and ``most``, given by the parameter ``by`` if that is not empty."""
+    """Size of a subset or number of parts of a partition: from ``least`` to ``most``.
+
+    If ``by`` is not empty, it names the parameter whose value is the size.
+    """
 
     least: int
     most: int
@@ -102,7 +105,7 @@ def _partition(name: str, length: int, count: _Count, when: Expression | None) -
 
 
 def _length(value: int | str, scope: Scope, what: str) -> int:
-    """Return the number of items, given as a number or as the name of a list or data table."""
+    """Return an item count, stated as a number, a formula, or the name of a list or data table."""
     keys = scope.keys(value) if isinstance(value, str) else None
     try:
         length = scope.count(value, what) if keys is None else len(keys)
@@ -119,7 +122,10 @@ def _length(value: int | str, scope: Scope, what: str) -> int:
 
 
 def _items(value: list[Scalar] | int | str, scope: Scope) -> tuple[Value, ...]:
-    """Return the items: those listed, the keys of a list or data table, or 0 to count - 1."""
+    """Return the items of a compound parameter, from the value in the file.
+
+    They are the listed ones, the keys of the named list or data table, or 0 to count - 1.
+    """
     if isinstance(value, list):
         items: tuple[Value, ...] = tuple(value)
     else:

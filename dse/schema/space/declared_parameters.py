@@ -15,7 +15,7 @@ _GENERATED = 4
 
 
 def domain_of(parameter: Parameter) -> dict[str, Any]:
-    """Return the domain in the notation of a space file."""
+    """Return a parameter's domain as the keys of a space file, such as ``{'choice': [...]}``."""
     match parameter:
         case Real():
             ends = _numbers([parameter.low, parameter.high], parameter.unit, "real")
@@ -67,7 +67,7 @@ def _scale(scale: Scale) -> dict[str, str]:
 
 
 def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
-    """Return the declaration of a compound parameter in the notation of a space file.
+    """Return the declaration of a compound parameter as the keys of a space file.
 
     ``members`` are its members with their current domains, which may have been narrowed.
     """
@@ -91,7 +91,10 @@ def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def shared_domain(one: Each, members: Sequence[Parameter]) -> Parameter:
-    """Return the domain to write for all members: the narrowed one if all were narrowed alike."""
+    """Return a parameter with the domain to write for all members of an ``each:`` list.
+
+    It is the narrowed domain if all members were narrowed alike, else the declared one.
+    """
     domains = [{k: v for k, v in domain_of(member).items() if k != "name"} for member in members]
     return members[0] if all(domain == domains[0] for domain in domains) else one.domain
 

@@ -37,12 +37,12 @@ class Stated(Generic[_T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """Contents of a space file, each entry with its location.
+    """Entries of one space file before includes are resolved, each with its location.
 
-    ``lost`` are the parameters that could not be read. A ``partial`` fragment lacks complete
-    sections that could not be read, so an unknown name may have been declared in one of them.
-    ``dropped`` maps each name dropped from the extended file to the location of its ``drop:``
-    entry; ``replaced`` maps a parameter to the definitions that this file replaced.
+    ``lost`` are the parameters that could not be read. In a ``partial`` fragment, at least one
+    section could not be read, so an unknown name may have been declared there. ``dropped`` maps
+    each name dropped from the extended file to the location of its ``drop:`` entry; ``replaced``
+    maps a parameter to the definitions that this file replaced.
     """
 
     path: Path
@@ -69,7 +69,7 @@ MAX_DEPTH = 20
 
 
 class Fragments:
-    """Cache of a space's fragments by path: each file is parsed, and its errors reported, once."""
+    """Cache of the parsed space files by path; each is parsed, and its errors reported, once."""
 
     def __init__(self, files: Files, mistakes: ErrorCollector) -> None:
         self.files = files
@@ -77,7 +77,9 @@ class Fragments:
         self._known: dict[Path, Fragment | None] = {}
 
     def at(self, path: Path, named_at: str = "") -> Fragment | None:
-        """Return the fragment in the file; if it cannot be read, record the error, return ``None``.
+        """Return the entries of the space file at ``path``, with those of the file it extends.
+
+        If the file cannot be read, the error is recorded and the result is ``None``.
 
         Args:
             path: the space file.
@@ -86,7 +88,7 @@ class Fragments:
         return self._read(path, named_at, ())
 
     def of(self, source: SourceDocument) -> Fragment | None:
-        """Return the fragment of a parsed source; ``None``, with errors recorded, if invalid."""
+        """Return the entries of a parsed space file; ``None``, with errors recorded, if invalid."""
         return self._extend_base(source, ())
 
     def _read(
@@ -182,7 +184,7 @@ def _fragment(spec: SpaceSpec, source: SourceDocument, lost: frozenset[Path_]) -
 
 
 def _declares(key: str, source: SourceDocument) -> bool:
-    """Return whether a section that could not be read may have declared names."""
+    """Return whether the section ``key``, which could not be read, may have declared names."""
     return key in (*SECTIONS, "table", "extends") or isinstance(source.value[key], dict)
 
 
@@ -211,7 +213,7 @@ def _merge_fragments(base: Fragment, own: Fragment) -> Fragment:
 
 
 def _without(fragment: Fragment, text: str) -> Fragment | None:
-    """Return the fragment without the given entry or rule; ``None`` if there is no such entry."""
+    """Return the fragment without the entry or constraint ``text``; ``None`` if it has neither."""
     for key in SECTIONS:
         section = getattr(fragment, key)
         if text in section:

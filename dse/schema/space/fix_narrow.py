@@ -1,4 +1,4 @@
-"""Settlements: the ``fix`` and ``narrow`` entries of an include, applied to its parameters."""
+"""Application of the ``fix`` and ``narrow`` entries of an include to the included parameters."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dse.schema.yaml.source import shown
 
 @dataclass(slots=True, kw_only=True)
 class Settlement:
-    """``fix`` value or ``narrow`` subdomain from an including file.
+    """Restriction of an included parameter: a ``fix`` value or a ``narrow`` subdomain.
 
-    ``used`` is set once it has been applied; an unused one names an unknown parameter.
+    ``used`` is set once it has been applied; if it stays unset, no parameter has its name.
     """
 
     value: Scalar | list[Scalar] | NarrowSpec
@@ -56,9 +56,10 @@ Settled = dict[str, list[Settlement]]
 def settled_in(
     name: str, stated: Stated[IncludeSpec], scope: Scope, outer: Mapping[str, list[Settlement]]
 ) -> tuple[Settled, Settled]:
-    """Return the settlements of an included file's names: those of this include, and all.
+    """Return the restrictions of an included file's parameters, by their names in that file.
 
-    All includes the settlements by files further out.
+    The first mapping has those that this include states; the second also has those stated by files
+    further up the chain of includes.
 
     Args:
         name: the include's name.
@@ -84,7 +85,7 @@ def settled_in(
 
 
 def rename_by_prefix(name: str, names: Mapping[str, str]) -> str:
-    """Return the name after renaming it, or its leading list or include name, by ``names``."""
+    """Rename a dotted or indexed name by ``names``, which may map the name or a prefix of it."""
     if name in names:
         return names[name]
     for old, new in names.items():
@@ -100,7 +101,7 @@ def check_settlements(
     declared: Sequence[str],
     whole: SpaceBuilder,
 ) -> None:
-    """Record an error for each settlement of a name that the included file does not declare.
+    """Record an error for each ``fix`` or ``narrow`` of a name that the file does not declare.
 
     Args:
         settled: the settlements of the include.
@@ -128,7 +129,7 @@ def check_renames(
     declared: Sequence[str],
     whole: SpaceBuilder,
 ) -> None:
-    """Record an error for each rename of an unknown name, or to an invalid or repeated one."""
+    """Record an error for each invalid entry of ``rename:``, such as one for an unknown name."""
     taken: dict[str, str] = {}
     for old, new in stated.value.rename.items():
         where, name = stated.at("rename", old), full(old)

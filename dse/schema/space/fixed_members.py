@@ -20,7 +20,7 @@ from dse.schema.models import Scalar
 
 
 def values_of(one: Structured, values: Sequence[Scalar]) -> dict[str, Scalar]:
-    """Return the value of each member, by full name, of a compound parameter fixed by a list.
+    """Convert the list that fixes a compound parameter to a value for each member, by full name.
 
     Args:
         one: the compound parameter.

@@ -1,4 +1,4 @@
-"""Reading of one file, with its includes, into the complete space under the include's name."""
+"""Reading of one space file and its includes into the complete space."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class IncludeScope:
 
 
 class IncludedFile:
-    """Reader of one fragment into the space; its includes are read before its own parameters.
+    """Reader that adds one space file to the complete space, after the files that it includes.
 
     Args:
         fragment: the file's entries.
@@ -90,9 +90,10 @@ class IncludedFile:
         self.members = Members(fragment, self.scope, place.settled, place.note)
 
     def read(self) -> list[Statements]:
-        """Add the file's declarations to the space and return its rules.
+        """Add the file's parameters and data to the space; return its constraints and tables.
 
-        The rules are added later, once every name of the complete space is declared.
+        These are returned for this file and each included one. They are added later, once every
+        name of the complete space is declared.
         """
         self._mark_lost()
         self._check_names()
@@ -112,7 +113,7 @@ class IncludedFile:
             self.whole.clouded.add(full(""))
 
     def _check_names(self) -> None:
-        """Record an error for each invalid name, and each declared twice in the file's sections."""
+        """Record an error for each invalid name and for each name that the file declares twice."""
         known: dict[str, str] = {}
         for section in SECTIONS:
             for name, stated in getattr(self.fragment, section).items():
@@ -173,10 +174,10 @@ class IncludedFile:
         return rules
 
     def _resolve_argument(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
-        """Return the value given to an argument of an included file.
+        """Return the value that an include sets for the argument ``name`` of the included file.
 
-        A text that is an argument's name, or a formula over arguments, of the including file is
-        replaced by its value; any other value is returned as given.
+        If the value is the name of an argument of the including file, or a formula over its
+        arguments, it is evaluated; otherwise it is returned unchanged.
         """
         default = fragment.arguments.get(name)
         usual = None if default is None else default.value
@@ -193,7 +194,7 @@ class IncludedFile:
         return f"{found.value!r} {found.unit}" if found.unit else found.value
 
     def _find_fragment(self, stated: Stated[IncludeSpec]) -> Fragment | None:
-        """Return the fragment of an include; ``None``, with the error recorded, if it is invalid.
+        """Return the parsed file that an include names; ``None``, with errors recorded, if invalid.
 
         Raises:
             SpecError: the file includes itself, or includes are too deep or too many.

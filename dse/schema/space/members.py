@@ -1,4 +1,7 @@
-"""Builder of one file's parameters, on demand because a domain may depend on another parameter."""
+"""Builder of the parameters that one space file declares.
+
+A parameter is built when it is first needed, since a domain may depend on another parameter.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ MAX_CHAIN = 12
 
 
 class Members:
-    """Builder that adds a fragment's parameters, with conditions and implied rules, to the space.
+    """Builder that adds the parameters of one space file, with implied rules, to the space.
 
     Args:
         fragment: the file's entries.
@@ -54,7 +57,7 @@ class Members:
         self._done: set[str] = set()
 
     def read(self, files: Files) -> None:
-        """Add every parameter to the space; errors are recorded and the next parameter is read."""
+        """Add every parameter of the file to the space; errors are recorded without stopping."""
         table = self.fragment.table
         if table is not None:
             try:
@@ -153,7 +156,10 @@ class Members:
                 )
 
     def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
-        """Return the settlement of each member, by full name, of a compound fixed by one list."""
+        """Return the ``fix`` of each member where one list fixes a compound parameter as one value.
+
+        The result is keyed by the member's full name; a member may be fixed several times.
+        """
         found: dict[str, list[Settlement]] = {}
         for settlement in self.settled.get(name, []):
             if not isinstance(settlement.value, list):
@@ -170,9 +176,10 @@ class Members:
     def _apply_settlements(
         self, own: str, parameter: Parameter, ones: Sequence[Settlement] | None = None
     ) -> Parameter:
-        """Return the parameter after the ``fix`` and ``narrow`` entries of including files.
+        """Return the parameter after applying the ``fix`` and ``narrow`` entries for its name.
 
-        The domain before these entries, and any replaced definitions, are recorded in ``before``.
+        Its domain before them, and definitions that an extending file replaced, are recorded in
+        ``before`` of the space builder.
         """
         before = [
             self._parse_previous(parameter.name, spec)
@@ -188,7 +195,7 @@ class Members:
         return parameter
 
     def _parse_previous(self, name: str, spec: ParameterSpec) -> Parameter | None:
-        """Return the parameter as an extended file defined it; ``None`` if compound or invalid."""
+        """Return the parameter of a replaced definition; ``None`` if compound or invalid."""
         if any(kind in STRUCTURED for kind in spec.kinds):
             return None
         try:
@@ -197,7 +204,7 @@ class Members:
             return None
 
     def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
-        """Add the divisibility constraint of a domain ``divisors(...)`` of other parameters."""
+        """Add the constraint ``n % x == 0`` for a domain ``divisors(n)`` where n is variable."""
         text = extract_dividend(spec.ordinal)
         if text is None or not self.scope.expand(text).names:
             return
@@ -244,7 +251,7 @@ class Members:
 
 
 def _collect_lists(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
-    """Return the lists that columns such as ``bits[0]`` form.
+    """Return the lists formed by parameters with indexed names such as ``bits[0]``.
 
     A list of boolean members with text keys is marked as a subset.
     """

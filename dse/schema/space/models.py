@@ -25,7 +25,10 @@ _GOES_WITH = {
 
 
 class DomainSpec(Model):
-    """Domain of a scalar parameter: exactly one domain key, with its step, scale and unit."""
+    """Domain of a scalar parameter, under exactly one of the keys ``real``, ``integer``, ...
+
+    ``step``, ``scale`` and ``unit`` refine it where the kind of domain allows.
+    """
 
     real: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
     integer: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
@@ -38,11 +41,11 @@ class DomainSpec(Model):
 
     @property
     def kinds(self) -> list[str]:
-        """Domain keys that are present; a valid parameter has exactly one."""
+        """Domain keys that the entry contains; a valid parameter has exactly one."""
         return [kind for kind in (*SCALARS, *STRUCTURED) if getattr(self, kind, None) is not None]
 
     def check_companions(self) -> None:
-        """Raise ValueError unless every other key is valid with the domain key."""
+        """Raise ValueError if a key such as ``step`` does not suit the kind of domain."""
         (kind,) = self.kinds
         for key, partners in _GOES_WITH.items():
             if getattr(self, key, None) is not None and kind not in partners:
@@ -53,7 +56,7 @@ class DomainSpec(Model):
 
 
 class ParameterSpec(DomainSpec):
-    """Declaration of a parameter: exactly one domain, and the condition that makes it active."""
+    """Declaration of a parameter: its domain, and the condition ``when`` it is active."""
 
     each: int | str | None = None
     permutation: list[Scalar] | int | str | None = None
@@ -77,7 +80,7 @@ class ParameterSpec(DomainSpec):
 
 
 class NarrowSpec(DomainSpec):
-    """``narrow`` entry: a list of values of the domain, or a domain inside it."""
+    """Value of a ``narrow`` entry: a list of values to keep, or a subdomain."""
 
     values: list[Scalar] | None = Field(default=None, min_length=1)
 
@@ -104,7 +107,7 @@ def _default_to_mapping(value: Any) -> Any:
 
 
 class IncludeSpec(Model):
-    """Include of another space file: its arguments, fixed and narrowed domains, and renames."""
+    """Include of another space file: its arguments, ``fix``, ``narrow`` and ``rename`` entries."""
 
     file: str
     given: Annotated[dict[str, Scalar], BeforeValidator(_default_to_mapping)] = Field(

@@ -1,4 +1,4 @@
-"""Checks of a space's rules: names, lists, units, text values, lookup keys and definedness."""
+"""Checks of a space's constraints and activity conditions: names, lists, units and values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from dse.units import dimensions, units
 
 
 class Rules:
-    """Checker that also expands a space's conditions and constraints over single parameters."""
+    """Checker of a space's constraints and activity conditions.
+
+    It also expands them: list members and table lookups are resolved to scalar parameters.
+    """
 
     def __init__(self, whole: SpaceBuilder) -> None:
         self.whole = whole
@@ -34,7 +37,7 @@ class Rules:
         self._ready: dict[int, Expression | None] = {}
 
     def check(self) -> None:
-        """Expand and check every rule in place; errors are recorded, and the next rule checked."""
+        """Check every rule and replace it by its expanded form; errors are recorded."""
         whole = self.whole
         for name, rule in list(whole.conditions.items()):
             ready = self._prepare(rule, whole.activated[name])
@@ -49,7 +52,9 @@ class Rules:
         ]
 
     def ready(self, rule: Expression) -> Expression:
-        """Return the rule over single parameters, with literals in coherent units.
+        """Return the checked rule over scalar parameters, with literals in coherent units.
+
+        List members and table lookups are expanded.
 
         Raises:
             HiddenError: it uses a name whose own declaration has an error.
@@ -77,7 +82,7 @@ class Rules:
         return ready
 
     def _wordy(self, rule: Expression) -> str:
-        """Return a hint on a choice in the rule that has text values; empty if there is none."""
+        """Return a hint on a choice with text values that the rule uses as a number; else empty."""
         for name in sorted(rule.names):
             parameter = self.whole.parameters[name]
             values = parameter.values if isinstance(parameter, Choice) else ()
@@ -96,7 +101,7 @@ class Rules:
         return ""
 
     def _prepare(self, rule: Expression, where: str) -> Expression | None:
-        """Return the checked rule, cached; if it is invalid, record the error, return ``None``."""
+        """Return the checked and expanded rule; ``None``, with error recorded, if invalid."""
         if id(rule) not in self._ready:
             self._ready[id(rule)] = None
             try:
@@ -112,7 +117,7 @@ class Rules:
         return not there and head not in known.data and known.hidden(name)
 
     def _check_truth(self, node: Node, text: str) -> None:
-        """Raise SpecError unless the node, and each operand of logic in it, is boolean."""
+        """Raise SpecError unless the node and each operand of and, or, not is boolean."""
         match node:
             case Name():
                 parameter = self.whole.parameters[node.name]
@@ -136,9 +141,9 @@ class Rules:
             )
 
     def _check_activity(self, name: str, rule: Expression) -> None:
-        """Record an error for a condition that uses its own parameter or a real parameter.
+        """Record an error for an activity condition that reads the parameter that it activates.
 
-        A real parameter itself may be active by the value of a real one.
+        Reading a real parameter is an error too, unless the activated parameter is real.
         """
         parameters, where = self.whole.parameters, self.whole.activated[name]
         if name in rule.names:
@@ -153,7 +158,7 @@ class Rules:
             self.whole.mistakes.add(error, where)
 
     def _check_no_circle(self) -> None:
-        """Record an error if a parameter's condition depends on itself through other conditions."""
+        """Record an error if parameters depend on each other's activity conditions in a cycle."""
         circle = _circle({n: rule.names - {n} for n, rule in self.whole.conditions.items()})
         if circle:
             first = circle[0]
@@ -166,7 +171,11 @@ class Rules:
 
 
 def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the names of a cycle in the graph, first name repeated last; empty if acyclic."""
+    """Return the names along a cycle of the graph, with the first one repeated at the end.
+
+    ``parents`` maps each name to the names that it depends on. The list is empty if there is no
+    cycle.
+    """
     done = set[str]()
     for start in parents:
         path: list[str] = []
@@ -186,7 +195,7 @@ def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
 
 
 def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:
-    """Return each parameter's unit for :func:`dse.units.dimensions.unit_of`, ``TEXT`` for texts."""
+    """Return each parameter's unit by name; for a parameter with text values, ``TEXT``."""
     return {
         p.name: dimensions.TEXT
         if isinstance(p, Choice) and any(isinstance(v, str) for v in p.values)

@@ -39,7 +39,7 @@ MAX_ITEMS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Resolver of the names, formulas and quantities of one file.
+    """Resolver of the names, formulas and quantities in one space file.
 
     Args:
         whole: the complete space, as far as it is built.
@@ -56,7 +56,7 @@ class Scope:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def formula(self, text: str) -> Expression:
-        """Return the formula with full names, and with literals in place of arguments.
+        """Parse a formula; replace names by full names, and arguments by their values.
 
         Raises:
             SpecError: the text is not a valid expression.
@@ -71,7 +71,9 @@ class Scope:
         return parsed if told == text else parse(told)
 
     def expand(self, text: str) -> Expression:
-        """Return the formula over single parameters, after building those that it needs.
+        """Parse a formula and expand list members and lookups to scalar parameters.
+
+        Parameters that it uses are built first.
 
         Raises:
             SpecError: the text is not a valid expression, misuses a list or data, or has an
@@ -88,7 +90,7 @@ class Scope:
         return rule
 
     def amount(self, text: Quantity, unit: str = "") -> Amount:
-        """Return the amount that a literal, or a formula over arguments and data, denotes.
+        """Evaluate a quantity such as ``64 KiB``, or a formula over arguments and data tables.
 
         Args:
             text: the literal or formula.
@@ -118,7 +120,7 @@ class Scope:
         return amount(value.values[0].item() / units.factor(unit), unit or units.coherent(found))
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the argument's value if the value is the name of an argument, else the value."""
+        """Return the value of the argument of this name; any other value stays unchanged."""
         node = self.arguments.get(value) if isinstance(value, str) else None
         if isinstance(node, Number) and node.unit:
             return f"{node.value} {node.unit}"
@@ -133,7 +135,7 @@ class Scope:
         return generate_numbers(text, unit, self, self.values)
 
     def count(self, value: int | str, what: str) -> int:
-        """Return the integer that a literal, or a formula over arguments and data, denotes.
+        """Evaluate an integer literal, or a formula over arguments and data tables, as an integer.
 
         Args:
             value: the literal or formula.
@@ -160,7 +162,7 @@ class Scope:
         return None if listing is None else listing.keys
 
     def counting(self, value: int | str) -> str | None:
-        """Return the full name of the parameter of this name; ``None`` if there is none.
+        """Return the full name of an integer parameter; ``None`` if the name does not exist.
 
         Raises:
             SpecError: the parameter has values that are not integers.
@@ -177,7 +179,9 @@ class Scope:
         return full
 
     def values(self, text: str) -> tuple[Sequence[int | float], str]:
-        """Return the distinct values of a formula over its parameters' domains, and their unit.
+        """Return the distinct values that a formula can take, ascending, and their coherent unit.
+
+        The formula is evaluated for all combinations of its parameters' values.
 
         Raises:
             SpecError: it uses a real or choice parameter, or has more than
@@ -207,7 +211,7 @@ class Scope:
         return np.unique(kept).tolist(), units.coherent(unit)
 
     def _is_formula(self, text: str) -> bool:
-        """Return whether the text is a formula that uses a declared name, and not a literal."""
+        """Return whether the text is a formula with a declared name, not a plain quantity."""
         if text in self.arguments:
             return True
         try:
@@ -231,7 +235,7 @@ class Scope:
         return full in known.declared or full in known.parameters or full in known.lost
 
     def _edits(self, node: Node) -> Iterator[tuple[tuple[int, int], str]]:
-        """Yield the position and length of each name in the text, and its replacement."""
+        """Yield the edits that resolve the names: ((offset, length), replacement text)."""
         if isinstance(node, Name):
             argument = self.arguments.get(node.name)
             words = self.full(node.name) if argument is None else format_literal(argument)
@@ -244,7 +248,7 @@ class Scope:
             yield from self._edits(child)
 
     def _is_item(self, node: Index) -> bool:
-        """Return whether the node is like ``kept[conv1]``, whose key is an item and not a name."""
+        """Return whether the index in ``kept[conv1]`` is an item of the list, not a parameter."""
         if not isinstance(node.item, Name) or not isinstance(node.key, Name):
             return False
         listing = self.whole.listings.get(self.full(node.item.name))
@@ -252,7 +256,7 @@ class Scope:
 
 
 def format_literal(node: Node) -> str:
-    """Return a literal in the notation of the expression language."""
+    """Return a literal node as text in the expression language."""
     match node:
         case Truth():
             return "true" if node.value else "false"

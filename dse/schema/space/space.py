@@ -25,7 +25,7 @@ from dse.schema.yaml.source import shown
 def space_of(
     path: Path, files: Files, *, named_at: str = "", may_be_empty: bool = False
 ) -> DesignSpace:
-    """Read the space file at ``path``, with the files it includes, and check the space.
+    """Read a space file with its includes, check it, and return the space.
 
     Args:
         path: the file.
@@ -46,10 +46,11 @@ def space_of(
 
 @dataclass(frozen=True, kw_only=True)
 class LegibleSpace:
-    """Valid part of a space whose files may have errors.
+    """Valid part of a space whose files may have errors, for further checks of a study.
 
-    A ``partial`` space has only the parameters without errors, and no rules; ``hides`` is true
-    for a name that it may lack because of an error. An ``empty`` space has no legal design.
+    A ``partial`` space has only the parameters without errors, and no rules; ``hides`` returns true
+    for a name that may be missing from it because of an error. An ``empty`` space has no legal
+    design.
     """
 
     space: DesignSpace
@@ -61,7 +62,7 @@ class LegibleSpace:
 def legible_space(
     path: Path, files: Files, mistakes: ErrorCollector, *, named_at: str = ""
 ) -> LegibleSpace:
-    """Read the valid part of a space file; record its errors in ``mistakes`` and do not raise."""
+    """Read the valid part of a space file; its errors are added to ``mistakes``, not raised."""
     where = f"{shown(path)}:1"
     whole, space = _read_space(files, where, lambda fragments: fragments.at(path, named_at))
     try:
@@ -79,7 +80,7 @@ def legible_space(
 
 
 def _hiding(whole: SpaceBuilder) -> Callable[[str], bool]:
-    """Return a predicate: whether a name, or a full name ending in it, may be lost to an error."""
+    """Return a predicate that is true for a name whose declaration may have an error."""
     unread = not whole.parameters
     endings = {name.rpartition(".")[2] for name in whole.lost}
 
@@ -92,7 +93,7 @@ def _hiding(whole: SpaceBuilder) -> Callable[[str], bool]:
 
 
 def space_document(path: Path, files: Files) -> Mapping[str, Any]:
-    """Return the content of a space file without validation.
+    """Return the content of a space file as a mapping, without validation.
 
     Raises:
         SpecError: the file cannot be read, or is a study.
@@ -107,7 +108,7 @@ def space_document(path: Path, files: Files) -> Mapping[str, Any]:
 def space_from(
     value: Mapping[str, Any], *, beside: Path | None = None, may_be_empty: bool = False
 ) -> DesignSpace:
-    """Build and check the space that a mapping with the schema of a space file describes.
+    """Build and check a space from a mapping with the keys of a space file.
 
     A rule that divides by zero or overflows for some combinations follows IEEE 754 there
     (:mod:`dse.schema.space.rules.definitions`); one that does so for all combinations is an error.
@@ -138,7 +139,10 @@ def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None
 def _read_space(
     files: Files, where: str, read: Callable[[Fragments], Fragment | None]
 ) -> tuple[SpaceBuilder, DesignSpace]:
-    """Return the builder with the files' contents, and the space; without rules on any error."""
+    """Read the files and return their merged entries and the space.
+
+    If there is any error, the space has no constraints and no activity conditions.
+    """
     whole = SpaceBuilder()
     fragments = Fragments(files, whole.mistakes)
     fragment = read(fragments)
@@ -165,10 +169,7 @@ def _read_space(
 
 
 def _prepare_condition(one: Structured, rules: Rules) -> Structured:
-    """Return the compound parameter with its condition expanded over single parameters.
-
-    The condition is ``None`` if it has an error.
-    """
+    """Return the compound parameter with its activity condition expanded, or removed if invalid."""
     when: Expression | None = None
     if one.when is not None:
         try:

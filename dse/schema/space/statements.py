@@ -16,14 +16,14 @@ from dse.schema.yaml.validation import model_of
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """``constraints:`` and ``tables:`` of a fragment, with the scope that resolves its names."""
+    """Constraints and tables of one space file, with the resolver of its names."""
 
     fragment: Fragment
     scope: Scope
     files: Files
 
     def add(self) -> None:
-        """Add each constraint and table to the space; errors are recorded, the rest still added."""
+        """Add each valid constraint and table to the space; record the errors of the others."""
         mistakes = self.scope.whole.mistakes
         for stated in self.fragment.constraints:
             try:

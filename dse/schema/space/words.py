@@ -1,4 +1,4 @@
-"""Checks of the text literals in a formula against parameter values, and of its lookup keys."""
+"""Checks that texts compared in a formula are possible values, and that lookup keys exist."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def check_words(
     parameters: Mapping[str, Parameter],
     before: Mapping[str, Sequence[Parameter]] | None = None,
 ) -> None:
-    """Check that each text that a choice is compared with is one of its values.
+    """Check that each text in a comparison is a value of the choice or lookup compared with it.
 
     Args:
-        node: a formula over single parameters.
+        node: a formula in which list members and lookups are expanded.
         parameters: by name; other names are ignored.
         before: earlier definitions of fixed, narrowed or replaced parameters, by name; their
             values are accepted as well.
@@ -43,7 +43,7 @@ def _words(
     parameters: Mapping[str, Parameter],
     before: Mapping[str, Sequence[Parameter]],
 ) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """Yield the name and the possible values of an operand that is a choice or a lookup."""
+    """Yield the name and values of an operand that is a choice parameter or a table lookup."""
     if isinstance(side, Lookup):
         yield side.text, tuple(value for _, value in side.entries)
     if isinstance(side, Name):
@@ -57,14 +57,14 @@ def _words(
 def check_keys(
     node: Node, parameters: Mapping[str, Parameter], repeated: Callable[[str], str] = lambda _: ""
 ) -> None:
-    """Check that every lookup in the formula has an entry for each value of its key parameter.
+    """Check that every table lookup has an entry for each value of its key parameter.
 
-    A missing entry would silently make the formula's value unknown.
+    Without an entry, the formula's value would silently be unknown for that value.
 
     Args:
-        node: a formula over single parameters.
+        node: a formula in which list members and lookups are expanded.
         parameters: by name; other names are ignored.
-        repeated: returns why a table is not indexed by its first column; empty if it is.
+        repeated: returns why a table in a text is not keyed by its first column, else empty.
 
     Raises:
         SpecError: a value of the key parameter has no entry, or the parameter is real.
@@ -88,7 +88,7 @@ def check_keys(
 
 
 def lookups(node: Node) -> Iterator[Lookup]:
-    """Yield every lookup in the expression tree."""
+    """Yield every table lookup in the expression tree."""
     if isinstance(node, Lookup):
         yield node
     for child in children(node):

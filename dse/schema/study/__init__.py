@@ -1,1 +1,1 @@
-"""Parsing and checks of a study file, which result in a plan (see ``plan``)."""
+"""Parsing and checks of a study file; the result is a plan, the specification ready to run."""

@@ -1,4 +1,7 @@
-"""Sensitivity studies: one plan for each end of each assumption's interval."""
+"""Plans for a one-at-a-time sensitivity analysis of a study's assumptions.
+
+Each plan sets one assumption to one end of its interval.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from dse.schema.yaml.files import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Assumption at one end of its interval, and the name of the study that evaluates it."""
+    """One run of the analysis: an assumption, the end that it is set to, and a study name."""
 
     assumption: Assumption
     end: Scalar
@@ -22,7 +25,7 @@ class Turn:
 
 
 def turns_of(plan: Plan, name: str) -> list[Turn]:
-    """Return a turn for each end of each assumption of a plan.
+    """Return the runs of the sensitivity analysis: one per assumption and end of its interval.
 
     Args:
         plan: the study's plan.
@@ -36,7 +39,7 @@ def turns_of(plan: Plan, name: str) -> list[Turn]:
 
 
 def turned_plan(plan: Plan, turn: Turn) -> Plan:
-    """Return the plan with the assumption at that end, and all other values unchanged.
+    """Return the plan with one assumption set to an end of its interval, otherwise unchanged.
 
     Raises:
         SpecErrors: the study is invalid there, for example because a baseline is infeasible.
@@ -55,7 +58,7 @@ def turned_plan(plan: Plan, turn: Turn) -> Plan:
 
 
 def impossible_ends(plan: Plan) -> Iterator[SpecError]:
-    """Yield an error for each end of an assumption at which the study is invalid.
+    """Yield an error for each end of an assumption's interval for which the study is invalid.
 
     Args:
         plan: the study's plan, with the texts of its files.

@@ -1,4 +1,7 @@
-"""Assumed values that a paper does not state, with their intervals and places in the files."""
+"""Assumptions of a study: values that the reproduced paper does not state.
+
+Each has an interval, and paths to where the study's files contain the value.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,18 @@ Documents = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """Assumption, and the places in the study's files that contain its value."""
+    """Assumed value with its interval, and the paths to that value in the study's files."""
 
     spec: AssumptionSpec
     places: tuple[tuple[str, Path_], ...]
 
     @property
     def ends(self) -> tuple[Scalar, ...]:
-        """Ends of the interval that differ from the stated value."""
+        """Ends of the interval that differ from the assumed value."""
         return tuple(one for one in self.spec.interval if not _is_same(one, self.spec.value))
 
     def turned(self, documents: Documents, end: Scalar) -> dict[str, dict[str, Any]]:
-        """Return copies of the documents with ``end`` in place of the value."""
+        """Return copies of the files' contents with the assumed value replaced by ``end``."""
         changed = {path: deepcopy(dict(document)) for path, document in documents.items()}
         for path, place in self.places:
             holder: Any = changed[path]
@@ -71,7 +74,7 @@ def assumptions_of(
 
 
 def assumed_documents(spec: Mapping[str, Any], path: Path, files: Files) -> dict[str, Any]:
-    """Return the contents of the study's file and its space's file, by path.
+    """Return the contents of the study file and of its space file, keyed by file path.
 
     Args:
         spec: the contents of the study's file.
@@ -112,7 +115,10 @@ def _places(
 
 
 def _paths(value: Any, words: Sequence[str]) -> Iterator[Path_]:
-    """Yield the paths of scalars that match the dotted words; a key may itself contain dots."""
+    """Yield the key paths of scalars in nested YAML that match a dotted path.
+
+    A key may itself contain dots, and ``*`` matches any key.
+    """
     if not words:
         if not isinstance(value, dict | list):
             yield ()
@@ -147,7 +153,7 @@ def _at(value: Any, path: Path_) -> Any:
 
 
 def _check_interval(spec: AssumptionSpec) -> None:
-    """Check that the value is in the interval, and that at least one end differs from it."""
+    """Check that the assumed value is in its interval, and that some end differs from the value."""
     low, high = spec.interval
     if _is_same(low, spec.value) and _is_same(high, spec.value):
         raise SpecError(

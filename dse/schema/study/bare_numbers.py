@@ -23,9 +23,9 @@ def check_units(
     mistakes: ErrorCollector,
     objectives: Sequence[Objective],
 ) -> None:
-    """Collect an error for each quantity without its unit: ``time: 60`` instead of ``time: 60 s``.
+    """Collect an error for each number without a unit where one is required.
 
-    Zero and dimensionless quantities need no unit.
+    ``time: 60`` must be ``time: 60 s``. Zero and dimensionless quantities need no unit.
 
     Args:
         spec: the study file.

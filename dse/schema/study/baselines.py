@@ -1,8 +1,9 @@
-"""Named baselines in formulas: ``baseline(chip.energy, int8)`` is the same for every design.
+"""Named baselines in formulas: ``baseline(chip.energy, int8)`` is a constant of the study.
 
-``ratio(chip.energy, int8)`` is ``chip.energy / baseline(chip.energy, int8)``. Modelled metrics of a
-baseline replace these calls when the file is read. Measured metrics do so when the baseline's trial
-is done; such trials run first. Until then the number is NaN, as is every objective that reads it.
+It is the metric ``chip.energy`` of the baseline design ``int8``; ``ratio(chip.energy, int8)`` is
+``chip.energy / baseline(chip.energy, int8)``. Modelled metrics of a baseline are inserted when the
+file is read. Measured metrics are inserted when the baseline's trial, which runs first, is done;
+until then the number is NaN, and so is every objective that reads it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"baseline": (2, 2), "ratio": 
 
 
 class Baselines:
-    """Named baselines of a study and their metrics; ``awaited`` holds those to be measured first.
+    """Named baselines of a study and their metrics.
+
+    ``awaited`` are those with metrics that formulas read but that are not measured yet.
 
     Args:
         designs: the baselines' designs by name.
@@ -60,7 +63,7 @@ class Baselines:
         self._lists = lists
 
     def folded(self, formula: Expression) -> Expression:
-        """Return the formula with calls of ``baseline`` and ``ratio`` replaced by numbers.
+        """Return the formula with ``baseline(...)`` as a number, ``ratio(...)`` as a quotient.
 
         Raises:
             SpecError: a baseline is unknown, or its value is not a finite nonzero quantity.
@@ -87,7 +90,7 @@ class Baselines:
         return name
 
     def _number(self, asked: Node, name: str) -> Node:
-        """Return an expression's value for the baseline, as a literal; NaN while it is unknown."""
+        """Return a formula's value for the baseline as a literal; NaN until it is measured."""
         formula = single(Expression(name, asked), self._known, self._lists)
         unit = unit_of(formula, self._known)
         if unit == TEXT:
@@ -118,14 +121,14 @@ class Baselines:
 def index_baselines(
     told: Sequence[Mapping[str, Scalar]] | Mapping[str, Mapping[str, Scalar]],
 ) -> dict[str | int, Mapping[str, Scalar]]:
-    """Return each baseline by its name, or by its index in a list without names."""
+    """Return the baselines of a study file as a mapping, by name or by index in a list."""
     pairs: Iterable[tuple[str | int, Mapping[str, Scalar]]]
     pairs = told.items() if isinstance(told, Mapping) else enumerate(told)
     return dict(pairs)
 
 
 def check_name(name: str | int) -> None:
-    """Raise SpecError unless a baseline's name is an identifier, as formulas require."""
+    """Raise SpecError unless a baseline's name is an identifier, so that formulas can use it."""
     if isinstance(name, str) and not name.isidentifier():
         raise SpecError(
             f"{name!r} cannot stand in a formula", hint="letters, digits and '_', such as int8"
@@ -140,7 +143,7 @@ def told_baselines(
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> Baselines:
-    """Return the named baselines with their modelled and measured metrics.
+    """Build the named baselines with their metrics; modelled metrics are computed here.
 
     Args:
         designs: all baselines, by name or index.

@@ -1,4 +1,4 @@
-"""Binding of an evaluator's inputs to parameters and metrics, with their units."""
+"""Binding of an evaluator's inputs to the study's parameters and metrics, with unit conversion."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BETWEEN = 0.618
 
 
 def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
-    """Return the evaluator that the file names, constructed with its options.
+    """Construct the evaluator plug-in that a study file names, with its options.
 
     Raises:
         PluginError: there is no such evaluator, or it does not take these options.
@@ -55,10 +55,11 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
 def repaired_evaluator(
     spec: EvaluatorSpec, options: Mapping[str, Any]
 ) -> tuple[Evaluator | None, list[DseError]]:
-    """Return the evaluator without its invalid options, or ``None``, and the errors found.
+    """Construct an evaluator; if options are invalid, do so without them and return all errors.
 
-    Construction is repeated without each invalid option, to find errors in the others too. An error
-    that mentions a removed option may be due to its removal, and ends the search.
+    Each attempt leaves out the options that the last one found invalid, so that errors in other
+    options are found too. The evaluator is ``None`` if it cannot be constructed without them. An
+    error that mentions a removed option may be due to its removal, and ends the search.
     """
     errors: list[DseError] = []
     try:
@@ -92,7 +93,10 @@ def repaired_evaluator(
 
 
 def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any]) -> DseError:
-    """Return the error with the option that causes it: without that option it is not raised."""
+    """Return a constructor's error with the name of the option that causes it.
+
+    The cause is an option without which the constructor does not raise that error.
+    """
     if error.part and error.part[0] in options:
         return error
     for option in options.keys() - set(required(plugin)):
@@ -109,7 +113,7 @@ def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any
 def _without_parts(
     options: Mapping[str, Any], off: Collection[Sequence[str | int]]
 ) -> dict[str, Any]:
-    """Return the options without the invalid ones; of a mapping, only its invalid key goes."""
+    """Return the options without invalid ones; in a mapping, only the invalid key is removed."""
     rest = dict(options)
     for part in off:
         option, entry = str(part[0]), part[1:]
@@ -145,7 +149,7 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
 
 
 def _find_option(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the option that a message names first, else the first whose value it quotes."""
+    """Return the option that an error message names, else the one whose value it quotes."""
     words = re.findall(r"[\w-]+", problem)
     named = next((word for word in words if word in options), None)
     if named is None:  # the message may quote the value instead
@@ -162,7 +166,7 @@ def bound_of(
     *,
     parameters: Collection[str],
 ) -> Bound:
-    """Return the evaluator with each of its inputs bound to a name of the study.
+    """Return the evaluator with each of its inputs bound to a parameter or metric of the study.
 
     An input is bound by ``bind``, else to the same name, else to the only name that ends with it
     (``rows`` to ``chip.rows``). A list (``bits``) is bound member by member (``bits[0]`` to
@@ -219,7 +223,7 @@ def bound_of(
 def _build_missing_error(
     name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]
 ) -> SpecError:
-    """Return the error for a required input that no parameter or metric of the study provides."""
+    """Return the error for a required input that is neither a parameter nor a metric."""
     if isinstance(known, SymbolTable) and known.hides(reading):
         return HiddenError(reading)
     close = nearest(reading, known)
@@ -232,7 +236,7 @@ def _build_missing_error(
 
 
 def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
-    """Return the path of the formula, among an evaluator's options, that reads this input."""
+    """Return the option path of the evaluator's formula that reads this input; else empty."""
     return next(
         (("metrics", own) for own, one in formulas_of(evaluator).items() if reading in one.names),
         (),
@@ -240,7 +244,7 @@ def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
 
 
 def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
-    """Return the lists among the parameters with the keys of their members: ``[0]``, ``[1]``."""
+    """Return the members' suffixes of each list of parameters: ``{'bits': ['[0]', '[1]']}``."""
     found: dict[str, list[str]] = {}
     for full in parameters:
         if base(full) != full:
@@ -254,11 +258,11 @@ def check_formulas(
     known: Mapping[str, str],
     parameters: Mapping[str, Parameter],
 ) -> None:
-    """Check that an evaluator's formulas have their declared units and compare valid values.
+    """Check the units of an evaluator's formulas, and the values compared with parameters in them.
 
     Args:
         name: the evaluator's name in the study.
-        evaluator: the plug-in, with formulas over single names.
+        evaluator: the plug-in, with list members and lookups in its formulas expanded.
         known: the unit of each name; formulas that read other names are skipped.
         parameters: the parameters among the names.
 
@@ -291,7 +295,7 @@ def check_formulas(
 
 
 def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
-    """Check that the evaluator accepts the values that its inputs can take, if it has such a check.
+    """Call the evaluator's own check, if any, with values that its inputs can take.
 
     Raises:
         SpecError: the evaluator rejects a value.
@@ -307,7 +311,7 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
 
 
 def _some(parameter: Parameter) -> Sequence[Value]:
-    """Return all values, only both ends of a large integer, or three values of a real parameter."""
+    """Return a parameter's values; three of a real one, both bounds of a large integer one."""
     if isinstance(parameter, Real):
         between = parameter.low + _BETWEEN * (parameter.high - parameter.low)
         return parameter.low, between, parameter.high

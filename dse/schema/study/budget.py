@@ -11,11 +11,11 @@ from dse.schema.space.parameters.domains import amount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Stopping criteria of a study: the first that is met stops it; ``None`` is no bound.
+    """Stopping criteria of a study: the first that is met stops it; ``None`` disables one.
 
     ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran.
-    ``min_improvement`` is the expected relative gain in hypervolume below which no further design
-    is measured.
+    ``min_improvement`` stops the study once the expected relative gain in hypervolume of the next
+    measurement is below it.
     """
 
     measurements: int | None = None
@@ -27,7 +27,7 @@ class Budget:
 
 
 def budget_of(spec: BudgetSpec) -> Budget:
-    """Return the budget that a study file states, in coherent units.
+    """Return the budget of a study file, converted to seconds and dollars.
 
     Raises:
         SpecError: a number is not above zero or has another unit; a cost has no price.
@@ -49,7 +49,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
 
 
 def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
-    """Return the budget with the bounds that ``spec`` states; others, and the price, are kept.
+    """Return the budget with the criteria in ``spec`` replaced; all others are kept.
 
     Raises:
         SpecError: see :func:`budget_of`.
@@ -69,7 +69,7 @@ _HINTS = {
 
 
 def _above_zero(key: str, told: Quantity | None, unit: str) -> float | None:
-    """Return the number in coherent units; a bare number is in ``unit``."""
+    """Return a quantity in its coherent unit; a number without a unit is in ``unit``."""
     if told is None:
         return None
     try:

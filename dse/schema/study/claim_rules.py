@@ -1,4 +1,7 @@
-"""Conditions on a claim: a published figure, a rule that can fail, no selection by test data.
+"""Checks of the claims of papers in a study file.
+
+A claim needs a published figure and an acceptance rule that can fail, and must not select trials by
+a metric on test data.
 
 Source:
     docs/reproductions.md, "What a claim is".
@@ -23,7 +26,7 @@ _SIGNS = frozenset({"<", "<=", ">", ">="})
 
 
 def check_figure(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -> None:
-    """Check that the claim has a published figure, or text, that its kind of proof requires.
+    """Check that a claim has the published figure or text that its kind of proof requires.
 
     Raises:
         SpecError: nothing is published, or a number is required and ``published`` is text.
@@ -50,7 +53,7 @@ def check_figure(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -> N
 
 
 def check_window(spec: ClaimSpec | FindingSpec, rule: Expression) -> None:
-    """Check that ``accept`` limits the number's size, where the kind of proof requires it.
+    """Check that ``accept`` bounds the value of ``ours``, if the kind of proof requires it.
 
     Raises:
         SpecError: the rule tests only a sign, such as ``ours > 0`` or ``ours < 1``.
@@ -65,7 +68,9 @@ def check_window(spec: ClaimSpec | FindingSpec, rule: Expression) -> None:
 def judging_metrics(
     metrics: Iterable[str], evaluators: Mapping[str, EvaluatorSpec]
 ) -> frozenset[str]:
-    """Return the metrics on test data: by an option ``test`` (``split: test``) or by their name.
+    """Return the metrics that are computed on test data.
+
+    A metric is one if its evaluator has an option with the value ``test``, or by its own name.
 
     Args:
         metrics: the names of all metrics, ``LABEL.METRIC``.
@@ -100,7 +105,7 @@ def check_choice(function: str, names: Iterable[str], judging: frozenset[str]) -
 
 
 def _is_bare_sign(rule: Expression) -> bool:
-    """Return whether the rule has only inequalities with 0 or a dimensionless 1."""
+    """Return whether the rule has only inequalities with 0 or 1, so it tests only a direction."""
     nodes = list(_walk(rule.node))
     numbers = [one for one in nodes if isinstance(one, Number)]
     operators = {sign for one in nodes if isinstance(one, Compare) for sign in one.operators}

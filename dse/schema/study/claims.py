@@ -43,11 +43,11 @@ OURS = "ours"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Claim or finding, parsed for comparison with the study's trials.
+    """Claim of a paper or finding of the study, parsed for comparison with the study's trials.
 
-    ``formula`` computes the study's number from the statistics in ``gathered``, and ``accept`` is
-    the acceptance rule over the name ``ours``; both use coherent units. ``figure`` is the published
-    figure, in ``unit``; ``None`` where no number is published.
+    ``formula`` computes the study's own number (``ours``) from the trial statistics in
+    ``gathered``, and ``accept`` is the acceptance rule over the name ``ours``; both use coherent
+    units. ``figure`` is the published figure, in ``unit``; ``None`` where no number is published.
     """
 
     spec: ClaimSpec | FindingSpec
@@ -58,7 +58,7 @@ class Claim:
     figure: PrintFigure | None = None
 
     def ours(self, problem: Problem, trials: Sequence[Trial]) -> float:
-        """Compute the study's number, in ``unit``.
+        """Compute the study's number for comparison with the claim, in ``unit``.
 
         Raises:
             StudyError: the trials do not yield a finite number.
@@ -72,15 +72,15 @@ class Claim:
         return value / units.factor(self.unit)
 
     def holds(self, ours: float) -> bool | None:
-        """Return whether ``accept`` holds for the number, in ``unit``; ``None`` without a rule."""
+        """Return whether ``ours``, in ``unit``, fulfils ``accept``; ``None`` without it."""
         return None if self.accept is None else bool(self._accepts([ours])[0])
 
     def agrees(self, ours: float) -> bool | None:
-        """Return whether the number agrees with the published figure; ``None`` without a figure.
+        """Return whether ``ours`` agrees with the published figure; ``None`` without a figure.
 
-        The number, in ``unit``, agrees if it is within 10 % of the figure. If ``accept`` is a
-        window around the figure of no more than a factor of two, any number in it agrees as well.
-        If ``accept`` excludes the figure, no number agrees.
+        It agrees within 10 % of the figure. If ``accept`` is a window around the figure of no more
+        than a factor of two, any number in the window agrees as well. If ``accept`` excludes the
+        figure, no number agrees.
         """
         if self.figure is None or self.accept is None:
             return None
@@ -101,7 +101,7 @@ def claims_of(
     source: SourceDocument,
     mistakes: ErrorCollector,
 ) -> tuple[Claim, ...]:
-    """Return the valid claims and findings of a file; errors are collected with their lines."""
+    """Return the valid claims and findings of a study file; errors are collected."""
     found = []
     for key, kind in (("reproduces", ClaimSpec), ("finds", FindingSpec)):
         for place, spec in enumerate(one for one in specs if isinstance(one, kind)):
@@ -113,7 +113,7 @@ def claims_of(
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """Runner of a claim's checks, which collects their errors with the lines of the file."""
+    """Runner of checks that collects their errors, with the location of the claim in the file."""
 
     mistakes: ErrorCollector
     source: SourceDocument
@@ -155,7 +155,10 @@ def _checked_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | N
 
 
 def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
-    """Return a stored study's figure; ``None`` if invalid, which older versions did not check."""
+    """Return the published figure of a claim in a stored study; ``None`` if invalid.
+
+    An invalid one is no error, because older versions did not check it.
+    """
     try:
         return figure_of(spec.published, unit)
     except SpecError:
@@ -163,7 +166,7 @@ def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None
 
 
 def accepting(text: str, unit: str) -> Expression:
-    """Parse an acceptance rule over ``ours``, in coherent units.
+    """Parse the acceptance rule of a claim, with literals in coherent units.
 
     Args:
         text: the rule.
@@ -191,7 +194,7 @@ def check_ours(rule: Expression) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimReader:
-    """Parser of the formulas over trials that claims state under ``ours``.
+    """Parser of the formulas under ``ours``, which compute a number from the study's trials.
 
     Args:
         known: the unit of every metric and parameter.
@@ -209,7 +212,10 @@ class ClaimReader:
     strict: bool = True
 
     def ours(self, text: str) -> tuple[Expression, Mapping[str, TrialStatistic], str]:
-        """Parse a formula; return it with its statistics over trials, by name, and its unit.
+        """Parse a formula over trials, such as ``least(chip.energy) / 2``.
+
+        The result is the formula with a name in place of each trial statistic, the statistics by
+        these names, and the formula's unit.
 
         Raises:
             SpecError: the text is not a formula, or is not computable from the study's trials.
@@ -229,7 +235,7 @@ class ClaimReader:
         return formula.resolve_units(units.factor), found, unit
 
     def _outer(self, node: Node, found: dict[str, TrialStatistic]) -> Node:
-        """Return the node with each statistic replaced by a name, and store the statistics."""
+        """Replace each trial statistic in the formula by a name, and add it to ``found``."""
         if isinstance(node, Call) and node.function in FUNCTIONS:
             name = f"{node.function}#{len(found)}"
             found[name] = self._parse_statistic(node)
@@ -290,5 +296,5 @@ class ClaimReader:
 
 
 def _cancel_unit(unit: str) -> str:
-    """Return the unit; empty for a dimensionless one, such as bytes per bit, other than ``%``."""
+    """Return the unit, but empty for a dimensionless one such as bytes per bit; ``%`` is kept."""
     return "" if unit != "%" and units.same_dimension(unit, "") else unit

@@ -18,7 +18,7 @@ _MOST_NAMED = 8
 
 
 def design_of(values: Mapping[str, Value], space: DesignSpace) -> Design:
-    """Return the feasible design with these values; quantities may be texts with a unit.
+    """Return the feasible design with these values; texts such as ``64 KiB`` are quantities.
 
     A value given for a list of parameters applies to all members without a value of their own.
 
@@ -33,7 +33,7 @@ def design_of(values: Mapping[str, Value], space: DesignSpace) -> Design:
 
 
 def _check_complete(plain: Mapping[str, Value], space: DesignSpace) -> None:
-    """Raise DesignError that names all missing parameters, if several unconditional ones are."""
+    """Raise DesignError with the names of the missing parameters, if two or more are missing."""
     known = {*plain, *space.conditions}
     missing = [p.name for p in space.parameters if p.name not in known]
     odd = next((name for name in plain if name not in space.by_name), None)
@@ -52,7 +52,9 @@ def _first_value(parameter: Parameter) -> Value:
 
 
 def plain_values(values: Mapping[str, Value], space: DesignSpace) -> dict[str, Value]:
-    """Return the values in coherent units, by member for lists; they need not form a design.
+    """Convert values in a file to the space's parameters, in coherent units.
+
+    A value given for a list becomes one for each member. The result need not be a legal design.
 
     Raises:
         SpecError: a quantity cannot be parsed.
@@ -70,7 +72,7 @@ def plain_values(values: Mapping[str, Value], space: DesignSpace) -> dict[str, V
 
 
 def legal_design(values: Mapping[str, Value], space: DesignSpace) -> Design:
-    """Return the feasible design; errors refer to the place of the values, not that of the rule.
+    """Return the feasible design; errors have the location of the values in the file.
 
     Raises:
         SpecError: the design violates a rule of the space, or a quantity cannot be parsed.
@@ -83,7 +85,7 @@ def legal_design(values: Mapping[str, Value], space: DesignSpace) -> Design:
 
 
 def _spread(values: Mapping[str, Value], space: DesignSpace) -> dict[str, Value]:
-    """Return the values with a list's value copied to its members, unless they have their own."""
+    """Return the values with each list's value copied to those members that have none."""
     found: dict[str, Value] = {}
     for name, value in values.items():
         members = [f"{name}[{key}]" for key in _keys(name, space)]

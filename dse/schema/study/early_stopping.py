@@ -14,7 +14,7 @@ _CERTAIN = "early_stopping: {rule: certain, worsens: [board.time], best: {train.
 
 
 def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
-    """Return the early stopping rule of a study file; ``None`` where it states none.
+    """Build a study's early stopping rule, ``None`` if it has none.
 
     Raises:
         SpecError: a key belongs to the other rule, the steps do not ascend, or a name is not a
@@ -41,5 +41,5 @@ def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
 
 
 def _bound(told: Quantity, unit: str) -> float:
-    """Convert a bound to the metric's own unit; a bare number is in that unit already."""
+    """Convert a bound to the metric's unit; a number without a unit is already in it."""
     return float(amount(told, unit or "1").value) / units.factor(unit)

@@ -44,9 +44,10 @@ Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Bindings:
-    """Evaluators that could be bound, under every scenario, and the table of all known names.
+    """Evaluators of a study with bound inputs, one or more per evaluator if scenarios change it.
 
-    ``all`` is true where every evaluator of the study is valid.
+    ``known`` has the units of all names. ``all`` is true where every evaluator of the study is
+    valid.
     """
 
     bound: list[Bound]
@@ -56,7 +57,9 @@ class Bindings:
 
 
 class EvaluatorSet:
-    """Factory of a study's evaluators; scenarios with the same options and values share one.
+    """Factory of a study's evaluators under each scenario.
+
+    Scenarios with the same options and fixed values share one evaluator object.
 
     Args:
         spec: the valid part of the study file.
@@ -87,7 +90,7 @@ class EvaluatorSet:
         self._scenarios = spec.scenarios or {ANYWHERE: ScenarioSpec()}
 
     def bound(self, legible: LegibleSpace) -> Bindings:
-        """Return all evaluators with their inputs bound; errors are collected."""
+        """Create all evaluators of the study and bind their inputs; errors are collected."""
         space = legible.space
         made = {name: self._versions(name) for name in self._spec.evaluators}
         weights = weights_of(self._spec.scenarios)
@@ -115,10 +118,10 @@ class EvaluatorSet:
         return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
 
     def _index_units(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> SymbolTable:
-        """Return the units of all names, and a test for names that an error may hide.
+        """Return the units of all parameters and metrics.
 
-        An unknown metric of an invalid evaluator counts as misspelt, not as hidden, if it is
-        similar to one of the evaluator's known metrics.
+        The table also tests whether an unknown name may be missing because of an earlier error. A
+        name similar to a known metric of an invalid evaluator counts as misspelt instead.
         """
         known = SymbolTable({**units_of(legible.space.parameters), **metrics})
         known.data = legible.space.data
@@ -137,7 +140,7 @@ class EvaluatorSet:
         return known
 
     def options(self, bound: Bound) -> Mapping[str, Any]:
-        """Return an evaluator's options under its scenario, with fixed values and replicates."""
+        """Return an evaluator's options in its scenario, with fixed input values and replicates."""
         scenario = bound.scenario or next(
             iter(self._scenarios)
         )  # if shared by all scenarios, the first gives its options
@@ -148,7 +151,10 @@ class EvaluatorSet:
         return {**told, **({"replicates": spec.replicates.model_dump()} if spec.replicates else {})}
 
     def _versions(self, name: str) -> dict[str, Evaluator]:
-        """Create the evaluator for each scenario; one object where scenarios do not differ."""
+        """Create the evaluator for each scenario, by scenario name.
+
+        Scenarios that do not change it share one object.
+        """
         kept: dict[str, Evaluator] = {}
         found: dict[str, Evaluator] = {}
         for scenario, one in self._scenarios.items():
@@ -191,7 +197,7 @@ class EvaluatorSet:
     def _make_evaluator(
         self, name: str, changes: Mapping[str, Any], path: Sequence[str | int]
     ) -> Evaluator | None:
-        """Create the evaluator without its invalid options, whose errors are collected."""
+        """Create the evaluator, leaving out invalid options, whose errors are collected."""
         spec = self._spec.evaluators[name]
         whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}
         changed = EvaluatorSpec.model_validate(whole)
@@ -238,7 +244,10 @@ class EvaluatorSet:
         known: Mapping[str, str],
         space: DesignSpace,
     ) -> dict[str, Bound]:
-        """Bind the evaluator for each scenario; one object where scenarios do not differ."""
+        """Bind the evaluator's inputs for each scenario, by scenario name.
+
+        Scenarios that do not change it share one object.
+        """
         kept: dict[int, Bound] = {}
         found: dict[str, Bound] = {}
         for scenario, evaluator in versions.items():
@@ -256,7 +265,7 @@ class EvaluatorSet:
     def _check_formulas(
         self, name: str, versions: Mapping[str, Evaluator], known: SymbolTable, space: DesignSpace
     ) -> None:
-        """Collect errors in the formulas of an evaluator that is not bound."""
+        """Collect errors in the formulas of an evaluator whose inputs could not be bound."""
         for evaluator in list(versions.values())[:1]:
             try:
                 check_formulas(name, expand_formulas(evaluator, {}, known, space), known, {})
@@ -265,12 +274,12 @@ class EvaluatorSet:
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
 
     def _lose(self, name: str, error: DseError) -> None:
-        """Record metrics with invalid formulas or units; using them is not a second error."""
+        """Record the metrics that an error concerns; using them in formulas is no new error."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 
     def _place(self, bound: Mapping[str, dict[str, Bound]]) -> None:
-        """Set the machine resources of each evaluator."""
+        """Set the resource needs and exclusiveness of each bound evaluator, in place."""
         for name, versions in bound.items():
             spec = self._spec.evaluators[name]
             needs = self._needs(name, spec.resources)
@@ -317,7 +326,7 @@ class EvaluatorSet:
         return bound
 
     def _try_make(self, path: Sequence[str | int], make: Any) -> Any:
-        """Return the result of ``make``; collect an error that it raises and return ``None``."""
+        """Call ``make`` and return its result; on an error, collect it and return ``None``."""
         try:
             return make()
         except DseError as error:
@@ -326,13 +335,13 @@ class EvaluatorSet:
 
 
 def _metric_units(name: str, versions: Mapping[str, Evaluator]) -> dict[str, str]:
-    """Return the units of an evaluator's metrics, by their names without a scenario."""
+    """Return the units of an evaluator's metrics, by names without the scenario: ``chip.time``."""
     evaluator = next(iter(versions.values()), None)
     provides = {} if evaluator is None else evaluator.provides
     return {f"{name}.{own}": metric.unit for own, metric in provides.items()}
 
 
 def _parameters_of(bound: Bound | None, space: DesignSpace) -> dict[str, Parameter]:
-    """Return the parameters that an evaluator reads, by the names of its inputs."""
+    """Return the parameters that an evaluator reads, keyed by its input names."""
     names = {} if bound is None else bound.names
     return {own: space.by_name[full] for own, full in names.items() if full in space.by_name}

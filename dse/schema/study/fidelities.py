@@ -1,4 +1,4 @@
-"""Fidelity ladders of a study: metrics that are cheaper approximations of another metric."""
+"""Fidelity ladders of a study: for a metric, cheaper approximations of it in order of cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Stages = Mapping[str, int]
 
 
 def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) -> tuple[str, ...]:
-    """Check a fidelity ladder; return its rungs from the cheapest to the metric itself.
+    """Check the fidelity ladder of a metric; return its rungs, cheapest first, the metric last.
 
     Raises:
         SpecError: a metric is unknown or has a unit of another dimension, a rung is repeated, the
@@ -41,9 +41,9 @@ def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) 
 def stages_of(bound: Sequence[Bound], sources: Mapping[str, Source], ladders: Ladders) -> Stages:
     """Return the stage at which each evaluator runs, by label; empty if one stage is enough.
 
-    The lowest measured rungs run at stage 0, each higher rung one stage later. Measured evaluators
-    on no ladder, and a ladder's only measured rung, run at the last stage. A modelled evaluator
-    runs as soon as its inputs are available.
+    A trial is evaluated stage by stage. The lowest measured rung of each ladder runs at stage 0,
+    each higher rung one stage later. Measured evaluators on no ladder, and a ladder's only measured
+    rung, run at the last stage. A modelled evaluator runs as soon as its inputs are available.
     """
     dear = [
         [rung for rung in ladder if sources[rung].kind == "measured"] for ladder in ladders.values()

@@ -28,7 +28,7 @@ from dse.units import units
 
 
 class FixedInputs:
-    """Evaluator with fixed values for some of its inputs, which the space then need not have."""
+    """Evaluator wrapper that sets some inputs to fixed values; they need not be parameters."""
 
     def __init__(self, evaluator: Evaluator, values: Mapping[str, Value]) -> None:
         self.reads = evaluator.reads - values.keys()
@@ -51,7 +51,7 @@ class FixedInputs:
 
     @property
     def pure(self) -> bool:
-        """Purity of the wrapped evaluator; read lazily, because it may import a user's function."""
+        """Whether the wrapped evaluator is pure; lazy, as this may import a user's function."""
         return is_pure(self.evaluator)
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -61,12 +61,12 @@ class FixedInputs:
 
 
 def reads_any(evaluator: Evaluator, name: str) -> bool:
-    """Return whether the evaluator reads an input of this name."""
+    """Return whether the evaluator has an input of this name, required or optional."""
     return bool({name, EVERYTHING} & (evaluator.reads | evaluator.optional))
 
 
 def reading_of(evaluator: Evaluator, name: str, told: Scalar) -> Value:
-    """Convert a value from the file to the unit in which the evaluator expects this input.
+    """Convert a fixed input value from the study file to the unit that the evaluator expects.
 
     Raises:
         SpecError: the value's unit has another dimension.

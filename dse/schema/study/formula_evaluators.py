@@ -1,4 +1,4 @@
-"""Expansion of formula evaluators over the parameter lists and data tables of a space."""
+"""Expansion of the parameter lists and data tables in formulas of evaluators."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dse.schema.study.fixed_inputs import FixedInputs
 def expand_formulas(
     evaluator: Evaluator, bind: Mapping[str, str], known: Collection[str], space: DesignSpace
 ) -> Evaluator:
-    """Return the evaluator with its formulas expanded over the space's lists and data.
+    """Return the evaluator with list members and table lookups in its formulas expanded.
 
-    A name in a formula is resolved to a list or table as an input is to a parameter: by ``bind``
-    (lists only), by its full name, or as the last part of only one full name. Other evaluators are
-    returned unchanged.
+    A name in a formula is matched with a list or table of the space as an input is with a
+    parameter: by ``bind`` (lists only), by its full name, or as the last part of only one full
+    name. Evaluators without formulas are returned unchanged.
 
     Raises:
         SpecErrors: a formula uses a list or a table incorrectly.
@@ -45,7 +45,7 @@ def expand_formulas(
 
 
 def _full(name: str, names: Iterable[str]) -> str | None:
-    """Return the name itself if it exists, or the only full name whose last part it is."""
+    """Return the full name equal to the name, or the only one whose last part it is; else None."""
     found = [one for one in names if one == name] or [
         one for one in names if one.endswith(f".{name}")
     ]
@@ -53,7 +53,11 @@ def _full(name: str, names: Iterable[str]) -> str | None:
 
 
 def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the table of a name or column: as named in the formula, and in the space."""
+    """Return the data table that a name in a formula refers to, or ``None``.
+
+    The name may be ``table`` or ``table.column``; the result is the table's name in the formula and
+    its full name in the space.
+    """
     for own in (name, name.rpartition(".")[0]):
         full = _full(own, data) if own else None
         if full is not None:
@@ -62,7 +66,7 @@ def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _rename_members(listing: Listing, full: str, own: str) -> Listing:
-    """Return the list with its members named as in the formula."""
+    """Return the list with the full name in its members' names replaced by ``own``."""
 
     def changed(node: Node) -> Node:
         if isinstance(node, Name) and node.name.startswith((f"{full}[", f"{full}.")):

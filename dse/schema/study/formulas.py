@@ -1,4 +1,4 @@
-"""Parsing of objectives and constraints, with functions of scenarios and baselines expanded."""
+"""Parser of objectives and constraints, which expands functions of scenarios and baselines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ _FUNCTIONS = {**ARGUMENTS, **robust.FUNCTIONS, **baselines.FUNCTIONS}
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaParser:
-    """Parser of objectives and rules over metrics, for all scenarios or for one."""
+    """Parser of a study's objectives and constraints, over metrics.
+
+    Functions over scenarios such as ``worst`` and values of baselines are expanded.
+    """
 
     scenarios: Scenarios
     baselines: Baselines
 
     def objective(self, text: str, goal: Goal) -> Expression:
-        """Parse the formula of an objective.
+        """Parse the formula of an objective over all scenarios.
 
         Raises:
             SpecError: the text is not a formula, or uses scenarios or baselines incorrectly.
@@ -34,7 +37,7 @@ class FormulaParser:
         return self.baselines.folded(written)
 
     def rules(self, text: str) -> Iterator[Expression]:
-        """Yield a rule over metrics as it applies to each scenario.
+        """Yield a constraint on metrics, once for each scenario if scenarios change its metrics.
 
         Raises:
             SpecError: as :meth:`objective` does.
@@ -43,6 +46,9 @@ class FormulaParser:
             yield self.baselines.folded(one)
 
     def under(self, text: str, scenario: str) -> Expression:
-        """Parse a formula as it is under one scenario; raises as :meth:`objective` does."""
+        """Parse a formula for one scenario: ``worst(chip.latency)`` is the latency there.
+
+        It raises as :meth:`objective` does.
+        """
         alone = robust.under(parse(text, _FUNCTIONS), self.scenarios, scenario)
         return self.baselines.folded(alone)

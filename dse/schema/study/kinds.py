@@ -1,4 +1,4 @@
-"""Classification of a file as a study or a space by its keys, some of which may be misspelt."""
+"""Detection of whether a file is a study or a space, by its keys; some may be misspelt."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_KEYS = 100
 
 
 def is_study(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is the content of a study file, even one with misspelt keys.
+    """Return whether a YAML value is the content of a study file, even with misspelt keys.
 
-    ``evaluator:`` alone is enough, and so is ``space: x.yaml`` with any second key.
+    The key ``evaluator:`` alone is enough, and so is ``space: x.yaml`` with any second key.
     """
     if value.keys() & _DECISIVE:
         return True
@@ -37,7 +37,7 @@ def is_study(value: Mapping[str, Any]) -> bool:
 
 
 def is_space(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a space file's content: not a study, with a key of a space."""
+    """Return whether a YAML value is a space file: not a study, and with a key of a space."""
     return not is_study(value) and bool(value.keys() & _OF_SPACES)
 
 

@@ -1,4 +1,4 @@
-"""Plans with objectives relative to measured baselines, once their values are known."""
+"""Completion of plans whose objectives are relative to baselines that are measured first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
-    """Return the plan with the metrics of its awaited baselines, once all are measured."""
+    """Return the plan with objectives relative to the measured metrics of its baselines.
+
+    The plan is returned unchanged until all awaited baselines have been measured.
+    """
     if not plan.awaited:
         return plan
     done = dict[Design, Mapping[str, float]]()
@@ -29,10 +32,10 @@ def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
 
 
 def with_modelled_baselines(plan: Plan) -> Plan:
-    """Return the plan with the metrics of awaited baselines that impure models compute.
+    """Return the plan with those metrics of awaited baselines that impure models compute.
 
-    This starts the models' programs, so only code that runs a study may call it. Baselines that
-    need measurements stay awaited.
+    This starts external programs, so only code that runs a study may call it. Baselines that need
+    measurements stay awaited.
     """
     if not plan.awaited:
         return plan
@@ -45,7 +48,7 @@ def with_modelled_baselines(plan: Plan) -> Plan:
 
 
 def _rebuild_plan(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
-    """Return the plan with these metrics of its named baselines."""
+    """Rebuild the plan with the given metrics of its named baselines."""
     now = plan_of(
         plan.path,
         kept=plan.texts,
@@ -59,7 +62,7 @@ def _rebuild_plan(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
 
 
 def check_baselines(plan: Plan, trials: Sequence[Trial]) -> None:
-    """Check that all baselines have been measured.
+    """Raise StudyError if a baseline is still unmeasured when the study ends.
 
     Raises:
         StudyError: a baseline could not be measured, or not within the budget.

@@ -1,4 +1,4 @@
-"""Objectives, limits and the reference point, built from a study's formulas."""
+"""Construction of objectives, limits and the reference point from a study's formulas."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from dse.units.dimensions import TEXT, in_coherent, unit_of
 
 
 class SymbolTable(dict[str, str]):
-    """Table of the unit of every metric and parameter.
+    """Unit of every metric and parameter, by name.
 
     ``hides`` is true for a name that may be unknown only because of an error reported elsewhere.
-    Formulas may read the tables in ``data``. ``parameters`` are for the check that a formula
-    compares a parameter with values that it can take.
+    Formulas may look up the tables in ``data``. The domains in ``parameters`` are for the check
+    that a formula compares a parameter with values that it can take.
     """
 
     hides: Callable[[str], bool] = staticmethod(lambda _: False)
@@ -40,14 +40,14 @@ class SymbolTable(dict[str, str]):
     parameters: Mapping[str, Parameter] = MappingProxyType({})
 
     def check_seen(self, formula: Expression) -> None:
-        """Raise HiddenError if a name is unknown because of an error reported elsewhere."""
+        """Raise HiddenError if a name may be unknown because of an error reported elsewhere."""
         names = [n for n in sorted(formula.names) if n not in self and not self.is_data(n)]
         hidden = next((name for name in names if self.hides(name)), None)
         if hidden is not None:
             raise HiddenError(hidden)
 
     def is_data(self, name: str) -> bool:
-        """Return whether the name is a table or a column of one."""
+        """Return whether the name is that of a data table, or of a table's column."""
         return name in self.data or name.rpartition(".")[0] in self.data
 
 
@@ -106,7 +106,7 @@ def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str
 def limits_of(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Iterator[Limit]:
-    """Yield the limits of a rule over metrics, one for each comparison in it.
+    """Yield a limit for each comparison in a constraint on metrics: two for ``a <= b <= c``.
 
     Raises:
         SpecError: the rule is not a comparison by <=, <, >= or >; a name is unknown; the units do
@@ -133,7 +133,9 @@ def limits_of(
 def reference_of(
     stated: Mapping[str, Quantity] | None, objectives: Sequence[Objective]
 ) -> tuple[float, ...] | None:
-    """Return the reference point in the objectives' units; ``None`` if the study states none.
+    """Return the hypervolume reference point, in the objectives' units and order.
+
+    The result is ``None`` if the study states none.
 
     Raises:
         SpecError: a name is not an objective, an objective is missing, or a unit does not match.
@@ -160,7 +162,7 @@ def reference_of(
 def single(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Expression:
-    """Return the formula with lists and tables expanded to single names, all checked.
+    """Return the formula with list members and table lookups expanded, after checking its names.
 
     Raises:
         SpecError: a name is unknown, or a parameter is compared with a value that it cannot take.
@@ -179,20 +181,26 @@ def single(
 
 
 def check_names(expression: Expression, known: Mapping[str, str]) -> None:
-    """Raise SpecError if the formula uses an unknown name."""
+    """Raise SpecError if a name in the formula is neither a metric nor a parameter."""
     for name in names_in(expression.node):
         if name.name not in known:
             raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
 
 
 def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:
-    """Return the formula with names in their own units and its value in coherent units."""
+    """Return the formula with conversions, so that its value is in coherent units.
+
+    It is evaluated with metrics and parameters in their own units.
+    """
     factors = {name: units.factor(known[name]) for name in expression.names if known[name] != TEXT}
     return in_coherent(expression.resolve_units(units.factor), factors)
 
 
 def _size(*sides: Node) -> float:
-    """Return the magnitude of the constant side, which scales slacks to fractions of the bound."""
+    """Return the magnitude of the constant side of a comparison; 1 without a constant.
+
+    Divided by it, the slack of a limit is a fraction of the bound.
+    """
     for side in sides:
         if not names_in(side):
             value = abs(float(Expression("", side).values({}, 1).values[0]))

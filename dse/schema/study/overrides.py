@@ -1,4 +1,4 @@
-"""Overrides of a study's own budget and executor, for one run."""
+"""Overrides of a study's budget and executor for one run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALONE = "serial"
 
 
 class BudgetOverrides(TypedDict, total=False):
-    """Stopping criteria given for one run; ``None`` keeps the study's own criterion."""
+    """Stopping criteria for one run; ``None`` keeps the criterion in the study file."""
 
     measurements: int | None
     trials: int | None
@@ -28,7 +28,7 @@ class BudgetOverrides(TypedDict, total=False):
 
 
 def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
-    """Return the plan's budget with the given bounds in place of its own.
+    """Return the plan's budget with the stopping criteria of one run in place of its own.
 
     Raises:
         SpecError: a number is not above zero or in another unit; a cost has no price.
@@ -39,7 +39,9 @@ def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
 
 
 def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
-    """Return the plan's budget with the bounds of a command's options.
+    """Return the plan's budget with the stopping criteria given as command-line options.
+
+    This differs from :func:`stated_budget` only in the location of errors.
 
     Raises:
         DseError: a bound is invalid; the error's place is the option, such as ``--time``.
@@ -61,7 +63,7 @@ def _option(key: str) -> str:
 def stated_executor(
     plan: Plan, told: str | Mapping[str, Any] | None, workers: int | None = None
 ) -> PluginSpec | None:
-    """Return the plan's executor with the given changes; ``None`` where there are none.
+    """Return the executor for one run; ``None`` if nothing overrides that of the plan.
 
     Args:
         plan: the study's plan; an executor of the same name keeps its options.

@@ -51,16 +51,16 @@ class Plan:
 
     Attributes:
         prior: earlier studies to transfer results from.
-        stages: the ladder rung at which each evaluator runs, by label.
-        identity: by part, what must not change during the life of the study.
+        stages: the stage of a trial, from 0, at which each evaluator runs, by label.
+        identity: what must not change during the life of the study, by key: space, seed, ...
         texts: every file that the study was read from, by path, for its record.
-        weights: the normalized weights of its scenarios.
-        alone: the problem under each scenario alone.
+        weights: the weights of the scenarios, which sum to 1.
+        alone: the optimization problem of each scenario taken alone.
         awaited: baselines that must be measured before any objective has a value.
         claims: claims of papers, compared with the results, and findings; no effect on the run.
         assumptions: assumed values that the paper does not state.
-        warnings: errors that a new study is refused for, but a stored one is not.
-        objects: objects that a Python program gave in place of texts.
+        warnings: errors that are fatal for a new study only, and warnings for a stored one.
+        objects: Python objects given as options of evaluators, by the texts that name them.
     """
 
     name: str
@@ -98,7 +98,7 @@ def plan_of(
     documents: Mapping[str, Mapping[str, Any]] | None = None,
     objects: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return the plan of the study file at ``path``.
+    """Read and check the study file at ``path``, and return its plan.
 
     Args:
         path: the study file.
@@ -107,7 +107,7 @@ def plan_of(
         optimizer: replaces the file's optimizer.
         measured: measured metrics of each named baseline.
         documents: contents of files that exist only in memory, by path.
-        objects: objects that replace evaluator options with these texts, such as ``given:kernel``.
+        objects: Python objects for options of evaluators with texts such as ``given:kernel``.
 
     Raises:
         SpecErrors: all errors in the study file and the files that it names.
@@ -136,7 +136,7 @@ def plan_of(
 
 
 class _Builder:
-    """Builder of a plan, one section at a time; an error in one does not hide those in others."""
+    """Builder of a plan that checks each section of the study file, even after errors in others."""
 
     def __init__(
         self,

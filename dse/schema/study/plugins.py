@@ -48,7 +48,7 @@ def check_plugin(group: Group, spec: PluginSpec) -> None:
 
 
 def optimizer_traits(spec: PluginSpec) -> OptimizerTraits:
-    """Return the traits of a study's optimizer; defaults for ``auto`` and unknown names."""
+    """Return the traits of a study's optimizer class; defaults for ``auto`` or unknown names."""
     known = spec.use in names("optimizers")
     return traits_of(load("optimizers", spec.use)) if known else OptimizerTraits()
 
@@ -65,7 +65,7 @@ def check_listable(spec: PluginSpec, space: DesignSpace) -> None:
 
 
 def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
-    """Check that the optimizer reports its expected gain, if the budget has ``gain``.
+    """Check that the optimizer can report the expected gain that ``min_improvement`` needs.
 
     Raises:
         SpecError: the optimizer does not report it.
@@ -90,7 +90,7 @@ def check_workers(spec: PluginSpec) -> None:
 
 
 def check_storage(url: str | None) -> None:
-    """Check that a text is the URL of a storage, without opening the storage.
+    """Check that a text is a storage URL, without opening the storage.
 
     Raises:
         SpecError: the text is not a valid URL, or no storage has its scheme.
@@ -119,7 +119,7 @@ def check_storage(url: str | None) -> None:
 
 
 def _meant(url: str) -> str:
-    """Return a hint with the likely URL for an invalid one: of a server or of a file."""
+    """Return a hint with the corrected form of an invalid storage URL."""
     scheme, colon, rest = url.partition(":")
     server = scheme.partition("+")[0] in (*_POSTGRES, "postgresql")
     if server or "@" in url:
@@ -130,7 +130,7 @@ def _meant(url: str) -> str:
 
 
 def make_with_options(group: Group, use: str, subject: object, options: Mapping[str, Any]) -> Any:
-    """Return the plug-in created with its options.
+    """Construct a plug-in with its options.
 
     Raises:
         PluginError: the plug-in refuses an option; the message names one of a wrong type.

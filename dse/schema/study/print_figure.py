@@ -1,4 +1,4 @@
-"""Figures published in papers: a number, an interval or a bound, in the unit of the claim."""
+"""Figures published in papers: a number, an interval or a bound."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintFigure:
-    """Published interval from ``low`` to ``high``, in the unit of the study's number.
+    """Published figure as an interval from ``low`` to ``high``; both are equal for a number.
 
-    For a bound, one end is infinite. ``unit`` is the paper's unit, for display.
+    They are in the unit of the study's own number. For a bound, one end is infinite. ``unit`` is
+    the paper's unit, for display.
     """
 
     low: float
@@ -36,13 +37,16 @@ class PrintFigure:
     unit: str
 
     def is_met(self, ours: float) -> bool:
-        """Return whether ``ours`` is in the interval; finite intervals are widened by 10 %."""
+        """Return whether ``ours`` is in the interval, which is widened by 10 % of each end.
+
+        An interval with an infinite end is not widened.
+        """
         if math.isinf(self.low) or math.isinf(self.high):
             return self.low <= ours <= self.high
         return self.low - TENTH * abs(self.low) <= ours <= self.high + TENTH * abs(self.high)
 
     def points(self) -> Floats:
-        """Return sample points of the interval, its finite ends included; shape (n,)."""
+        """Return sample points of the interval, including its finite ends; shape (n,)."""
         if math.isfinite(self.low) and math.isfinite(self.high):
             return np.linspace(self.low, self.high, _GRID)
         end, sign = (self.low, 1.0) if math.isfinite(self.low) else (self.high, -1.0)
@@ -50,10 +54,10 @@ class PrintFigure:
         return np.concatenate([[end], end + sign * steps])
 
     def outside(self) -> Floats:
-        """Return the ends of the interval widened by a factor of two, shape (2,).
+        """Return the ends of the interval after widening it by a factor of two, shape (2,).
 
-        An acceptance window around the figure must exclude both. A figure of 0 is widened by half
-        a unit in each direction.
+        An acceptance window that contains neither counts as a window around the figure. For a
+        figure of 0, they are -0.5 and 0.5.
         """
         if self.low == self.high == 0:
             return np.array([-_HALF, _HALF])
@@ -62,7 +66,7 @@ class PrintFigure:
 
 
 def figure_of(published: Published, unit: str) -> PrintFigure | None:
-    """Return the published figure in ``unit``; ``None`` if only words or nothing were published.
+    """Parse a published figure and convert it to ``unit``; ``None`` if it has no number.
 
     Raises:
         SpecError: the unit has another dimension, or an interval is not two ascending numbers.
@@ -88,7 +92,7 @@ def figure_of(published: Published, unit: str) -> PrintFigure | None:
 
 
 def is_nothing(published: Published) -> bool:
-    """Return whether nothing, or a text such as ``none``, is given as the published figure."""
+    """Return whether no figure was published: ``None``, or a text such as ``none``."""
     return published is None or (isinstance(published, str) and bool(_NONE.match(published)))
 
 
@@ -98,7 +102,7 @@ def hides_figure(published: Published) -> bool:
 
 
 def _number(text: Quantity, unit: str) -> tuple[float, str] | None:
-    """Return the number in ``unit`` and the unit as written; ``None`` for plain text."""
+    """Return the number in ``unit``, and the unit as written; ``None`` if it is no number."""
     value, written = _parse_figure(text)
     if value is None:
         return None

@@ -23,12 +23,13 @@ from dse.schema.study.fixed_inputs import reads_any
 
 
 class Replicated:
-    """Evaluator run once per replicate, with its number from 0 as an input; reports means.
+    """Evaluator wrapper that runs a stochastic evaluator several times and reports means.
 
-    The replicate numbers are the same for all designs. An evaluator that uses them as its seed
-    thus has common random numbers, which make differences between designs more precise than the
-    values of single designs. Each metric is the mean over replicates, with its standard error;
-    each requested quantile is a further metric: ``latency.p95``.
+    Each run gets the replicate index (0, 1, ...) as an input. The indices are the same for all
+    designs: an evaluator that uses them as its seed thus has common random numbers, which make
+    differences between designs more precise than the values of single designs. Each metric is the
+    mean over replicates, with its standard error; each requested quantile is a further metric:
+    ``latency.p95``.
 
     Source:
         Law: Simulation Modeling and Analysis, ch. 11.2 (common random numbers).
@@ -61,11 +62,11 @@ class Replicated:
 
     @property
     def pure(self) -> bool:
-        """Purity of the wrapped evaluator; read lazily, because it may import a user's function."""
+        """Whether the wrapped evaluator is pure; lazy, as this may import a user's function."""
         return is_pure(self._evaluator)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that the evaluator accepts all of these values in every replicate.
+        """Check that the evaluator accepts these values of its inputs in every replicate.
 
         Raises:
             SpecError: the evaluator rejects a value.
@@ -101,12 +102,15 @@ class Replicated:
 
 
 def _own(name: str, provides: Mapping[str, Metric]) -> str:
-    """Return the metric from which a quantile is computed, or the metric itself."""
+    """Return the metric whose quantile the name denotes; the name itself if it is a metric."""
     return name if name in provides else name.rpartition(".p")[0]
 
 
 def _fill_column(metrics: Metrics, name: str, size: int) -> Floats:
-    """Return the column of a metric, NaN where a row has a fault or the metric is missing."""
+    """Return a metric for each design of a batch, shape (size,).
+
+    It is NaN where the evaluation of the design failed or did not report the metric.
+    """
     values = np.asarray(metrics.columns.get(name, np.nan), dtype=np.float64)
     values = np.array(np.broadcast_to(values, (size,)))
     values[list(metrics.faults)] = np.nan
@@ -124,6 +128,9 @@ def _quantiles(metrics: Mapping[str, Metric], shares: Sequence[float]) -> dict[s
 
 
 def _name_quantile(name: str, share: float) -> str:
-    """Return ``latency.p95``; a dot in the number becomes ``_``, since dots separate names."""
+    """Return the name of a quantile of a metric: ``latency.p95`` for 0.95.
+
+    A decimal point becomes ``_``, since dots separate parts of names: ``latency.p99_9``.
+    """
     percent = f"{100 * share:g}".replace(".", "_")
     return f"{name}.p{percent}"

@@ -9,7 +9,7 @@ from dse.schema.space.parameters.domains import amount
 
 
 def gpus_of(spec: ResourcesSpec) -> float:
-    """Return the number of GPUs, or the fraction of one GPU; 0 where none is stated.
+    """Return the number of GPUs that an evaluator needs; below 1, the fraction of one GPU.
 
     Raises:
         SpecError: the number is above 1 and not whole.
@@ -24,7 +24,7 @@ def gpus_of(spec: ResourcesSpec) -> float:
 
 
 def memory_of(spec: ResourcesSpec) -> int:
-    """Return the memory in bytes; 0 where none is stated.
+    """Return the memory that an evaluator needs in bytes; 0 where none is stated.
 
     Raises:
         SpecError: the text is not a quantity in bytes, or not above zero.
@@ -41,7 +41,10 @@ def memory_of(spec: ResourcesSpec) -> int:
 
 
 def check_exclusive(bound: Bound) -> None:
-    """Raise SpecError if an exclusive evaluator is modelled: no other process can disturb it."""
+    """Raise SpecError if an exclusive evaluator is modelled.
+
+    Only measurements can be disturbed by other processes.
+    """
     if bound.evaluator.kind == "modelled":
         raise SpecError(
             f"{bound.name} is modelled: other programs cannot disturb its results",

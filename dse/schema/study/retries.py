@@ -1,4 +1,4 @@
-"""Parsing of a study's retry counts and of its waiting time for an unavailable storage."""
+"""Parsing of a study's retry limits, and of how long it waits for an unavailable storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.storage.patience import PATIENCE_S
 
 
 def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
-    """Return the number of retries for each kind of failure: the file's, else the default."""
+    """Return the maximum number of retries for each kind of failure, stated or default."""
     said: dict[FaultKind, int | None] = {
         "lost": spec.lost,
         "crashed": spec.crashed,
@@ -26,7 +26,7 @@ def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
 
 
 def patience_of(stated: Quantity | None) -> float:
-    """Return the seconds for which a run waits for an unavailable storage.
+    """Return the time in seconds for which a run waits for an unavailable storage.
 
     Args:
         stated: a time such as ``15 min``; a bare number is in seconds; 0 disables waiting.

@@ -19,7 +19,9 @@ def problems_alone(
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> dict[str, Problem]:
-    """Return the problem under each scenario alone: ``worst(chip.latency)`` is the latency there.
+    """Return the optimization problem of each scenario taken alone, by scenario name.
+
+    In these, ``worst(chip.latency)`` is simply the latency in that scenario.
 
     Args:
         problem: the study's problem over all scenarios.

@@ -1,7 +1,7 @@
 """Expansion of ``worst``, ``mean`` and ``cvar`` over scenarios into formulas over metrics.
 
-``chip.latency@chat`` is the metric under one scenario. Inside the three functions, a metric without
-a scenario is replaced by its value under each scenario.
+``chip.latency@chat`` is the metric in the scenario ``chat``. Inside the three functions, a metric
+without a scenario stands for its values in all scenarios.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _RISING = frozenset({"min", "max", "sum", "product", "sqrt", "log2", "ceil", "fl
 
 
 def worse(goal: Goal) -> Side:
-    """Return the direction of worse values of an objective."""
+    """Return the direction in which an objective gets worse: 1 if minimized, -1 if maximized."""
     return 1 if goal == "minimize" else -1
 
 
 def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expression:
-    """Expand a formula with functions over scenarios into one over metrics of single scenarios.
+    """Expand ``worst``, ``mean`` and ``cvar`` in a formula to arithmetic on metrics by scenario.
 
     Args:
         formula: the formula, with calls of ``worst``, ``mean`` and ``cvar``.
@@ -59,10 +59,10 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
 
 
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
-    """Yield one rule for each scenario, since a rule must hold under all of them.
+    """Yield a constraint once for each scenario, since it must hold in all of them.
 
-    A rule is yielded once if its metrics outside of the functions do not differ between scenarios,
-    or state their scenario.
+    It is yielded only once if its metrics outside of ``worst``, ``mean`` and ``cvar`` do not differ
+    between scenarios, or state their scenario.
 
     Raises:
         SpecError: as :func:`written_out`, except that a metric need not state its scenario.
@@ -76,7 +76,7 @@ def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression
 
 
 def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expression:
-    """Return the formula under one scenario: ``worst(chip.latency)`` becomes ``chip.latency``."""
+    """Return the formula for one scenario: ``worst(chip.time)`` becomes ``chip.time@chat``."""
 
     def plain(node: Node) -> Node:
         if isinstance(node, Call) and node.function in FUNCTIONS:
@@ -90,7 +90,7 @@ def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expressio
 
 
 class _Writer:
-    """Expander of the functions over scenarios, innermost first."""
+    """Recursive expander of ``worst``, ``mean`` and ``cvar`` in a formula, innermost call first."""
 
     def __init__(self, scenarios: Scenarios, goal: Side) -> None:
         self._scenarios = scenarios
@@ -149,7 +149,7 @@ def _worst(parts: Sequence[Node], side: Side) -> Node:
 
 
 def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: Side) -> Node:
-    """Build the CVaR formula: the mean of the worst ``1 - level`` of the probability.
+    """Build the CVaR formula: the mean of the worst cases with total probability ``1 - level``.
 
     Source:
         Rockafellar, Uryasev: Optimization of Conditional Value-at-Risk, Journal of Risk 2000,
@@ -194,7 +194,7 @@ def _check_side(side: Side) -> Side:
 
 
 def _single(node: Node, scenarios: Scenarios) -> Node:
-    """Return a name resolved to a metric's full name.
+    """Return a metric's name with its scenario resolved; other nodes are returned unchanged.
 
     Raises:
         SpecError: the metric differs between scenarios and none is stated, or it is unknown.
@@ -218,7 +218,11 @@ def _single(node: Node, scenarios: Scenarios) -> Node:
 
 
 def _sides(node: Node, side: Side) -> Sequence[Side]:
-    """Return each operand's worse direction, given the node's, for positive quantities."""
+    """Return, for each operand, the direction in which its growth makes the node worse.
+
+    ``side`` is that direction for the node: 1 for larger, -1 for smaller, 0 for unknown. Factors
+    and divisors are assumed to be positive.
+    """
     match node:
         case Unary(operator="-"):
             return (-side,)
@@ -239,15 +243,16 @@ def _sides(node: Node, side: Side) -> Sequence[Side]:
 
 
 def _factor(other: Node, side: Side) -> Side:
-    """Return the worse direction of one factor: reversed if the other is a negative constant."""
+    """Return the worse direction of a factor: reversed if the other is a negative constant."""
     negative = isinstance(other, Number) and other.value < 0
     return -side if negative else side
 
 
 def _orient_operands(node: Compare) -> Sequence[Side]:
-    """Return each operand's worse direction: more on the left of ``<=``, less on the right.
+    """Return, for each operand, the direction that makes the comparison harder to fulfil.
 
-    An operand between two comparisons has no known direction (0).
+    It is 1 (larger) on the left of ``<=``, -1 on its right, and 0 for an operand between two
+    comparisons.
     """
     after: list[Side] = [1 if op in ("<", "<=") else -1 for op in node.operators]
     return [after[0], *(0 for _ in after[1:]), -after[-1]]

@@ -1,8 +1,8 @@
-"""Scenarios: one copy of an evaluator for each scenario that changes it, with its own metric names.
+"""Scenarios, such as workloads: evaluators are copied for each scenario that changes them.
 
-A metric that differs between scenarios exists once per scenario: ``chip.latency@chat``. The rest of
-the program handles these as ordinary metrics. Scenarios under which an evaluator and its inputs are
-the same share one copy, so that nothing is measured twice.
+A metric that differs between scenarios exists once per scenario, as ``chip.latency@chat``. The rest
+of the program handles these as ordinary metrics. Scenarios under which an evaluator and its inputs
+are the same share one copy, so that nothing is measured twice.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _FIXED = {"use", "bind", "replicates", "resources", "exclusive"}
 
 @dataclass(frozen=True, kw_only=True)
 class Scenarios:
-    """Weights of a study's scenarios, and the name of each metric under each scenario.
+    """Weights of a study's scenarios, and the metric names that they introduce.
 
-    ``weights`` sum to 1. ``metrics`` maps each metric that differs between scenarios to its full
-    name under each scenario.
+    ``weights`` sum to 1. ``metrics`` maps each metric that differs between scenarios to its name in
+    each scenario: ``{'chip.latency': {'chat': 'chip.latency@chat'}}``.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def under(self, name: str, scenario: str) -> str:
-        """Return the name that replaces a formula's ``name`` under a scenario."""
+        """Return the metric's name in a scenario: ``chip.latency@chat`` for ``chip.latency``."""
         return self.metrics.get(name, {}).get(scenario, name)
 
 
@@ -50,7 +50,7 @@ def weights_of(specs: Mapping[str, ScenarioSpec]) -> dict[str, float]:
 def check_scenario(
     name: str, spec: ScenarioSpec, evaluators: Collection[str], parameters: Collection[str]
 ) -> None:
-    """Check that a scenario refers to evaluators and inputs of the study.
+    """Check that a scenario changes only evaluators, options and inputs that the study has.
 
     Raises:
         SpecError: the scenario's name is not an identifier, it changes an unknown evaluator or a
@@ -78,7 +78,7 @@ def check_scenario(
 
 
 def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
-    """Return the evaluator with the input values that the scenario fixes.
+    """Return the evaluator with inputs fixed to the values that a scenario states.
 
     Args:
         spec: the scenario.
@@ -96,7 +96,7 @@ def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
 
 
 def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> None:
-    """Check that an evaluator reports the same metrics under both scenarios.
+    """Check that an evaluator reports the same metrics under a scenario as under the first one.
 
     Raises:
         SpecError: the metrics differ, or one of them has another unit.
@@ -119,7 +119,9 @@ def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> N
 def merge_scenarios(
     versions: Mapping[str, Mapping[str, Bound]], weights: Mapping[str, float]
 ) -> tuple[list[Bound], Scenarios]:
-    """Return the evaluators of all scenarios, and the names of metrics that differ between them.
+    """Return the distinct evaluators of all scenarios in topological order, and the metric names.
+
+    Metrics that differ between scenarios get the scenario in their name.
 
     Args:
         versions: each evaluator under each scenario, with inputs named by metrics without a

@@ -56,9 +56,9 @@ from dse.units.dimensions import check_shares
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Valid part of what a study asks: objectives, limits, reference point, budget and claims.
+    """Objectives, limits, reference point, budget, claims and fidelity ladders of a study.
 
-    ``whole`` is true where all objectives and constraints are valid.
+    Invalid ones are left out; ``whole`` is true where all objectives and constraints are valid.
     """
 
     objectives: list[Objective]
@@ -101,7 +101,7 @@ class Sections:
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
-        """Evaluators in topological order; ``None`` where one of them is invalid."""
+        """Evaluators of the study, sorted topologically; ``None`` where one of them is invalid."""
         made: Pipeline | None = None
         if self.cast.all and "evaluators" not in self.lost:
             made = self._try_make(["evaluators"], lambda: Pipeline(self.cast.bound, frozenset()))
@@ -126,7 +126,7 @@ class Sections:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """Named baselines for use in formulas; an invalid one has no metrics."""
+        """Named baselines for formulas; without metrics if a baseline or evaluator is invalid."""
         known, lists = self.cast.known, self.lists
         if self.pipeline is not None and len(self.designs) == len(self.spec.baselines):
             return told_baselines(
@@ -165,7 +165,10 @@ class Sections:
         )
 
     def asked(self, question: Question) -> Pipeline | None:
-        """Return the pipeline for the question; ``None`` where mistakes leave it undefined."""
+        """Return the pipeline that computes only the metrics that the study's formulas need.
+
+        The result is ``None`` where errors leave the objectives or constraints undefined.
+        """
         solved = not (self.legible.partial or self.legible.empty)
         if self.pipeline is None or not question.whole or not solved:
             return None
@@ -201,7 +204,7 @@ class Sections:
         return rule
 
     def check_options(self) -> None:
-        """Collect errors in optimizer, executor, storage and their options."""
+        """Collect errors in the optimizer, executor and storage settings of the study file."""
         optimizer, executor = self.spec.optimizer, self.spec.executor
         self._try_make(["optimizer"], lambda: check_plugin("optimizers", optimizer))
         self._try_make(["executor"], lambda: check_plugin("executors", executor))
@@ -217,9 +220,10 @@ class Sections:
             self._try_make(["optimizer"], lambda: check_listable(optimizer, self.legible.space))
 
     def check_factorial(self, problem: Problem | None) -> None:
-        """Collect errors that the optimizer's constructor raises, such as impossible levels.
+        """Collect the errors of constructing the optimizer, such as impossible factor levels.
 
-        Only ``factorial`` is constructed for a stored study or after other errors.
+        If the study is stored or has other errors, only an optimizer for designed experiments
+        (``factorial``) is constructed.
         """
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
         designed = optimizer_traits(self.spec.optimizer).designed_experiment
@@ -255,7 +259,7 @@ class Sections:
         return found
 
     def _limits(self) -> list[list[Limit]]:
-        """Return the limits of each valid constraint."""
+        """Return a list of limits for each valid constraint."""
         found = []
         for place, text in enumerate(self.spec.constraints):
             limits: list[Limit] | None = self._try_make(
@@ -306,7 +310,7 @@ class Sections:
         self.mistakes.skip(self.source.place(path))
 
     def _try_make(self, path: list[str | int], make: Any) -> Any:
-        """Return the result of ``make``; collect an error that it raises and return ``None``."""
+        """Call ``make`` and return its result; on an error, collect it and return ``None``."""
         try:
             return make()
         except DseError as error:
@@ -315,7 +319,7 @@ class Sections:
 
 
 def _deciding(question: Question) -> frozenset[str]:
-    """Return the metrics that decide on a design: those of objectives, limits and ladders."""
+    """Return the metrics that objectives, limits or fidelity ladders use."""
     expressions = [one.expression for one in question.objectives]
     expressions += [one.slack for one in question.limits]
     named = frozenset[str]().union(*(one.names for one in expressions))

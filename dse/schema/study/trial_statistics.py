@@ -48,10 +48,11 @@ _FEWEST_RANKED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStatistic:
-    """Statistic over many trials, in the coherent unit of ``unit``.
+    """Statistic over a study's trials, such as ``least(chip.energy, bits == 4)``.
 
-    ``parts`` are the function's arguments: formulas with values in coherent units, over metrics in
-    their own units. ``baseline`` is the name and the design of a baseline.
+    ``parts`` are its arguments: formulas over metrics in their own units, with values in coherent
+    units. ``unit`` is that of the statistic. ``baseline`` is the name and design of a baseline, for
+    the statistic ``baseline``.
     """
 
     function: str
@@ -60,7 +61,7 @@ class TrialStatistic:
     baseline: tuple[str, Design] | None = None
 
     def value(self, problem: Problem, trials: Sequence[Trial]) -> float:
-        """Return the statistic over the finished trials.
+        """Return the value of the statistic over the finished trials, in coherent units.
 
         Raises:
             StudyError: too few trials are done, or none has the required values.
@@ -90,7 +91,10 @@ class TrialStatistic:
         return value
 
     def _pick_extreme(self, done: Sequence[Trial]) -> float:
-        """Return the first formula at the trial where the second is extreme; the mean over ties."""
+        """Return the first formula's value at the trial where the second formula is extreme.
+
+        Of several such trials, it is the mean.
+        """
         values, by = (_values(part, done) for part in self.parts[:2])
         kept = ~(np.isnan(values) | np.isnan(by))
         if len(self.parts) > 2:
@@ -111,7 +115,7 @@ class TrialStatistic:
 
 
 def _values(part: Expression, done: Sequence[Trial]) -> Floats:
-    """Compute the formula for each trial, shape (n,); NaN where a value is missing."""
+    """Evaluate a formula for each trial, shape (n,); NaN where a metric or parameter is missing."""
     columns = {name: column_of(done, name) for name in part.names}
     found = part.values(columns, len(done))
     values = np.asarray(found.values, dtype=np.float64)
@@ -124,7 +128,7 @@ def _holds(part: Expression, done: Sequence[Trial]) -> Mask:
 
 
 def _rank_correlation(left: Floats, right: Floats) -> float:
-    """Compute Spearman's rho over trials with both numbers, with mean ranks for ties."""
+    """Compute Spearman's rank correlation over trials with both values; ties get mean ranks."""
     from scipy.stats import rankdata  # slow (0.5 s): every command imports this module
 
     known = ~(np.isnan(left) | np.isnan(right))

@@ -23,10 +23,10 @@ _SHOWN = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """Index of what reads each parameter of a study: evaluators, formulas and rules of the space.
+    """Search for parameters of a study that nothing uses.
 
     A list counts as one parameter. A parameter that no evaluator and no formula reads is still used
-    if rules connect it to one that is read: ``gpus`` in ``tp * pp * dp == gpus``.
+    if rules of the space connect it to one that is read: ``gpus`` in ``tp * pp * dp == gpus``.
 
     Args:
         spec: the study file.
@@ -47,7 +47,11 @@ class Readers:
     space_file: SourceDocument
 
     def mistakes(self) -> Iterator[SpecError]:
-        """Yield an error for each unused parameter and each option with the name of a parameter."""
+        """Yield an error for each unused parameter.
+
+        An option that has the name of a parameter, which the evaluator thus ignores, is an error
+        too.
+        """
         yield from self._odd_names()
         meant = set(self.spec.unread)
         unread = [name for name in self._unread if not _prefixes(name) & meant]
@@ -62,13 +66,13 @@ class Readers:
 
     @cached_property
     def _includes(self) -> Mapping[str, str]:
-        """File and line of each fragment that the space includes."""
+        """File and line of each include in the space file, by the include's name."""
         told = self.space_file.value.get("include") or ()
         return {name: self.space_file.place(["include", name]) for name in told}
 
     @cached_property
     def _owner(self) -> Mapping[str, str]:
-        """Name of the list of each list member."""
+        """Name of the list of each parameter that is a member of one."""
         return {one.name: name for name, own in self.space.lists.items() for one in own.members}
 
     def _owners(self, names: Iterable[str]) -> frozenset[str]:
@@ -76,22 +80,22 @@ class Readers:
 
     @cached_property
     def _parameters(self) -> Sequence[str]:
-        """Parameters as declared, where a list is one parameter."""
+        """Names of the declared parameters; a list is one name."""
         return list(dict.fromkeys(self._owner.get(p.name, p.name) for p in self.space.parameters))
 
     @cached_property
     def _direct(self) -> frozenset[str]:
-        """Parameters that an evaluator or a formula of the study reads directly."""
+        """Parameters that an evaluator reads or that a formula of the study uses."""
         names = {name for one in self.bound for name in one.names.values()}
         return self._owners({*names, *self.formulas})
 
     @cached_property
     def _tied(self) -> frozenset[str]:
-        """Parameters that are read, and those that rules connect to them, directly or indirectly.
+        """Parameters that evaluators or formulas read, or that constraints connect to those.
 
-        A condition makes the parameters that it reads used if the parameter that it guards is used,
-        but not the reverse: a parameter that exists only for int4 is not used because the format
-        is.
+        The connection may be indirect. If a parameter is used, those in its activity condition are
+        used too, but not the reverse: a parameter that exists only for int4 is not used because
+        ``format`` is.
         """
         ties = [self._owners(rule.names) for rule in self.space.constraints]
         guards: dict[str, frozenset[str]] = {}
@@ -113,13 +117,17 @@ class Readers:
 
     @cached_property
     def _options(self) -> Mapping[str, Collection[str]]:
-        """Options that each evaluator of the study accepts."""
+        """Options that the constructor of each evaluator accepts, by evaluator."""
         specs = self.spec.evaluators.items()
         return {name: options_of(load("evaluators", one.use)) for name, one in specs}
 
     @cached_property
     def _unread(self) -> Sequence[str]:
-        """Parameters that nothing reads, or that only rules read while an option has their name."""
+        """Unused parameters.
+
+        A parameter that only constraints use counts as unused if an evaluator has an option of its
+        name.
+        """
         options = {option for own in self._options.values() for option in own}
         return [
             name
@@ -129,7 +137,7 @@ class Readers:
 
     @cached_property
     def _hiding(self) -> Sequence[tuple[str, str]]:
-        """Pairs of an evaluator and a stated option that has the name of an unread parameter."""
+        """Pairs (evaluator, option) with the name of a parameter that the evaluator ignores."""
         found = []
         for one in self.bound:
             stated = self.spec.evaluators[one.name].options
@@ -138,7 +146,10 @@ class Readers:
         return list(dict.fromkeys(found))
 
     def _group_names(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
-        """Group unread names by the largest fragment of which all is unread, else by name."""
+        """Group unused parameters by the outermost include all of whose parameters are unused.
+
+        A parameter outside of such an include is a group of its own, under its own name.
+        """
         whole = {
             prefix
             for name in unread
@@ -181,7 +192,7 @@ class Readers:
         )
 
     def _way(self, evaluator: str, option: str, name: str) -> str:
-        """Return a hint on how the evaluator can read the parameter; empty if it cannot."""
+        """Return a hint on how to make the evaluator read the parameter; empty if it cannot."""
         braces = f"{{{name}}}"
         if self._reads(evaluator, option, braces, name):
             return f"write '{option}: \"{braces}\"' there to use the value of each design"
@@ -231,12 +242,12 @@ class Readers:
         )
 
     def _meant(self, name: str) -> str:
-        """Return the declaration of ``name`` as unread on purpose, in YAML or in Python."""
+        """Return the ``unread`` entry that declares a parameter as unused on purpose, as a hint."""
         in_python = self.source.lines is None
         return f'unread=["{name}"]' if in_python else f"'unread: [{name}]' in the study"
 
     def _odd_names(self) -> Iterator[SpecError]:
-        """Yield an error for each entry of ``unread`` that is unknown, or that is read."""
+        """Yield an error for each name under ``unread`` that does not exist, or is in fact read."""
         hiding = {f"{name}.{option}" for name, option in self._hiding}
         known = {prefix for name in self._parameters for prefix in _prefixes(name)} | hiding
         for place, name in enumerate(self.spec.unread):
@@ -252,7 +263,7 @@ class Readers:
 
 
 def _prefixes(name: str) -> set[str]:
-    """Return the name and the fragments that contain it: ``a.b.c``, ``a.b``, ``a``."""
+    """Return the name and all its dotted prefixes: ``a.b.c``, ``a.b``, ``a``."""
     words = name.split(".")
     return {".".join(words[: end + 1]) for end in range(len(words))}
 

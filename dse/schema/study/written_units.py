@@ -1,4 +1,4 @@
-"""Display units of metrics and objectives: those in which the study's constraints bound them."""
+"""Display units of metrics and objectives: the units that the study's constraints use for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.units import units
 
 
 def written_units(rules: Iterable[Expression]) -> dict[str, str]:
-    """Return the units of bounds by the bounded expression: ``{'chip.time': 'day'}``.
+    """Return the unit of the bound on each constrained expression: ``{'chip.time': 'day'}``.
 
     Args:
         rules: rules over metrics; literals still have the units that the user wrote.
@@ -30,14 +30,14 @@ def written_units(rules: Iterable[Expression]) -> dict[str, str]:
 
 
 def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Objective:
-    """Return the objective with the unit of its bound as the display unit."""
+    """Return the objective with the unit of the constraint on it, if any, for display."""
     return replace(objective, written=_other(objective.unit, objective.text, written))
 
 
 def with_source_units(
     sources: Mapping[str, Source], written: Mapping[str, str]
 ) -> dict[str, Source]:
-    """Return the sources, each metric with the unit of its bound as the display unit."""
+    """Return the metrics' sources, with the unit of the constraint on each metric for display."""
     return {
         name: replace(
             one, metric=replace(one.metric, written=_other(one.metric.unit, name, written))
@@ -47,7 +47,10 @@ def with_source_units(
 
 
 def _other(unit: str, text: str, written: Mapping[str, str]) -> str:
-    """Return the unit of the bound on ``text``; empty if none, the same or of another dimension."""
+    """Return the unit in which constraints bound the expression ``text``.
+
+    The result is empty if there is no bound, or its unit is the same or of another dimension.
+    """
     found = written.get(_bare(text), "")
     return found if found and found != unit and units.same_dimension(found, unit) else ""
 

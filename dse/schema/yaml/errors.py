@@ -12,11 +12,14 @@ MOST_TOLD = 60
 
 
 class HiddenError(SpecError):
-    """Error about a name whose own error is reported already; it is not reported itself."""
+    """Error in a rule that is due to another reported error; it is not reported itself."""
 
 
 class ErrorCollector:
-    """Collector of errors without duplicates, and of the parts that could not be checked."""
+    """Collector of distinct errors.
+
+    It also collects the parts of the files that could not be checked because of them.
+    """
 
     def __init__(self) -> None:
         self.errors: list[DseError] = []
@@ -24,9 +27,10 @@ class ErrorCollector:
         self._told: set[tuple[str, str]] = set()
 
     def add(self, error: DseError, where: str = "") -> None:
-        """Record an error, or each of several, at the location ``where`` unless it has its own.
+        """Record an error, or each error of a :class:`SpecErrors`, if it is not recorded yet.
 
-        A :class:`HiddenError` is recorded as an unchecked part instead.
+        ``where`` is the location of an error without one of its own. A :class:`HiddenError` is not
+        recorded; the location is recorded as unchecked instead.
         """
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             if isinstance(one, HiddenError):
@@ -42,16 +46,19 @@ class ErrorCollector:
             self.skip(part)
 
     def add_in(self, error: DseError, source: SourceDocument, path: Sequence[str | int]) -> None:
-        """Record an error in the part of a file at ``path``; each of several at its own line."""
+        """Record an error at its location within the part of a file at ``path``.
+
+        Of a :class:`SpecErrors`, each error is recorded at its own line.
+        """
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self.add(one, source.place([*path, *one.part]))
 
     def skip(self, what: str) -> None:
-        """Record a part, by location or description, that other errors kept from being checked."""
+        """Record a part of a file, by location or description, that errors left unchecked."""
         self.unchecked[what] = None
 
     def check(self) -> None:
-        """Raise SpecErrors with the recorded errors, in reading order, if there are any."""
+        """Raise SpecErrors with the recorded errors, sorted by file and line, if there are any."""
         if not self.errors:
             return
         errors = sorted(self.errors, key=self._reading_order())
@@ -62,7 +69,7 @@ class ErrorCollector:
         raise SpecErrors(told, [part for part in self.unchecked if part and part not in lines])
 
     def _reading_order(self) -> Callable[[DseError], tuple[int, int]]:
-        """Return a sort key: by file in order of its first recorded error, then by line."""
+        """Return a sort key for errors: file, in order of first recorded errors, then line."""
         files = dict.fromkeys(error.where.rpartition(":")[0] for error in self.errors)
         rank = {file: place for place, file in enumerate(files)}
 

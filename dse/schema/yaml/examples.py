@@ -1,4 +1,4 @@
-"""Hints for invalid parts of a file: examples of valid syntax, and keys of other tools."""
+"""Hints for invalid parts of a file: examples of valid syntax, and corrections of wrong keys."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _DEEPER: Mapping[str, str] = {
 
 
 def example(path: Sequence[str | int], found: object) -> str:
-    """Return an example of a valid value at the path; empty if there is none.
+    """Return an example of a valid value in place of an invalid one; empty if none is known.
 
     Args:
         path: the keys and list indices that lead to the part.
@@ -96,7 +96,7 @@ def example(path: Sequence[str | int], found: object) -> str:
 
 
 def _domain(found: object) -> str:
-    """Return a domain in correct syntax for values that were given without a domain key."""
+    """Return the domain, in correct syntax, that values without a domain key probably mean."""
     between = re.fullmatch(r"\s*([-+\w.]+?)\s*\.\.\s*([-+\w.]+)\s*", str(found))
     if between:
         return f"{{integer: [{between[1]}, {between[2]}]}}"
@@ -109,14 +109,14 @@ def _domain(found: object) -> str:
 
 
 def _rule(found: Mapping[str, object]) -> str:
-    """Return a hint for a rule that was given as a mapping."""
+    """Return the hint for a constraint that is a mapping instead of a text."""
     if found.keys() & {"minimize", "maximize"}:
         return "put 'minimize' and 'maximize' under 'objectives:'"
     return "write the rule as one text: '- area <= 12 mm2', in quotes if it holds ': '"
 
 
 def meant(key: str, valid: Sequence[str]) -> str:
-    """Return a hint that corrects an invalid key; empty if none applies.
+    """Return a hint on the right key or syntax for an invalid key; empty if none is known.
 
     Args:
         key: the invalid key.

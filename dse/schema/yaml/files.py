@@ -1,4 +1,4 @@
-"""Access to a study's files: on disk, in the shipped library, or in the study's record."""
+"""Access to a study's files: on disk, in the package's library, or stored with the study."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _NO_YAML = (".py", ".ipynb", ".sh", ".db", ".csv", ".parquet", ".jsonl", ".html"
 
 @dataclass(slots=True)
 class Files:
-    """File reader that records every text in ``texts``, so a study can be rebuilt without files.
+    """File reader that keeps the text of every file read in ``texts``, to rebuild a study later.
 
-    ``kept`` holds the recorded texts of a stored study, which take precedence over the disk. A
-    binary file, such as a Parquet table, is recorded as base64. ``documents`` are virtual YAML
-    files, given as mappings by a Python program.
+    ``kept`` holds the texts of a stored study, by path, which are read instead of the disk. A
+    binary file, such as a Parquet table, is kept as base64. ``documents`` are the contents of files
+    that exist only in a Python program.
     """
 
     kept: Mapping[str, str] = field(default_factory=dict)
@@ -93,9 +93,9 @@ class Files:
 
 
 def resolve_path(name: str, beside: Path) -> Path:
-    """Return the path that a text names, relative to the file that contains the text.
+    """Return the path that a text in a file names, relative to that file's folder.
 
-    ``library:studies/quickstart.yaml`` is the shipped one, wherever the package is installed.
+    ``library:studies/quickstart.yaml`` is a file of the library that the package contains.
 
     Raises:
         SpecError: the text is not a valid path, or leaves the library.
@@ -111,14 +111,14 @@ def resolve_path(name: str, beside: Path) -> Path:
 
 
 def _check_ending(path: Path, named_at: str) -> None:
-    """Raise SpecError if the file's suffix is that of another format, such as a program."""
+    """Raise SpecError if the file's suffix is that of another format, such as ``.py``."""
     if path.suffix.lower() in _NO_YAML and path.is_file():
         hint = "name a study or a space file, written in YAML"
         raise SpecError(f"{shown(path)} is no YAML file", where=named_at, hint=hint)
 
 
 def library() -> Path:
-    """Return the folder of the shipped spaces and studies, preferring a source checkout."""
+    """Return the folder of the spaces and studies in the package, or in a source checkout."""
     package = Path(str(files("dse")))
     checkout = package.parent
     return checkout if (checkout / "studies").is_dir() else package / "library"
@@ -134,7 +134,7 @@ def _find_library_file(name: str) -> Path:
 
 
 def _bytes(path: Path, named_at: str, most: int) -> bytes:
-    """Return the content of a regular file; reading a device might never end.
+    """Return the content of a regular file; others, such as devices, are refused.
 
     Raises:
         SpecError: the file does not exist, is not a regular file, is too large, or is unreadable.
@@ -155,7 +155,7 @@ def _bytes(path: Path, named_at: str, most: int) -> bytes:
 
 
 def _beside(path: Path) -> str:
-    """Return a hint for a missing file: the most similar name in its folder, or no such folder."""
+    """Return a hint for a missing file: the most similar name in its folder."""
     if not path.parent.is_dir():
         return f"there is no folder {shown(path.parent)} either"
     kinds = (path.suffix,) if path.suffix in (".csv", ".parquet") else _SPECS
@@ -163,7 +163,7 @@ def _beside(path: Path) -> str:
 
 
 def _no_file(path: Path, named_at: str) -> SpecError:
-    """Return the error for a path that is a folder, with the YAML files in it, or a device."""
+    """Return the error for a path that is not a file; for a folder, it lists the YAML files."""
     if not path.is_dir():
         return SpecError(f"{shown(path)} is no file", where=named_at)
     inside = sorted(shown(one) for one in path.iterdir() if one.suffix in _SPECS)

@@ -1,4 +1,4 @@
-"""Conversion of a Python mapping to a source document of plain values, like parsed YAML."""
+"""Conversion of a Python mapping to a source document, as if parsed from a YAML file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PARTS = 2_000_000
 
 
 def source_of(value: Mapping[str, Any], beside: Path | None = None) -> SourceDocument:
-    """Convert a mapping to a source document whose locations are its keys.
+    """Convert a mapping to a source document; error locations are key paths instead of lines.
 
     Args:
         value: the mapping; NumPy values, paths and sequences are converted to plain values.
@@ -33,7 +33,10 @@ def source_of(value: Mapping[str, Any], beside: Path | None = None) -> SourceDoc
 
 
 class _Plain:
-    """Recursive converter to plain values; ``parts`` bounds the work for a value inside itself."""
+    """Recursive converter to plain values, as parsed from YAML.
+
+    ``parts`` counts the values, to stop at an object that contains itself.
+    """
 
     def __init__(self) -> None:
         self.parts = 0
@@ -63,7 +66,7 @@ class _Plain:
 
 
 def _scalar(value: Any, path: Path_) -> Any:
-    """Convert a scalar to the built-in type it derives from: a ``StrEnum`` member to its text."""
+    """Convert a scalar of a subclass to the built-in type: a ``StrEnum`` member to its text."""
     if isinstance(value, str):
         return str.__str__(value)
     if value is None or isinstance(value, bool):

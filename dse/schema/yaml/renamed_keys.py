@@ -1,4 +1,4 @@
-"""Keys of study files that were renamed: old files are read, with a warning for each old key."""
+"""Keys of study files that were renamed: the old keys are still read, with a warning."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ OLD_KEYS = frozenset(path[0] for path in RENAMED if len(path) == 1)
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A study file with present keys only.
+    """Study file in which old keys are replaced by their new names.
 
-    ``warnings`` has a line for each old key, and ``mistakes`` an error for each key that is there
-    under both of its names. Values and lines are those of the file, so that errors point at it.
+    ``warnings`` has a line for each old key, and ``mistakes`` an error for each key that occurs
+    under both names. Line numbers are those of the file.
     """
 
     source: SourceDocument
@@ -41,7 +41,7 @@ class Renamed:
 
 
 def rename_old_keys(source: SourceDocument) -> Renamed:
-    """Return the study file with present keys in place of old ones."""
+    """Replace the old keys of a study file by their new names."""
     warnings, mistakes = list[str](), list[SpecError]()
     for old, new in RENAMED.items():
         for path in list(_find(source.value, old)):
@@ -58,7 +58,7 @@ def rename_old_keys(source: SourceDocument) -> Renamed:
 
 
 def _find(value: Any, old: Sequence[str], above: Path_ = ()) -> Iterator[Path_]:
-    """Yield the paths of a document that match the pattern of an old key."""
+    """Yield the paths in the document that match the path pattern of an old key."""
     key, inner = old[0], old[1:]
     if key == ANY:
         keys: Sequence[str | int] = list(value) if isinstance(value, dict) else ()
@@ -79,7 +79,7 @@ def _follow(value: Any, path: Path_) -> Any:
 
 
 def _rename(source: SourceDocument, old: Path_, new: Path_) -> SourceDocument:
-    """Return the source with one key renamed, in its place."""
+    """Return the source document with one key renamed; its position does not change."""
     size = len(old)
     lines = source.lines and {
         (*new, *path[size:]) if path[:size] == old else path: line
@@ -89,7 +89,7 @@ def _rename(source: SourceDocument, old: Path_, new: Path_) -> SourceDocument:
 
 
 def _rename_in(value: Any, path: Path_, new: str) -> Any:
-    """Return a copy of the value in which the last key of the path is the new one."""
+    """Return a copy of the value with the last key of the path replaced by the new key."""
     first, inner = path[0], path[1:]
     if isinstance(value, list):
         return [_rename_in(v, inner, new) if place == first else v for place, v in enumerate(value)]

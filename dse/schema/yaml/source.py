@@ -43,9 +43,9 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """Parsed content of a file, with the line number of each part.
+    """Parsed content of a YAML file, with the line number of each value by its key path.
 
-    A value built in Python has no line numbers (``None``); ``path`` then only resolves relative
+    A document built in Python has no line numbers (``None``); ``path`` then only resolves relative
     paths.
     """
 
@@ -54,9 +54,9 @@ class SourceDocument:
     lines: Mapping[Path_, int] | None
 
     def place(self, path: Sequence[str | int] = ()) -> str:
-        """Return ``file:line`` of a part, or of the closest enclosing part if it is missing.
+        """Return the location ``file:line`` of a value; if it is missing, of what encloses it.
 
-        A value built in Python has no lines; the result is then its dotted key path.
+        Without line numbers, the result is the dotted key path.
         """
         known = tuple(path)
         if self.lines is None:
@@ -66,7 +66,7 @@ class SourceDocument:
         return f"{shown(self.path)}:{self.lines.get(known, 1)}"
 
     def inner(self, path: Path_) -> SourceDocument:
-        """Return a part of the file as a source document with the same line numbers."""
+        """Return the value at a key path as a source document with its line numbers."""
         value = self.value
         for part in path:
             value = value[part]
@@ -77,7 +77,7 @@ class SourceDocument:
         return SourceDocument(self.path, value, lines)
 
     def without(self, paths: Iterable[Path_]) -> SourceDocument:
-        """Return the source document without the given parts; the rest keeps its line numbers."""
+        """Return the document without the values at these paths; line numbers are kept."""
         gone: dict[Path_, set[str | int]] = {}
         for path in paths:
             gone.setdefault(path[:-1], set()).add(path[-1])
@@ -89,7 +89,7 @@ class SourceDocument:
 def _prune_value(
     value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]
 ) -> Any:
-    """Return a copy of the value at the path without the removed parts.
+    """Return a copy of a nested value without the removed keys and list items.
 
     Args:
         value: the value at ``path``.
@@ -114,7 +114,7 @@ def _prune_value(
 def _shift_lines(
     lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]
 ) -> dict[Path_, int]:
-    """Return the line numbers by path after removals; later list items move to lower indices."""
+    """Return the line numbers by key path after removals, which shift the indices of list items."""
     places = {
         holder: sorted(key for key in keys if isinstance(key, int)) for holder, keys in gone.items()
     }
@@ -158,7 +158,7 @@ def parse_yaml(path: Path, text: str) -> SourceDocument:
 
 
 def shown(path: Path) -> str:
-    """Return the path for display: relative to the working directory if inside it."""
+    """Return the path as text for messages: relative to the working directory if inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -187,7 +187,7 @@ def _line(event: yaml.Event) -> int:
 
 
 class _Builder:
-    """Builder of the parsed value from YAML events, without recursion."""
+    """Non-recursive builder of the parsed value, and of its line numbers, from YAML events."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

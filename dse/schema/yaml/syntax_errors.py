@@ -1,4 +1,4 @@
-"""Plain-language explanations of YAML syntax errors, in place of the parser's grammar terms."""
+"""Explanations of YAML syntax errors in plain language instead of the parser's terms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNQUOTED = re.compile(r":\s+([%@`])")
 
 
 def explain_fault(error: yaml.MarkedYAMLError, text: str, path: str) -> SpecError:
-    """Return an error that states the line and likely cause of a syntax error, and its fix.
+    """Return the error for a YAML syntax error: its line, its likely cause and a fix.
 
     Args:
         error: the parser's error.
@@ -46,7 +46,7 @@ def _fault(
 
 
 def _flow_fault(lines: list[str], begun: int, at: int) -> tuple[int, str, str]:
-    """Return line, problem and hint for an error within braces or brackets."""
+    """Return line, problem and hint for a syntax error within braces or brackets."""
     part = "\n".join(lines[begun : at + 1])
     opened = [mark for mark in _OPEN if lines[begun].count(mark) > lines[begun].count(_OPEN[mark])]
     if opened:
@@ -59,7 +59,7 @@ def _flow_fault(lines: list[str], begun: int, at: int) -> tuple[int, str, str]:
 
 
 def _block_fault(lines: list[str], at: int, problem: str) -> tuple[int, str, str]:
-    """Return line, problem and hint for an error in block style."""
+    """Return line, problem and hint for a syntax error outside of braces and brackets."""
     line, before = lines[at], lines[at - 1] if at else ""
     if found := _UNQUOTED.search(line):
         hint = f"put the text in quotes: it begins with {found[1]!r}"

@@ -1,4 +1,4 @@
-"""Validation of a file against a pydantic model; each error has its line and a hint."""
+"""Validation of a parsed file against a pydantic model; errors have a line and a hint."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 
 
 def model_of(kind: type[_M], source: SourceDocument) -> _M:
-    """Validate the source document as a model.
+    """Validate a document and return it as an instance of the model ``kind``.
 
     Raises:
         SpecErrors: it is invalid; contains every error in the file.
@@ -61,7 +61,7 @@ def model_of(kind: type[_M], source: SourceDocument) -> _M:
 def legible(
     kind: type[_M], lenient: type[_M], source: SourceDocument, mistakes: ErrorCollector
 ) -> tuple[_M | None, SourceDocument, frozenset[Path_]]:
-    """Validate the valid parts of a source document; record the errors of the others.
+    """Record all errors of a document, and return a model of its valid parts.
 
     Args:
         kind: the model; every violation of it is recorded as an error.
@@ -115,7 +115,7 @@ def validate_leniently(
 
 
 def _part_of(loc: tuple[str | int, ...], source: SourceDocument) -> Path_:
-    """Return the path of the section, or of the entry of a section, that contains an error."""
+    """Return the path of the top-level section, or of its entry, that contains an error."""
     path = tuple(_path(loc, source))
     sectioned = bool(path) and isinstance(source.value.get(path[0]), dict)
     return path[: 2 if sectioned else 1]
@@ -135,7 +135,10 @@ def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]
 def _collect_mistakes(
     error: ValidationError, kind: type[BaseModel], source: SourceDocument
 ) -> list[DseError]:
-    """Convert pydantic's errors to located errors; of a union, keep those of its closest member."""
+    """Convert pydantic's errors to errors with a line and a hint.
+
+    Where a value fits no member of a union, only the errors of the closest member are kept.
+    """
     found: dict[Path_, list[Any]] = {}
     for one in error.errors():
         path = tuple(_path(one["loc"], source))
@@ -168,14 +171,14 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
 
 
 def _stands_for(key: str, found: object) -> str:
-    """Return the mapping's key that was written in place of ``key``; empty if there is none."""
+    """Return the mapping's key that was probably written instead of ``key``; else empty."""
     if not isinstance(found, dict):
         return ""
     return next((other for other in _INSTEAD.get(key, ()) if other in found), "")
 
 
 def _path(loc: tuple[str | int, ...], source: SourceDocument) -> list[str | int]:
-    """Return pydantic's error path without the names of union members that it adds."""
+    """Return pydantic's error path as a key path, without the names of union members in it."""
     value, path = source.value, list[str | int]()
     for part in loc:
         inside = isinstance(value, dict) and part in value
@@ -200,7 +203,7 @@ def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
 
 
 def _is_number_of_kind(text: str, kinds: Set[str]) -> bool:
-    """Return whether a text is a number of one of the expected kinds; ``3.5`` is not an integer."""
+    """Return whether a text spells a number of an expected type; ``3.5`` is no integer."""
     try:
         return math.isfinite(float(text) if "float_type" in kinds else int(text))
     except (ValueError, OverflowError):
@@ -255,7 +258,7 @@ def _length(key: str | int, kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _label(path: Path_) -> str:
-    """Return the last key of a path, with the index in its list: ``choice[0]``."""
+    """Return the last key of a path for messages, with a list index: ``choice[0]``."""
     words = [part for part in path if isinstance(part, str)]
     inner = path[-1] if path and isinstance(path[-1], int) else None
     name = words[-1] if words else "the file"
@@ -273,7 +276,7 @@ def _shown(value: Any) -> str:
 
 
 def _keys(kind: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
-    """Return the valid keys of the model at a path; unknown parts of the path are skipped."""
+    """Return the keys that the model allows at a path; unknown parts of the path are skipped."""
     model: type[BaseModel] = kind
     for part in loc:
         field = model.model_fields.get(str(part))

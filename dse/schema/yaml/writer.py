@@ -17,7 +17,7 @@ _HIDDEN = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 def yaml_text(value: Mapping[str, Any]) -> str:
-    """Return a mapping as the YAML text of a space file: sections as blocks, one entry per line."""
+    """Return a mapping as YAML text, with its sections as blocks of one entry per line."""
     lines: list[str] = []
     for key, one in value.items():
         if isinstance(one, Mapping) and one:
@@ -30,7 +30,7 @@ def yaml_text(value: Mapping[str, Any]) -> str:
 
 
 def _entries(value: Mapping[str, Any], indent: str, *, records: bool) -> Iterator[str]:
-    """Yield one line per entry; with ``records``, one line per record of each entry."""
+    """Yield the lines of a section: one per entry or, with ``records``, one per table row."""
     for key, one in value.items():
         if not records:
             yield f"{indent}{_scalar(key)}: {_flow(one)}"

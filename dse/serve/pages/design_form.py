@@ -1,4 +1,4 @@
-"""Form for a user-supplied design, with a field for each parameter that the script reads."""
+"""Page with a form in which a user enters a design, one field per parameter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Field:
 
 
 def design_page(snapshot: Snapshot, like: int | None = None) -> str:
-    """Return the form; an empty field is an inactive parameter.
+    """Return the page for entering a design; an empty field means an inactive parameter.
 
     Args:
         snapshot: the study.
@@ -53,7 +53,10 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
 
 
 def _choose_start_design(snapshot: Snapshot, like: int | None) -> Design:
-    """Return the design that fills the form: of the trial, else the knee, else the first trial."""
+    """Return the design with which the form is filled at first.
+
+    It is that of the trial ``like``, else the knee of the front, else the first trial's.
+    """
     if like is not None and like < len(snapshot.trials):
         return snapshot.trials[like].design
     knee = snapshot.front.knee
@@ -80,7 +83,7 @@ def _field(parameter: Parameter, value: Value | None) -> _Field:
 
 
 def _values(parameter: Parameter) -> tuple[Value, ...] | None:
-    """Return all values if they can be chosen from a list, else ``None``."""
+    """Return the values for a drop-down list; ``None`` if there are too many or they are real."""
     if isinstance(parameter, Real):
         return None
     if isinstance(parameter, Integer) and parameter.high - parameter.low > _MOST_OPTIONS:

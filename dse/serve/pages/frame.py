@@ -12,7 +12,7 @@ from dse.system.terminal_text import visible_html
 
 
 class Page(HTMLResponse):
-    """HTML response in which invisible characters of a study's texts are marked."""
+    """HTML response that makes invisible characters, which a study's texts may contain, visible."""
 
     def render(self, content: Any) -> bytes | memoryview:
         return super().render(visible_html(content))
@@ -24,5 +24,5 @@ def render_page(name: str, **context: object) -> str:
 
 
 def study_url(name: str, *more: object) -> str:
-    """Return the URL of a study's page, or of a page below it."""
+    """Return the URL path of a study's page, or of a subpage such as ``trials``."""
     return "/studies/" + "/".join([quote(name, safe=""), *map(str, more)])

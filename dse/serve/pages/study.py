@@ -67,7 +67,7 @@ def _tiles(snapshot: Snapshot, told: models.StudyState) -> list[tuple[str, str, 
 
 
 def _warn_of_distrust(snapshot: Snapshot) -> str:
-    """Return the warning above a study that was imported and may not be run; else empty."""
+    """Return a warning if the study was imported and is not trusted to run; else empty."""
     if is_trusted_record(snapshot.spec, snapshot.events):
         return ""
     name = quote(snapshot.study.name)

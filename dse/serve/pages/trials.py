@@ -36,7 +36,7 @@ class _Link:
 
 
 def trials_page(told: models.TrialPage, some: models.TrialView, counts: Mapping[State, int]) -> str:
-    """Return a table of selected trials, with links to the others and to those of each state.
+    """Return the page with a table of the selected trials, and links to others.
 
     Args:
         told: the trials.
@@ -76,7 +76,7 @@ def _kinds(study: str, some: models.TrialView, counts: Mapping[State, int]) -> l
 
 
 def _steps(told: models.TrialPage, some: models.TrialView) -> list[_Link]:
-    """Return links to the first, the earlier, the later and the last trials."""
+    """Return links to the first, previous, next and last page of trials."""
     last = (max(told.total, 1) - 1) // some.count * some.count
     places = (
         ("first", 0, some.first > 0),
@@ -97,7 +97,10 @@ def _address(study: str, some: models.TrialView, first: int, state: State | None
 
 
 def trial_page(study: StudyEngine, told: models.TrialRecord, total: int) -> str:
-    """Return the page of one trial of ``total``: design, metrics, failure, evaluator log."""
+    """Return the page of one trial: design, metrics, failure, and log of the evaluators.
+
+    ``total`` is the number of trials in the study.
+    """
     problem, trial = study.problem, told.trial
     units = parameter_units(problem)
     fault = f"{trial.fault.kind}: {trial.fault.reason}" if trial.fault else ""

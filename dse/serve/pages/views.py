@@ -19,28 +19,28 @@ router = APIRouter(include_in_schema=False, default_response_class=Page)
 
 @router.get("/")
 def studies(house: Here) -> str:
-    """Return the list of studies."""
+    """Return the page that lists all studies."""
     rows = list(telling.rows(house.watch, house.runners))
     return render_page("studies", storage=house.storage, rows=rows)
 
 
 @router.get("/studies/{name}")
 def study(house: Here, name: str) -> str:
-    """Return the live page of one study."""
+    """Return the page of one study, which scripts keep up to date."""
     snapshot = house.watch.snapshot(name)
     return render_study("study", snapshot, telling.state(snapshot, house.runners))
 
 
 @router.get("/studies/{name}/parts")
 def study_parts(house: Here, name: str) -> str:
-    """Return the changing parts of a study's page, without its figures."""
+    """Return the HTML elements of a study's page that change, without figures."""
     snapshot = house.watch.snapshot(name)
     return render_study("study_parts", snapshot, telling.state(snapshot, house.runners))
 
 
 @router.get("/studies/{name}/trials")
 def trials(house: Here, name: str, some: Annotated[TrialView, Query()]) -> str:
-    """Return a table of trials by number."""
+    """Return the page with a table of selected trials."""
     snapshot = house.watch.snapshot(name)
     return trials_page(telling.trials(snapshot, some), some, snapshot.trials.counts)
 
@@ -55,13 +55,13 @@ def trial(house: Here, name: str, number: int) -> str:
 
 @router.get("/studies/{name}/design")
 def design(house: Here, name: str, like: Annotated[int | None, Query(ge=0)] = None) -> str:
-    """Return a form for a design by hand, filled with the design of the trial ``like``."""
+    """Return the page for entering a design, filled with the design of the trial ``like``."""
     return design_page(house.watch.snapshot(name), like)
 
 
 @router.get("/compare")
 def compare(house: Here) -> str:
-    """Return the page on which to choose the studies to compare."""
+    """Return the page for choosing the studies to compare."""
     return render_page("compare", names=house.watch.names(), ticked=(), problem="")
 
 

@@ -26,9 +26,10 @@ _GETS = re.compile(r"dse assets install [\w.-]+")
 
 
 def judged_file(file: str) -> JudgedFile:
-    """Check a study or space file and return its summary, or every mistake in it.
+    """Check a study or space file; return a summary, or every error in it.
 
-    Pure modelled evaluators are called on a few random designs.
+    Nothing is measured and no program is started, but pure modelled evaluators are called on a few
+    random designs.
 
     Args:
         file: a path, or ``library:studies/...`` for a shipped one.
@@ -99,7 +100,7 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
 
 
 def _plan(path: Path) -> Plan:
-    """Return the plan of a study file.
+    """Return the plan of a study file, after checking the file.
 
     Raises:
         SpecErrors: the file has mistakes. If it runs programs, the error also lists that their

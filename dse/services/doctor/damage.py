@@ -20,7 +20,9 @@ _DATABASE = (
 
 
 def damage_findings(storage: Storage, url: str, on_progress: Progress) -> Iterator[Finding]:
-    """Yield one finding for each damaged study, part and reason, or one that no row is damaged.
+    """Check all rows of a storage; yield one finding for each damaged study, part and reason.
+
+    If no row is damaged, a single finding reports that.
 
     Args:
         storage: the storage to check; skipped if it does not support reading past damage.

@@ -1,4 +1,4 @@
-"""Collection of all checks of an installation that ``dse doctor`` runs."""
+"""All checks of an installation that ``dse doctor`` runs."""
 
 from __future__ import annotations
 

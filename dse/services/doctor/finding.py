@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Severity of a finding."""
+    """Severity of the result of a check: fine, an optional part is absent, or broken."""
 
     FINE = "fine"
     ABSENT = "absent"
@@ -17,10 +17,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Finding on one part of an installation.
+    """Result of the check of one part of an installation, such as the GPU or the storage.
 
     ``mend`` states how to fix it; it is empty if there is nothing to do. ``study`` names the study
-    that the finding concerns, if any.
+    that the result concerns, if any.
     """
 
     part: str

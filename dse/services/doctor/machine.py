@@ -18,7 +18,7 @@ _GIB = 2.0**30
 
 
 def machine_findings() -> Iterator[Finding]:
-    """Yield one finding for each part of the machine: Python, cores, threads, memory, ..."""
+    """Yield one finding for each part of the machine: cores, memory, compiler, GPU, ..."""
     yield _python()
     yield _cores()
     yield _threads()
@@ -47,9 +47,9 @@ def _cores() -> Finding:
 
 
 def _threads() -> Finding:
-    """Return the number of threads that numerical libraries use in each process.
+    """Return a finding with the size of the thread pools of numerical libraries.
 
-    With more than one, workers compete for the cores.
+    With more than one thread per process, parallel workers compete for the cores.
     """
     import numpy as np
     from threadpoolctl import threadpool_info

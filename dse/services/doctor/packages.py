@@ -59,7 +59,7 @@ def _optional(extra: str, requirements: list[Requirement]) -> Finding:
 
 
 def _lack(requirement: Requirement) -> str:
-    """Return the problem with one package; empty if the installed version fits."""
+    """Return why a required package does not fit, such as its version; empty if it fits."""
     try:
         found = version(requirement.name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Checks of the storage: whether it opens, is intact, and its folder can be written quickly."""
+"""Checks of the storage: that it opens, is undamaged, and that its folder is writable and fast."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def storage_findings(
 
 
 def _writing(folder: Path) -> Finding:
-    """Create a storage in a temporary folder next to the file, time it, and delete it again."""
+    """Return a finding on the time to create a storage in the folder; it is deleted again."""
     if not folder.is_dir():
         mend = f"make it: {shlex.join(['mkdir', '-p', str(folder)])}"
         told = f"there is no folder {folder}"

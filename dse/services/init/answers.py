@@ -32,7 +32,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterAnswer:
-    """Parameter with a range (``values`` is empty) or a list of values."""
+    """Parameter entered by the user: a range from ``low`` to ``high``, or a list of ``values``."""
 
     name: str
     low: float = 0.0
@@ -47,7 +47,7 @@ class ParameterAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Metric that is an objective, with its goal and unit."""
+    """Objective entered by the user: a metric with its goal and unit."""
 
     name: str
     goal: Goal
@@ -56,7 +56,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """Complete answers: everything needed to write a study that runs.
+    """All answers of the user to ``dse init``, from which the files of a study are generated.
 
     Raises:
         SpecError: two parameters or two metrics have one name.
@@ -125,7 +125,7 @@ def wish_of(text: str) -> Wish:
 
 
 def check_names(what: str, ones: Iterable[ParameterAnswer | Wish]) -> None:
-    """Raise SpecError unless all names are distinct.
+    """Raise SpecError unless all names of the parameters or metrics are distinct.
 
     Args:
         what: noun for the error message, such as ``metric``.
@@ -146,7 +146,7 @@ def _check_word(name: str) -> None:
 
 
 def _has_unit(text: str) -> bool:
-    """Return whether a text is a number with a unit: ``64 KiB``, but not the model size ``7B``."""
+    """Return whether a text is a number with a unit: true for ``64 KiB``, false for ``7B``."""
     told = quantity(text)
     if told is None or told[1] == "B":
         return False

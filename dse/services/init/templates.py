@@ -1,4 +1,4 @@
-"""Templates of the files of a first study: commented, and runnable without changes."""
+"""Templates for the files of a first study, with comments; the study runs without changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTED = 4
 
 
 def files(asked: Beginning) -> dict[str, str]:
-    """Return the texts of the files to write, by file name."""
+    """Return the texts of the files of the study, by file name."""
     if asked.measuring == "table":
         asked = replace(asked, axes=tuple(map(_list_values, asked.axes)))
     written = {"space.yaml": _space(asked), "study.yaml": _study(asked)}
@@ -105,9 +105,9 @@ def _evaluator(asked: Beginning) -> list[str]:
 
 
 def _formula(asked: Beginning, place: int) -> str:
-    """Return a synthetic metric as a formula: squared distances of all parameters from a best.
+    """Return the formula of a synthetic metric: 1 plus a sum of squared distances.
 
-    The distance is that of the parameter's normalised position (0 to 1) from :func:`_best`.
+    Each is the distance of a parameter, scaled to 0 to 1, from the optimum of :func:`_best`.
     """
     best = _best(place)
     unit = f" * 1 {asked.wishes[place].unit}" if asked.wishes[place].unit else ""
@@ -116,7 +116,7 @@ def _formula(asked: Beginning, place: int) -> str:
 
 
 def _share(axis: ParameterAnswer) -> str:
-    """Return a formula for the parameter's normalised position between its ends, 0 to 1."""
+    """Return a formula that scales the parameter from 0 (first value) to 1 (last value)."""
     if any(isinstance(one, str) for one in axis.values):
         last = max(len(axis.values) - 1, 1)
         terms = [
@@ -146,17 +146,17 @@ def _program(asked: Beginning) -> str:
 
 
 def _as_sent(value: float | str) -> float | str:
-    """Return a value as it is passed to a program: integers without a fraction."""
+    """Return a value in the type that a program receives: integral floats become integers."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _best(place: int) -> float:
-    """Return the normalised position at which a synthetic metric is best; it alternates."""
+    """Return the optimum of the synthetic metric ``place``, as a scaled parameter value, 0 to 1."""
     return 0.2 if place % 2 == 0 else 0.8
 
 
 def _table(asked: Beginning) -> str:
-    """Return a full factorial of designs with synthetic metrics, as CSV."""
+    """Return a CSV table of all combinations of values, with synthetic metrics."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([*(axis.name for axis in asked.axes), *(wish.name for wish in asked.wishes)])
@@ -170,7 +170,7 @@ def _table(asked: Beginning) -> str:
 
 
 def _list_values(axis: ParameterAnswer) -> ParameterAnswer:
-    """Return the parameter with a list of values; a range becomes evenly spaced ones."""
+    """Return the parameter with listed values; a range becomes a few evenly spaced values."""
     if axis.values:
         return axis
     shares = [at / (_LISTED - 1) for at in range(_LISTED)]
@@ -180,7 +180,7 @@ def _list_values(axis: ParameterAnswer) -> ParameterAnswer:
 
 
 def _grid(axis: ParameterAnswer) -> list[tuple[str, float]]:
-    """Return the values as text, each with its normalised position from 0 to 1."""
+    """Return each value as text, with its index scaled to 0 to 1."""
     last = max(len(axis.values) - 1, 1)
     texts = [one if isinstance(one, str) else f"{one:g}" for one in axis.values]
     return [(text, at / last) for at, text in enumerate(texts)]

@@ -30,7 +30,7 @@ def init(
     parameters: Sequence[str] = (),
     metrics: Sequence[str] = (),
 ) -> BegunFolder:
-    """Write a commented space, study and evaluator that run, as a starting point for editing.
+    """Write the commented files of a first study that runs, as a starting point for editing.
 
     Example:
         ``init("kernels", parameters=["threads = 1..16"], metrics=["minimize time ms"])``
@@ -62,15 +62,12 @@ def init(
 
 
 def usual_name(folder: Path) -> str:
-    """Return the default name of a study: the name of its folder, or ``mine`` without one.
-
-    Characters that a name cannot have become ``-``.
-    """
+    """Return the default name of a study: the name of its folder, with ``-`` for bad characters."""
     return re.sub(r"[^\w.-]", "-", folder.resolve().name).lstrip("-.") or "mine"
 
 
 def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")) -> None:
-    """Raise StudyError if a file of the folder would be overwritten."""
+    """Raise StudyError if one of these files exists in the folder already."""
     taken = [name for name in names if (folder / name).exists()]
     if taken:
         raise StudyError(
@@ -80,9 +77,7 @@ def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")
 
 
 def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
-    """Write the files of a new study and return their texts by file name.
-
-    Nothing is written if they do not form a valid study.
+    """Write the files of a new study, unless they are invalid; return their texts by file name.
 
     Raises:
         StudyError: one of the files exists already.
@@ -102,9 +97,9 @@ def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
 
 
 def _check(texts: Mapping[str, str]) -> None:
-    """Raise SpecErrors unless the texts form a valid study.
+    """Raise SpecErrors unless the generated files form a valid study.
 
-    The errors have no file or line, since the user has written none.
+    The errors have no file or line, since the user did not write these files.
     """
     from dse.schema.study.plan import plan_of
 

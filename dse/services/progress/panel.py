@@ -31,7 +31,10 @@ _OTHER_ROWS = 14
 
 
 class StudyPanel:
-    """Panel of one running study; ``above`` is the bar that counts the studies of a series."""
+    """Panel of one running study.
+
+    ``above`` is the progress bar over several studies, if this study is one of a series.
+    """
 
     def __init__(
         self,
@@ -54,13 +57,13 @@ class StudyPanel:
         self.search: QuantityProgressBar | None = None
 
     def searched(self, done: int, total: int) -> None:
-        """Update the number of legal designs that the optimizer has searched, out of ``total``."""
+        """Update the bar of an optimizer that searches all legal designs: ``done`` of ``total``."""
         if self.search is None:
             self.search = QuantityProgressBar("designs searched", total, 0, clock=self._clock)
         self.search.at(done, total)
 
     def look(self, *, finally_: bool = False) -> None:
-        """Process the trials that have finished since the last call, and update the bars."""
+        """Process the trials that finished since the last call, and update the bars."""
         self.watch.catch_up(finally_=finally_)
         self.way.at(self._done)
         if self._above is not None and self.way.total:
@@ -109,7 +112,7 @@ class StudyPanel:
                 return self._clock() - self._began_s
 
     def counts(self) -> list[str]:
-        """Return the trial counts as short texts, such as ``3 failed``."""
+        """Return the trial counts by outcome as short texts, such as ``3 failed``."""
         watch, problem = self.watch, self.watch.problem
         words = [] if self._counted == "trials" else [format_count(watch.ended, "trial")]
         if self._counted != "measurements" and problem.measured:
@@ -125,7 +128,10 @@ class StudyPanel:
         return words
 
     def quality(self) -> str:
-        """Return the hypervolume (or the single objective's best value) and when it improved."""
+        """Return the hypervolume as text, and how long ago it rose.
+
+        For a single objective, it is the best value, and how long ago it was found.
+        """
         watch = self.watch
         if watch.hypervolume is None:
             return "hypervolume not known yet"
@@ -145,7 +151,7 @@ class StudyPanel:
 def _choose_bar_quantity(
     bounds: Bounds,
 ) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
-    """Return the quantity that the bar counts, and its upper bound, if any."""
+    """Return what the bar counts (measurements, trials or seconds), and its bound, if any."""
     if bounds.measurements is not None:
         return "measurements", bounds.measurements
     if bounds.trials is None and bounds.time_s is not None:

@@ -24,7 +24,7 @@ _FINE, _STEEP = 2048, 64
 
 
 def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
-    """Yield a scatter plot of ``rows`` rows with its legend; a text if nothing is feasible yet."""
+    """Yield a scatter plot of ``rows`` text rows and its legend; a text without feasible trials."""
     if not len(watch.front):
         all_failed = watch.failed == watch.ended > 0
         yield Text(_ALL_FAILED if all_failed else _NONE_WITHIN, style=FAINT)
@@ -42,7 +42,7 @@ def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[
 
 
 def _front(watch: ProgressTracker, rows: int) -> Scatter:
-    """Plot the first two objectives, each in its own unit and sign."""
+    """Plot the first two objectives: the front over the other feasible trials."""
     pair = watch.problem.objectives[:2]
     x, y = (
         axis_of(objective, watch.front[:, place], watch.cloud[:, place])
@@ -55,7 +55,7 @@ def _front(watch: ProgressTracker, rows: int) -> Scatter:
 
 
 def _descent(watch: ProgressTracker, rows: int) -> Scatter:
-    """Plot the single objective over the trials, with the best value so far as a line."""
+    """Plot the objective over the trial count, with the best value so far as a line."""
     (objective,) = watch.problem.objectives
     when = PlotAxis(name="trials", low=1, high=max(watch.ended, 2))
     sign = restore_sign(objective, 1.0)
@@ -92,7 +92,10 @@ def _staircase(
     steps: Floats,  # (s, 2): trial count at which the best loss fell, and its new value
     ended: int,
 ) -> Floats:
-    """Return dense points, (n, 2), on the step function of the best loss, drawn as a line."""
+    """Return closely spaced points on the best loss so far, a step function, shape (n, 2).
+
+    Drawn as dots, they form a line.
+    """
     along = np.linspace(steps[0, 0], max(ended, steps[0, 0]), _FINE)
     level = steps[np.searchsorted(steps[:, 0], along, side="right") - 1, 1]
     fell = np.flatnonzero(np.diff(level))

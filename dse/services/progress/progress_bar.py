@@ -22,7 +22,10 @@ _MEMORY_S = 3600.0
 
 
 class QuantityProgressBar:
-    """Bar with the quantity that it counts; ``total`` is ``None`` where the end is unknown."""
+    """Progress bar with a count, the elapsed time and the estimated remaining time.
+
+    ``total`` is ``None`` where the end is unknown.
+    """
 
     def __init__(
         self, word: str, total: float | None, done: float, *, clock: Callable[[], float]
@@ -37,7 +40,7 @@ class QuantityProgressBar:
         (self._task,) = self._progress.tasks
 
     def at(self, done: float, total: float | None = None) -> None:
-        """Set the completed amount, and the total if it is given."""
+        """Set the completed amount and, if given, the total."""
         self.total = self.total if total is None else total
         self.done = done
         if done != self._task.completed:
@@ -60,7 +63,7 @@ class QuantityProgressBar:
 
     @property
     def line(self) -> str:
-        """Count and times as one line of text."""
+        """Count, elapsed and remaining time as one line of text."""
         return f"{self.count}, {self.times}"
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:

@@ -38,7 +38,7 @@ Bits = NDArray[np.int64]
 
 
 class _Ink(NamedTuple):
-    """Characters that draw the lines and the points of a plot."""
+    """Characters with which a plot is drawn: its axes, and its two kinds of points."""
 
     side: str
     corner: str
@@ -53,9 +53,9 @@ _ASCII = _Ink("|", "+", "-", "o", ".")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Scatter plot of ``bright`` points over ``faint`` ones, between two axes.
+    """Scatter plot of highlighted points (``bright``) over other points (``faint``).
 
-    It uses the full width available, and ``rows`` text rows between its labels.
+    It uses the full width available, and ``rows`` text rows.
     """
 
     x: PlotAxis
@@ -80,7 +80,7 @@ class Scatter:
 
     @property
     def hidden(self) -> int:
-        """Number of points outside of the axes."""
+        """Number of points outside of the plotted ranges."""
         return sum(int((~_inside(self._shares(p))).sum()) for p in (self.faint, self.bright))
 
     def _lines(self, columns: int, ink: _Ink) -> Sequence[Text]:
@@ -98,7 +98,7 @@ class Scatter:
         ]
 
     def _shares(self, points: Floats) -> Floats:
-        """Return the positions of points, (n, 2), from 0 to 1 between the ends of each axis."""
+        """Return the points' positions in the plot, 0 to 1 along each axis, shape (n, 2)."""
         x, y = self.x.shares(points[:, 0]), self.y.shares(points[:, 1])
         return np.column_stack([x, y]).round(9)  # ends from logarithms may miss their own points
 
@@ -108,7 +108,11 @@ def cells(
     shape: tuple[int, int],
     bits: Bits = DOTS,  # (rows, columns) of one character
 ) -> Bits:
-    """Return the raised dots of each character, (rows, columns), as bits; 0 for no dots."""
+    """Rasterize points to a grid of characters, each with a grid of dots.
+
+    The result has shape (rows, columns): the sum of the ``bits`` of the dots that are set in each
+    character.
+    """
     rows, columns = shape[0] * bits.shape[0], shape[1] * bits.shape[1]
     kept = shares[_inside(shares)]
     across = np.rint(kept[:, 0] * (columns - 1)).astype(np.int64)
@@ -120,13 +124,13 @@ def cells(
 
 
 def _large(codes: Bits) -> Bits:
-    """Fill each half of a character in which any dot is raised, to draw larger points."""
+    """Set all dots of each half character in which any is set, so that points look larger."""
     upper, lower = (np.where(codes & half, half, 0) for half in _HALVES)
     return np.asarray(upper + lower)
 
 
 def legend(*, bright: str, faint: str, ascii_only: bool) -> Text:
-    """Return the legend of the two kinds of points."""
+    """Return the legend that names the two kinds of points."""
     ink = _ASCII if ascii_only else _UNICODE
     return Text.assemble((f"{ink.bright} {bright}", BRIGHT), (f"  {ink.faint} {faint}", FAINT))
 
@@ -136,7 +140,7 @@ def _inside(shares: Floats) -> Mask:
 
 
 def _line(codes: list[int], marks: list[bool], *, ascii_only: bool) -> Text:
-    """Return one text row; adjacent characters of one style form one span."""
+    """Return one text row of the plot, from its characters' dots and highlighting."""
     line = Text(no_wrap=True)
     for mark, run in groupby(zip(codes, marks, strict=True), key=itemgetter(1)):
         if ascii_only:
@@ -152,7 +156,7 @@ def _plain(code: int, *, mark: bool) -> str:
 
 
 def _footing(axis: PlotAxis, columns: int) -> Text:
-    """Return the labels below the horizontal axis: both ends, and the title where it fits."""
+    """Return the line below the horizontal axis: values at both ends, title if it fits."""
     low, high = axis.ends
     room = max(columns - len(low) - len(high) - 2, 0)
     title = _title(axis)

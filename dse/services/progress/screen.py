@@ -30,10 +30,10 @@ _PLAIN_LOCALES = ("C", "POSIX")
 
 
 class Content(Protocol):
-    """Content that a screen displays."""
+    """Interface of what a screen displays: a panel, and a one-line text of it."""
 
     def look(self, *, finally_: bool = False) -> None:
-        """Update the content; with ``finally_``, completely, regardless of the time it takes."""
+        """Bring the content up to date; with ``finally_``, completely, however long it takes."""
 
     @property
     def line(self) -> str:
@@ -44,23 +44,23 @@ class Content(Protocol):
 
 
 class Screen(Protocol):
-    """Display of progress; it shows one content at a time."""
+    """Interface of progress displays; each shows one content at a time."""
 
     def show(self, content: Content) -> None:
-        """Display this content from now on."""
+        """Display this content instead of any earlier one."""
 
     def tick(self) -> None:
-        """Notify the screen of a finished trial; called for each, so it must be cheap."""
+        """Notify the display that a trial has finished; called for each one, so it must be fast."""
 
     def say(self, text: str) -> None:
-        """Print a permanent line."""
+        """Print a line that remains on the terminal."""
 
     def close(self, *, wipe: bool = False) -> None:
-        """Show the final state, or erase the display if ``wipe``; repeated calls do nothing."""
+        """End the display: leave the final state or, with ``wipe``, erase it; may be repeated."""
 
 
 class Nowhere:
-    """Screen that shows nothing."""
+    """Progress display that shows nothing."""
 
     def show(self, content: Content) -> None: ...
 
@@ -72,7 +72,7 @@ class Nowhere:
 
 
 class Lines:
-    """Screen that prints a periodic line and a final one: for files, pipes, dumb terminals."""
+    """Progress display that prints a line from time to time: for files, pipes, dumb terminals."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -100,7 +100,7 @@ class Lines:
 
 
 class Panelled:
-    """Screen with a live panel at the bottom of a terminal, refreshed by its own thread."""
+    """Progress display as a live panel at the bottom of the terminal, redrawn by a thread."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -147,7 +147,7 @@ class Panelled:
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """Delay signals until everything drawn in the block is complete.
+    """Defer signals until the ``with`` block, which draws to the terminal, has ended.
 
     An interrupted drawing would make the next refresh erase lines that are not part of the panel.
     """
@@ -175,7 +175,7 @@ def _whole() -> Iterator[None]:
 
 
 def screen_for(*, quiet: bool) -> Screen:
-    """Return the screen that suits the standard error stream; a silent one if ``quiet``."""
+    """Return the progress display that suits standard error; a silent one if ``quiet``."""
     if quiet:
         return Nowhere()
     console = _PlainConsole(stderr=True) if _plain() else SafeConsole(stderr=True)
@@ -185,7 +185,7 @@ def screen_for(*, quiet: bool) -> Screen:
 
 
 class _PlainConsole(SafeConsole):
-    """Console that draws boxes, bars and dots in ASCII."""
+    """Console that draws boxes, bars and dots in ASCII characters."""
 
     @property
     def encoding(self) -> str:
@@ -193,5 +193,5 @@ class _PlainConsole(SafeConsole):
 
 
 def _plain() -> bool:
-    """Return whether the locale asks for ASCII; Python itself would write UTF-8 anyway."""
+    """Return whether the locale is plain ASCII, for which Python itself would still write UTF-8."""
     return (os.environ.get("LC_ALL") or os.environ.get("LANG")) in _PLAIN_LOCALES

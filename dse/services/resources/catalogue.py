@@ -1,4 +1,4 @@
-"""Catalogue of installable resources of one kind, which packages register as plug-in tables."""
+"""Catalogue of the installable resources of one kind, which plug-in packages register."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.report.schemas.resources import Placed, Places, Removed
 
 
 class Brought(Protocol):
-    """Installable resource: an asset or an environment."""
+    """Interface of an installable resource: an asset (data files) or a Python environment."""
 
     @property
     def name(self) -> str: ...
@@ -36,12 +36,12 @@ Seen = TypeVar("Seen")
 
 
 def _unseen(_: Any) -> None:  # the progress reports of any kind of resource
-    """Ignore a progress report."""
+    """Ignore a progress report; the default callback."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCatalogue(Generic[One, Facts, Seen]):
-    """Catalogue of the resources of one kind, parameterised by the operations on them.
+    """Catalogue of the resources of one kind (``asset``, ...), with functions that handle one.
 
     Args:
         kind: noun for messages, such as ``asset``.
@@ -91,7 +91,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return [known[name] for name in dict.fromkeys(names or known)]
 
     def listed(self) -> list[Facts]:
-        """Return the purpose, size in bytes and licence of each, and whether it is installed."""
+        """Return the description of each resource, and whether it is installed."""
         return [self.told(one) for one in self.known().values()]
 
     def install(self, *names: str, on_progress: Callable[[Seen], None] = _unseen) -> list[Placed]:
@@ -108,7 +108,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return [self.placed(one, new=self.bring(one, on_progress)) for one in self.chosen(*names)]
 
     def where(self, *names: str) -> Places:
-        """Return the paths of the named resources, and the folder of all resources.
+        """Return the paths of the named resources, and the common folder of all.
 
         Raises:
             PluginError: there is no resource of a name, or it is not installed.
@@ -131,10 +131,10 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return [{"name": one.name, "removed": self.take(one)} for one in named]
 
     def placed(self, one: One, *, new: bool) -> Placed:
-        """Return the record of an installed resource; ``new`` if it was installed just now."""
+        """Return name, version and folder of an installed resource; ``new`` if just installed."""
         return {"name": one.name, "version": one.version, "new": new, "folder": str(one.folder)}
 
     def _uses(self, user: str) -> str:
-        """Return a sentence with the resources that an evaluator uses; empty if none."""
+        """Return a sentence that lists the resources of an evaluator; empty if it uses none."""
         used = [one.name for one in self.known().values() if user in one.used_by]
         return f"{user} uses {' and '.join(used)}" if used else ""

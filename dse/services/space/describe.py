@@ -1,4 +1,4 @@
-"""Description of a space as JSON: parameters, rules, the effect of each rule, and the size."""
+"""Description of a space as JSON: parameters, rules, what each rule excludes, and the size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dse.services.space.size import estimate_json
 def space_json(space: DesignSpace, file: str, *, name: str, description: str) -> Described:
     """Return a complete description of a space as JSON.
 
-    Shares that cannot be counted are estimated from draws; their number is included.
+    Fractions of legal designs that cannot be counted exactly are estimated from random draws; the
+    number of draws is included.
 
     Args:
         space: the space.

@@ -30,8 +30,9 @@ _ROUNDS = 100
 def draw(space: DesignSpace, count: int, seed: int, method: Method) -> Batch:
     """Draw legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
 
-    Points of a sequence that violate a constraint on real parameters are rejected and replaced by
-    further points. The result has fewer than ``count`` designs if almost no point is legal.
+    The latter two map a Sobol sequence or a Latin hypercube to designs; points that violate a
+    constraint on real parameters are replaced by further points. The result has fewer than
+    ``count`` designs if almost no point is legal.
 
     Raises:
         DesignError: no design was found, ``count`` designs do not fit in memory, or the space has
@@ -80,7 +81,7 @@ def check_size(space: DesignSpace, count: int) -> None:
 
 
 def design_with(space: DesignSpace, values: Mapping[str, Value], seed: int) -> Design:
-    """Return a legal design with the given values; the other values are drawn.
+    """Return a legal design with the given values; the other values are drawn at random.
 
     Raises:
         DesignError: there is no such design; the hint lists the rules that exclude it.

@@ -27,7 +27,7 @@ def count_json(space: DesignSpace, file: str) -> Counted:
 
 
 def estimate_json(estimate: Estimate) -> EstimateFacts:
-    """Return an estimate of a count with its interval, its upper bound and its draws."""
+    """Return an estimated number of designs as JSON: interval, upper bound and random draws."""
     return {
         "designs": estimate.count,
         "low": estimate.low,

@@ -17,7 +17,7 @@ from dse.report.text.space_words import design_text, entries, format_count, rule
 class DesignExplanation:
     """Given parameter values, and whether the space has a legal design with them.
 
-    ``setting`` is the term that messages use for a given value.
+    ``setting`` is how messages refer to a given value, such as the option ``--set``.
     """
 
     space: DesignSpace
@@ -38,7 +38,7 @@ class DesignExplanation:
 
     @property
     def legal(self) -> bool | None:
-        """Whether a legal design has the values; ``None`` if unknown."""
+        """Whether some legal design has the given values; ``None`` if unknown."""
         return True if self.why.example is not None else False if self.why.left == 0 else None
 
     @property

@@ -1,8 +1,9 @@
 """Addition of a user-chosen design to a study's record, as a pending trial.
 
-The trial has no owner, like the unfinished trials of a driver that has ended: the next driver
-evaluates it before it asks its optimizer. The record names no optimizer as its origin, so
-``dse verify`` counts it among the trials that cannot be verified.
+No driver (process that runs the study) owns the trial, so the next driver evaluates it before it
+asks its optimizer for designs, as it does with the unfinished trials of drivers that have ended.
+The record names no optimizer as its origin: ``dse verify`` counts it among the trials that cannot
+be verified.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TRIES = 5
 
 
 def trial_with(trials: Trials, design: Design) -> int | None:
-    """Return the number of the first trial that has the design, or ``None``."""
+    """Return the number of the first trial whose design is this one, or ``None``."""
     same = (n for n, one in enumerate(trials.iter_designs()) if one == design)
     return next(same, None)
 

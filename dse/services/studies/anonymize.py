@@ -83,7 +83,7 @@ class Pseudonyms:
 
     @cached_property
     def said(self) -> Callable[[str], str]:
-        """Cached function that also replaces host names, for texts of programs and drivers."""
+        """Cached function that also replaces host names; for output of programs and drivers."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
 
@@ -110,7 +110,7 @@ class Pseudonyms:
         return replace(trials, faults=objects([self.fault(one) for one in trials.faults]))
 
     def sheet(self, sheet: Sheet) -> Sheet:
-        """Return a sheet of trials with the names in its reasons replaced."""
+        """Return a table of trials with the names in the reasons of its faults replaced."""
         reasons = [self.said(one) if isinstance(one, str) else one for one in sheet["reason"]]
         return {**sheet, "reason": reasons}
 
@@ -119,9 +119,9 @@ class Pseudonyms:
         return tuple(map(self.noun, events))
 
     def trial(self, trial: Trial) -> Trial:
-        """Return a trial with the names in its fault and design replaced, consistent with the spec.
+        """Return a trial with the names in its fault and design replaced.
 
-        A design value may contain a path of the space, which is replaced there, too.
+        A design value may contain a path, which is replaced as in the specification of the space.
         """
         texts = [value for value in trial.design.values() if isinstance(value, str)]
         if trial.fault is None and all(self.text(one) == one for one in texts):
@@ -147,7 +147,7 @@ class Pseudonyms:
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """Record whose names are replaced while it is written; it has the interface of a record."""
+    """Study record that replaces names of machines, users and folders while it is exported."""
 
     record: Portable
     names: Pseudonyms
@@ -164,7 +164,7 @@ class Named:
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """Meaning of the study's names and numbers."""
+        """Units, kinds, goals and limits by which a reader interprets the study, names replaced."""
         return dict(self.names.value(self.record.about))
 
     @property
@@ -173,11 +173,14 @@ class Named:
         return self.record.count
 
     def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
-        """Iterate over the trials by number, each with its place among the finished ones."""
+        """Iterate over the trials by number, each with its index in the order of finishing."""
         return ((self.names.trial(one), place) for one, place in self.record.placed_trials())
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        """Iterate over the records of one kind.
+
+        ``part`` is ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``.
+        """
         return map(self.names.noun, self.record.others(part))
 
 
@@ -205,7 +208,7 @@ def names_of(study: StudyEngine) -> Pseudonyms:
 
 
 def nameless(record: Portable) -> Named:
-    """Return a record as it is exported with the names of machines and folders hidden."""
+    """Return the record for an export that hides the names of machines, users and folders."""
     drivers = list(record.others("drivers"))
     return Named(record=record, names=machine_names(record.spec, drivers))
 
@@ -238,7 +241,11 @@ def _longest_first(words: Iterable[str]) -> list[str]:
 
 
 def _root(path: PurePath, others: Iterable[PurePath]) -> PurePath:
-    """Return the folder that contains a study's files; the working directory, if it does."""
+    """Return the folder that a study's files are exported relative to.
+
+    It is the working directory, if the study file is in it, else the study file's folder; it is
+    extended to a common folder of the other files, unless that is too close to the root.
+    """
     here, root = Path.cwd(), path.parent
     if root.is_relative_to(here) and len(here.parts) > _FEW_PARTS:
         root = here
@@ -266,7 +273,7 @@ def _user() -> dict[str, str]:
 
 
 def _hosts(drivers: Sequence[Driver]) -> dict[str, str]:
-    """Return a pseudonym for each machine, keyed by all names that it is known by."""
+    """Return a pseudonym for each machine, keyed by each of the machine's names."""
     found: dict[str, str] = {}
     numbers: dict[str, int] = {}
     for one in [*drivers, Driver(host=platform.node())]:

@@ -1,4 +1,4 @@
-"""Results of a study as JSON: its front with scenarios, probabilities, fidelities and effects."""
+"""Results of a study as JSON: Pareto front, winners per scenario, and parameter effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Sensitivity of a study's claims: each assumption is set to both ends of its interval."""
+"""Sensitivity of a study's claims to its assumptions.
+
+A claim is a result, such as a published one, that the study is expected to show. An assumption is a
+value that a reproduced paper does not state, with a plausible interval. Each assumption is set to
+both ends of its interval, and the claims are evaluated again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,9 @@ def turn_assumptions(
     *,
     storage: str | Storage,
 ) -> list[Judged]:
-    """Return the claims with their results at both ends of each assumption.
+    """Run the study with each assumption at either end of its interval, and evaluate its claims.
+
+    The claims are returned, each with its results at these ends.
 
     Args:
         study: the study with its assumptions at their stated values.
@@ -39,7 +46,10 @@ def turn_assumptions(
 
 
 def stored_turns(study: StudyEngine, judged: Sequence[Judged]) -> list[Judged]:
-    """Return the claims with the results at those ends that the study's storage already has."""
+    """Return the claims, each with its results at those interval ends that were run before.
+
+    Their studies are looked up in the study's storage.
+    """
     known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
     return _with_turns(judged, list(_iterate_stored_turns(study, judged, known)))
 
@@ -56,8 +66,9 @@ def _iterate_stored_turns(
 def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
     """Return the result of each claim under a changed assumption.
 
-    It passes if it agrees with its label, in the same category as with the stated value; where the
-    size differs with the stated value, in any category.
+    A result passes if it agrees with the claim's label in the study file and has the same category
+    as under the stated assumption. A claim whose size differs from the published one under the
+    stated assumption may have any category.
     """
     return [
         Turned(

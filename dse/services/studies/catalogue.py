@@ -16,10 +16,10 @@ MOST_CHECKED = 10_000
 
 
 def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
-    """Return the studies of a storage, each with its trial counts and its question.
+    """Return the studies of a storage, each with its trial counts and the question it answers.
 
-    In a storage of at most :data:`MOST_CHECKED` rows all rows are checked for damage; in a larger
-    one no trial is read.
+    If the storage has at most :data:`MOST_CHECKED` rows, all are checked for damage; otherwise no
+    trial is read.
 
     Raises:
         StorageError: the storage cannot be opened.
@@ -32,7 +32,7 @@ def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
 
 
 def forgettable(storage: Storage, name: str) -> Forgotten:
-    """Return what deleting a study would remove.
+    """Return what deleting a study would remove: its name and its number of trials.
 
     Raises:
         StudyError: there is no such study.
@@ -51,7 +51,7 @@ def summaries(storage: Storage) -> list[Summary]:
 
 
 def _check_rows(storage: SupportsReading, one: Summary) -> Summary:
-    """Return the summary with a description of the damage of its rows, if any."""
+    """Check a study's stored rows; return its summary, with a description of any damage."""
     notes = DamageNotes()
     try:
         with storage.reader(one.study, notes.take) as reader:

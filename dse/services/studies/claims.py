@@ -1,4 +1,4 @@
-"""Evaluation of the claims that a study file states, on the study's trials."""
+"""Evaluation of a study file's claims, such as published results, on the study's trials."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """Result of a claim with one assumption set to an end of its interval."""
+    """Result of a claim with one of the study's assumptions set to an end of its interval."""
 
     name: str
     value: Scalar
@@ -47,9 +47,10 @@ class Turned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Claim with the value that the study yields; without one, ``reason`` explains why.
+    """Claim of a study file with its value on the study's trials, ``ours``.
 
-    ``turned`` holds one entry for each end of each assumption that was tried.
+    Without a value, ``reason`` explains why. ``turned`` has a result for each end of the interval
+    of each assumption that was tried.
     """
 
     claim: Claim
@@ -60,7 +61,7 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict on the claim, as a short phrase."""
+        """Verdict on the claim, such as ``accepted`` or ``fell short``."""
         if self.ours is None:
             return "no answer"
         if self.claim.spec.proof == "not reproduced":
@@ -73,7 +74,7 @@ class Judged:
 
     @property
     def counts_as(self) -> CountsAs:
-        """Category in which the summary counts the claim."""
+        """Category in the summary of claims, such as ``failed`` or ``size differs``."""
         proof = self.claim.spec.proof
         if self.verdict not in PASSING:
             return "failed"
@@ -83,12 +84,12 @@ class Judged:
 
     @property
     def passes(self) -> bool:
-        """Whether the verdict agrees with the label in the study file."""
+        """Whether the verdict is one that the claim's label in the study file expects."""
         return self.verdict in PASSING
 
 
 def claiming(path: Path) -> Plan:
-    """Load the plan of a study file that states claims.
+    """Load a study file that is required to state claims.
 
     Raises:
         SpecErrors: the file has mistakes.
@@ -108,7 +109,7 @@ def judged_claims(study: StudyEngine) -> list[Judged]:
 
 
 def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
-    """Return the claims of a study that cannot be run, each without a value."""
+    """Return the claims of a study that cannot be run, with ``reason`` in place of a value."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 

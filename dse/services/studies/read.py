@@ -1,4 +1,4 @@
-"""Loading of stored studies as runs; from large SQLite files in parallel processes."""
+"""Loading of stored studies for a comparison; from large SQLite files in parallel processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Columns = tuple[Floats, Ints, Floats]
 
 
 def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
-    """Load studies as runs.
+    """Load studies as runs, the form in which they are compared.
 
     Args:
         names: studies of the storage.
@@ -51,7 +51,10 @@ def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
 
 
 def columns_of(url: str, name: str) -> Columns:
-    """Return the data of one study for a comparison; may run in a worker process."""
+    """Return the losses, measurements and seconds of each finished trial of a study.
+
+    It may run in a worker process.
+    """
     run = _run(StudyEngine.load(name, opened_storage(url)))
     return run.losses, run.measured, run.cost_s
 

@@ -101,7 +101,7 @@ def _check_designs(found: Salvage, problem: Problem, file: str) -> None:
 
 
 def _about(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the units and kinds of names and numbers; empty if the spec cannot be read."""
+    """Return units, kinds and goals of parameters and metrics; empty if the spec is unreadable."""
     try:
         return about(kept_plan(spec).problem)
     except (DseError, KeyError, TypeError, ValueError, AttributeError):

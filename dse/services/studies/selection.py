@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 def gather_groups(words: Sequence[str], storage: str | Storage | None = None) -> list[RunGroup]:
-    """Return the groups that the arguments select, in their order; each study is read once.
+    """Return the groups of runs that the arguments select, in order; each study is read once.
 
     ``study`` and ``file.jsonl`` select a single run. ``pattern*`` selects all matching studies and
     groups those that differ only in their seed. ``name=pattern*`` puts all matches in one group.

@@ -48,7 +48,7 @@ def status_json(study: StudyEngine) -> Status:
 
 
 def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
-    """Return the status of each study of a storage, and the errors of those that are unreadable."""
+    """Return the status of each study of a storage, and the errors of the unreadable ones."""
     states, errors = list[Status](), list[DseError]()
     for name in storage.studies():
         try:

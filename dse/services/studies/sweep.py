@@ -33,7 +33,7 @@ class Watching(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepStudy:
-    """One study of a sweep: the same problem with another optimizer or seed."""
+    """Study of a sweep: the sweep's problem with one optimizer and one seed."""
 
     asked: Callable[..., Plan]
     where: str
@@ -44,7 +44,7 @@ class SweepStudy:
 
     @property
     def name(self) -> str:
-        """Name of the study."""
+        """Name of the study: the sweep's name, the optimizer and the seed, joined by dots."""
         return f"{self.stem}.{self.optimizer.use}.{self.seed}"
 
     def open(self) -> StudyEngine:
@@ -127,7 +127,7 @@ class Sweep:
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> None:
-        """Run every study to its end, except those that have ended with the same budget before.
+        """Run each study to its end, unless it has ended with the same budget before.
 
         Args:
             watching: observer that is notified of progress.
@@ -154,7 +154,10 @@ class Sweep:
             watching.ended()
 
     def comparison(self) -> ComparisonResult:
-        """Compare the optimizers; the joint nadir replaces a reference point that is not stated."""
+        """Compare the optimizers, each by its runs with all seeds.
+
+        If the study file states no reference point, the nadir of all runs together replaces it.
+        """
         groups: dict[str, list[Run]] = {}
         for member in self.members:
             study = StudyEngine.load(member.name, member.storage)
@@ -166,7 +169,7 @@ class Sweep:
 
 
 def _format_bounds(study: StudyEngine, budget: Budget) -> str:
-    """Return the event text that is recorded for a study that ended with this budget."""
+    """Format a budget's bounds as the text of the event that marks a study as ended."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)
     return f"bounds: {words or 'none'}"

@@ -142,7 +142,8 @@ def restore_study(
 class Elsewhere:
     """Trials from an external source: a table, or an Optuna study.
 
-    The first field holds the description of the source that is recorded in the study.
+    ``found`` are the trials; the other field is the description of the source for the study's
+    record.
     """
 
     told: str

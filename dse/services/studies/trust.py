@@ -39,9 +39,10 @@ def named_programs(plan: Plan) -> list[str]:
 
 
 def _describe_plugin(plan: Plan, bound: Bound) -> list[str]:
-    """Describe an evaluator that starts no program: missing here, or a third-party plug-in.
+    """Describe an evaluator that is not installed here, or is a third-party plug-in.
 
-    The list is empty for evaluators that are shipped with dse.
+    It is called for evaluators that start no program. The list is empty for evaluators that are
+    shipped with dse.
     """
     missing = missing_reason(bound.evaluator)
     if missing:

@@ -46,7 +46,7 @@ def canonical(value: object) -> str:
 
 
 def in_order(value: object) -> str:
-    """Return a value as JSON with its keys in their own order, where the order matters.
+    """Return a value as JSON text that keeps the order of keys, for values where it matters.
 
     Raises:
         StorageError: the value cannot be represented in JSON.
@@ -72,7 +72,7 @@ def checksum(*values: object) -> int:
 
 
 def numbers_text(numbers: Mapping[str, float]) -> str:
-    """Return numbers by name as canonical JSON."""
+    """Return a mapping from names to numbers as canonical JSON text."""
     return canonical({name: float(value) for name, value in numbers.items()})
 
 
@@ -82,7 +82,7 @@ def fault_text(fault: Fault | None) -> str | None:
 
 
 def fault_of(text: str | None) -> Fault | None:
-    """Parse a text of :func:`fault_text`."""
+    """Parse the JSON text of a fault; the inverse of :func:`fault_text`."""
     return None if text is None else Fault(**json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""Connections to SQLite or PostgreSQL: one transaction per block; errors become StorageError."""
+"""Connections to SQLite or PostgreSQL: a transaction per ``with`` block, errors translated."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Database:
 
     @contextmanager
     def reading(self, study: str | None = None) -> Iterator[Connection]:
-        """Open a transaction that sees one state of the database; errors name the study, if any."""
+        """Open a read transaction on one snapshot of the database; errors name any study."""
         # Not begin(): after reading a damaged page, SQLite refuses even an empty commit.
         with self._translate_errors(study), self._engine.connect() as connection:
             yield connection
@@ -101,7 +101,7 @@ class Database:
 
     @contextmanager
     def taking(self, study: str) -> Iterator[Connection]:
-        """Open a transaction that writes rows which it locks itself, without the study's lock.
+        """Open a write transaction that locks only the rows it changes, not the study.
 
         SQLite has only one writer, so there it is the same as :meth:`writing`. Errors name the
         study.
@@ -228,7 +228,7 @@ def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connectio
 
 
 def _set_pragma(connection: Any, pragma: str, *, last: bool) -> bool:
-    """Return whether a pragma was set; a locked database raises only if this is the last try.
+    """Set a pragma and return whether it was set; if the database is locked, raise on ``last``.
 
     If two processes switch a new file to WAL mode at the same time, one of them fails immediately:
     SQLite's own timeout does not apply.
@@ -260,7 +260,10 @@ def _begin_postgresql(connection: Connection) -> None:
 
 
 def _lock_of(study: str | None) -> str:
-    """Return the arguments of ``pg_advisory_xact_lock``; studies with equal hashes share a lock."""
+    """Return the arguments of ``pg_advisory_xact_lock`` for a study, derived from a hash.
+
+    Studies with equal hashes share a lock.
+    """
     if study is None:
         return str(_LOCK)
     hashed = crc32(study.encode("utf-8", "surrogatepass"))

@@ -28,11 +28,12 @@ Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class RowKind(Generic[T]):
-    """Kind of record, with its table and the conversion between records and rows.
+    """Kind of record, such as events, with its table and the conversion from and to rows.
 
-    ``columns`` are the fields of ``kind``, by the same names. ``ways`` has converters for fields
-    that are neither numbers nor text. ``numbered`` is the field with the row's number, if any.
-    ``late`` are columns that older versions did not have; if all are null, the checksum omits them.
+    ``kind`` is the class of the records, ``columns`` are those of its fields that are columns of
+    the same name. ``ways`` has pairs of functions that encode and decode fields that are neither
+    numbers nor text. ``numbered`` is the field with the row's number, if any. ``late`` are columns
+    that older versions did not have; if all are null in a row, its checksum omits them.
     """
 
     name: str
@@ -46,11 +47,11 @@ class RowKind(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns of a row for :meth:`value`, in order."""
+        """Columns, in order, of the rows that :meth:`value` decodes."""
         return ("seq", *self.columns, *self.late, "sum")
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
-        """Write records after all earlier ones; return the new count, by the counter's name."""
+        """Append records to a study's; return their new total, keyed by the name of its counter."""
         first: int = getattr(study, self.name)
         if new:
             rows = [self._row(study.id, seq, one) for seq, one in enumerate(new, start=first)]
@@ -99,7 +100,7 @@ class RowKind(Generic[T]):
         return {"study": study, "seq": seq, **values, "sum": self._sum(seq, *values.values())}
 
     def _sum(self, *values: Any) -> int:
-        """Return the checksum of a row, without its late columns if all of them are null."""
+        """Return the checksum of a row; columns in ``late`` are omitted if all of them are null."""
         before = len(values) - len(self.late)
         return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
 

@@ -37,7 +37,7 @@ def check_tables(connection: Connection) -> Iterator[str]:
 
 
 def _check_parents(connection: Connection) -> Iterator[str]:
-    """Yield the number of orphaned rows, without a study, of each table.
+    """Yield, for each table with rows that belong to no study, a line with their number.
 
     PostgreSQL does not accept such rows, so only SQLite is checked.
     """

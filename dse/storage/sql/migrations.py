@@ -200,7 +200,7 @@ def version(connection: Connection) -> int:
 
 
 def _mend(connection: Connection) -> str:
-    """Return a hint on how to restore the version, if the tables match the present version.
+    """Return a hint with the SQL that restores the version, if all other tables are intact.
 
     Otherwise return the hint for a damaged database.
     """

@@ -27,7 +27,7 @@ class LeaderTerm(NamedTuple):
 
 
 def office(connection: Connection, study: Study) -> LeaderTerm:
-    """Return the study's leader and term.
+    """Return the driver that leads the study, if any, and the number of its term.
 
     Raises:
         StorageError: the row is damaged.
@@ -43,7 +43,7 @@ def office(connection: Connection, study: Study) -> LeaderTerm:
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:
-    """Write the study's leader and term; ``None`` for no leader."""
+    """Store which driver leads the study (``None``: no driver), and the number of its term."""
     connection.execute(delete(askers).where(askers.c.study == study.id))
     row = {"study": study.id, "term": term, "driver": driver}
     connection.execute(insert(askers).values(**row, sum=checksum(study.id, term, driver)))

@@ -92,7 +92,11 @@ class SqlStudyReader:
             self.counts = self._recount()
 
     def trials(self) -> Iterator[Trials]:
-        """Yield the undamaged trials in chunks, by number; damaged ones are replaced from pages."""
+        """Yield the trials in chunks, by number, with damaged rows replaced by copies.
+
+        The copies are read from pages, which hold finished trials; a damaged trial without one is
+        left out and reported.
+        """
         for first, end, rows in self._pieces(trials_table, "number", COLUMNS, "trials"):
             found = self._sound_trials(rows)
             lost = np.setdiff1d(np.arange(first, end), found.number)
@@ -118,7 +122,7 @@ class SqlStudyReader:
         return frozenset(found)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Yield the undamaged records of one part, in order."""
+        """Yield the undamaged records of one kind, such as ``events``, in order."""
         kind = PARTS[part]
         for first, end, rows in self._pieces(kind.table, "seq", kind.names, part):
             held = set[int]()
@@ -149,7 +153,7 @@ class SqlStudyReader:
     def _pieces(
         self, table: Table, key: str, names: Sequence[str], part: str
     ) -> Iterator[tuple[int, int, Sequence[Row]]]:
-        """Yield chunks of a table: first number, end, and rows without the unreadable ones."""
+        """Yield chunks of a table: first row number, end of the range, and the readable rows."""
         wanted = select(*(table.c[name] for name in names)).where(table.c.study == self._id)
         for first in range(0, self.counts[part], PIECE):
             end = min(first + PIECE, self.counts[part])
@@ -185,12 +189,15 @@ class SqlStudyReader:
             return
 
     def _copies(self, numbers: Any) -> Iterator[Trials]:
-        """Yield the trials with these numbers that pages contain."""
+        """Yield the trials with these numbers as the pages (compressed copies) contain them."""
         for page in self._pages():
             yield page.take(np.isin(page.number, numbers))
 
     def _check_keys(self, page: Trials) -> None:
-        """Check the keys of designs, which no checksum covers and no other code reads."""
+        """Report trials whose stored design key is not that of their design.
+
+        No checksum covers the keys, and no other code reads them.
+        """
         key, number = trials_table.c.key, trials_table.c.number
         wanted = select(number, key).where(trials_table.c.study == self._id).order_by(number)
         if len(page):
@@ -220,9 +227,10 @@ class SqlStudyReader:
             self._tell("pages", range(sound, copies), reason)
 
     def _recount(self) -> dict[str, int]:
-        """Count rows from their numbers, as the stored counts are damaged.
+        """Derive each table's count from its highest row number, as the stored counts are damaged.
 
-        At most one chunk of rows may be missing between the numbers.
+        It exceeds the number of existing rows by at most a chunk, as the highest number may be
+        damaged.
         """
         found = dict.fromkeys(COUNTS, 0)
         for part, (table, key) in _TABLES.items():
@@ -252,7 +260,7 @@ class SqlStudyReader:
     def _tell_lost(
         self, part: str, lost: Sequence[int], rows: Sequence[Row], held: Sequence[int] | set[int]
     ) -> None:
-        """Report lost rows: as changed if a row with the number was read, else as missing."""
+        """Report lost rows: as changed if a row with the number was readable, else as missing."""
         there, kept = {row[0] for row in rows}, set(held)
         changed = [place for place in lost if place not in kept and place in there]
         missing = [place for place in lost if place not in kept and place not in there]

@@ -47,7 +47,7 @@ def name_of(number: int, name: object) -> str:
 
 
 def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | None:
-    """Return columns of a study's row, without a check for damage; ``None`` if there is none."""
+    """Return columns of a study's row without a check for damage; ``None`` without a row."""
     wanted = select(*(studies.c[name] for name in ("id", "name", *columns)))
     found = connection.execute(wanted.where(studies.c.name == study)).one_or_none()
     if found is None and study[:1] == "#" and study[1:].isdecimal():
@@ -120,7 +120,7 @@ def put(connection: Connection, study: Study, new: Sequence[Mapping[str, Any]]) 
 
 
 def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Update columns of trials; each row has the trial's number under ``of``."""
+    """Update columns of trials; each row has new values and, under ``of``, the trial's number."""
     if rows:
         chosen = (trials.c.study == study.id) & (trials.c.number == bindparam("of"))
         changed: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "of"}
@@ -130,7 +130,7 @@ def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any
 def move(
     connection: Connection, study: Study, standing: Iterable[TrialStateRow], **values: Any
 ) -> None:
-    """Set columns of unfinished trials to the same values, and update their checksums."""
+    """Set columns of all these unfinished trials to the given values; update their checksums."""
     moved = (one._replace(**values) for one in standing)
     change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
 
@@ -183,7 +183,7 @@ def fetch_by_number(connection: Connection, study: Study, numbers: Iterable[int]
 
 
 def everything(connection: Connection, study: Study) -> Trials:
-    """Return all trials by number; finished ones are read from pages as far as these exist.
+    """Return all trials by number; finished ones are read from compressed pages, if written.
 
     Raises:
         StorageError: a trial is damaged or missing.
@@ -227,7 +227,7 @@ def fetch_finished_trials(
 
 
 def turn_pages(connection: Connection, study: Study) -> None:
-    """Write the next pages for which all trials have finished."""
+    """Write the pages, compressed copies of finished trials, that have become complete."""
     for seq in pages.missing(connection, study.id, study.finished):
         page = fetch_finished_trials(connection, study, seq * pages.PAGE, pages.PAGE)
         pages.write(connection, study.id, seq, page)
@@ -246,9 +246,9 @@ def _rows(
 def _pages(
     connection: Connection, study: Study, which: ColumnElement[bool], *, locked: bool = False
 ) -> Iterator[Sequence[TrialRow]]:
-    """Yield chunks of raw rows of the database driver.
+    """Yield the selected trials by number, in chunks of the database driver's raw rows.
 
-    Rows of SQLAlchemy would take a tenth of the reading time.
+    SQLAlchemy's row objects would take a tenth of the reading time.
     """
     wanted = (
         select(*(trials.c[name] for name in COLUMNS))
@@ -270,7 +270,7 @@ def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
 
 
 def _differing(found: Ints, first: int, end: int) -> str:
-    """Describe the missing numbers from ``first`` to ``end``, or a wrong number of rows."""
+    """Describe the numbers from ``first`` to ``end`` that are missing, or else a wrong count."""
     lost = np.setdiff1d(np.arange(first, end), found)
     if not len(lost):
         return f"are {first + len(found)} where {end} were written"

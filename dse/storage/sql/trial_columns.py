@@ -70,7 +70,7 @@ def _or_none(values: Sequence[int | None]) -> Ints:
 
 
 def _numbers(texts: Sequence[str]) -> dict[str, Floats]:
-    """Parse JSON objects of numbers to one column for each name."""
+    """Parse a JSON object of numbers per trial; return one array over the trials per name."""
     if texts.count(NOTHING) == len(texts):
         return {}
     if len(texts) >= _MANY:

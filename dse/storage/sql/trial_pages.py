@@ -33,7 +33,7 @@ _BAD = (BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, TypeErr
 
 
 def missing(connection: Connection, study: int, finished: int) -> range:
-    """Return the numbers of the pages to write next, for a number of finished trials."""
+    """Return the numbers of the pages that can be written next, given the finished trials."""
     held = select(func.coalesce(func.max(pages.c.seq) + 1, 0)).where(pages.c.study == study)
     first = connection.execute(held).scalar_one()
     return range(first, min(finished // PAGE, first + MOST_AT_ONCE))
@@ -81,7 +81,7 @@ def pack(trials: Trials) -> bytes:
 
 
 def unpack_trials(content: bytes) -> Trials:
-    """Return the trials of an archive, the inverse of :func:`packed`.
+    """Return the trials in an archive that :func:`pack` made.
 
     Invalid content raises one of the errors in ``_BAD``.
     """

@@ -32,7 +32,7 @@ NOTHING = "{}"
 
 
 class TrialStateRow(NamedTuple):
-    """Fields of an unfinished trial that can change, and those that its checksum includes."""
+    """Fields of an unfinished trial's row that can change, or that its checksum includes."""
 
     number: int
     design: str
@@ -84,7 +84,7 @@ class TrialStateRow(NamedTuple):
 
 
 def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
-    """Return all columns of a trial; ``seq`` is its index in the order of completion, if done."""
+    """Return all columns of a trial; ``seq`` is its index in the order of finishing, if any."""
     standing = TrialStateRow(
         number=trial.number,
         design=canonical(dict(trial.design)),
@@ -171,7 +171,7 @@ _UNTIMED: list[float | None] = [None, None, None]
 
 
 def _times_text(times: Row) -> str:
-    """Return the part of the checksummed text that contains the times."""
+    """Return the part of a row's checksummed text that holds asked, begin and end times."""
     return "".join(f" {one}" for one in times)
 
 

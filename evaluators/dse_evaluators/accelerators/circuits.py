@@ -29,13 +29,13 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 @cache
 def mac_energies_j(node_nm: float) -> Floats:
-    """Return the energy of one multiply-accumulate by format code: [weight, activation]."""
+    """Return joules per multiply-accumulate, indexed by format codes [weight, activation]."""
     return _over_formats(mac_energy_j) * logic_energy_factor(node_nm)
 
 
 @cache
 def mac_areas_mm2(node_nm: float) -> Floats:
-    """Return the area of a multiplier with its adder by format code: [weight, activation].
+    """Return the area of a multiplier and adder, by format codes [weight, activation].
 
     Logic area scales with the node as SRAM area does; registers, control and wiring are excluded.
     """
@@ -55,7 +55,7 @@ def mac_energy_j(weight: NumberFormat, activation: NumberFormat) -> float:
 
 
 def mac_area_mm2(weight: NumberFormat, activation: NumberFormat) -> float:
-    """Return the area of a multiplier and an adder at 45 nm, as :func:`mac_energy_j` does."""
+    """Return the area of a multiplier and an adder at 45 nm, modelled as their energy is."""
     small, large, add = _units(weight, activation)
     power = math.log(large.area_mm2 / small.area_mm2) / math.log(large.width / small.width) / 2
     return small.area_mm2 * _relative(weight, activation, small) ** power + add.area_mm2
@@ -78,7 +78,10 @@ def leakage_w_per_mm2(node_nm: float) -> float:
 
 
 def sram(law: PowerLaw, size_bytes: Floats, bus_bits: Floats, node_nm: float) -> Floats:
-    """Evaluate a fitted power law for an SRAM macro: energy per access, area or access time."""
+    """Evaluate a fitted power law for n SRAM macros: energy per access, area or access time.
+
+    Its variables are the size, the bits per access and the technology node.
+    """
     scale = law.scale * (node_nm / REFERENCE_NM) ** law.node
     return scale * (size_bytes / 1024.0) ** law.size * (bus_bits / 64.0) ** law.bus
 

@@ -42,7 +42,9 @@ PROCESSES: Mapping[float, Process] = {
 
 
 def process_of(nm: float) -> Process:
-    """Return the figures of a node, interpolated over log(nm); above 28 nm, those of 28 nm.
+    """Return the energy and emissions of a technology node, interpolated over log(nm).
+
+    Nodes above 28 nm have the values of 28 nm.
 
     Raises:
         SpecError: the node is smaller than the smallest tabulated one.
@@ -82,5 +84,8 @@ def carbon_kg_per_mm2(nm: float, *, grid: str = "taiwan", abatement: float = 97.
 
 
 def is_in_table(nm: float) -> bool:
-    """Return whether the node is within the table; larger ones are assumed to emit as 28 nm."""
+    """Return whether the technology node is within the table of processes.
+
+    Nodes larger than those in the table are assumed to emit as 28 nm.
+    """
     return min(PROCESSES) <= nm <= max(PROCESSES)

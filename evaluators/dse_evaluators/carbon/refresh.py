@@ -125,7 +125,10 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
         )
 
     def _bought(self, period_yr: Floats) -> tuple[Floats, Floats]:
-        """Return the number of successive purchases, and total energy in years of initial power."""
+        """Return the number of purchases within the horizon, and the energy over the horizon.
+
+        The energy is in years at the power of the first server, as later servers need less.
+        """
         bought = np.ceil(self._horizon_yr / period_yr - 1e-9)
         years = np.zeros_like(period_yr)
         for place in range(int(bought.max(initial=0.0))):

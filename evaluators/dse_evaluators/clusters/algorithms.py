@@ -64,7 +64,7 @@ class Took:
 
 
 def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time of parallel rings over all ranks, one ring per rank of a node.
+    """Return the time of a collective by parallel rings over all ranks, one per rank of a node.
 
     The latency is one traversal inside every node plus ``nodes - 1`` steps between nodes (twice as
     many steps for an all-reduce). All links carry the same traffic, so the slowest sets the time.
@@ -84,7 +84,7 @@ def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
 
 
 def tree(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time over two trees of nodes, each of which carries half of the array.
+    """Return the time of a collective over NCCL's two trees of nodes, half of the array in each.
 
     The ranks of a node form a chain. An all-reduce sends the array up and down every link. A gather
     or scatter doubles or halves its data in each of log2(nodes) steps; an all-to-all sends half of
@@ -160,7 +160,10 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 
 def _slowest(moved_bytes: Floats, steps_s: Floats, waits_s: Floats, group: Group) -> Took:
-    """Return the time of a transfer over all links at once; the slowest link decides."""
+    """Return the time of a collective that uses all links at once; the slowest link decides.
+
+    ``steps_s`` and ``waits_s`` are its latencies within and between nodes.
+    """
     near_s = np.where(group.inside > 1.0, moved_bytes / group.near_bytes_per_s, 0.0)
     far_s = _add_pipelining(waits_s, moved_bytes / (group.inside * group.far_bytes_per_s), group)
     return _hidden(steps_s + waits_s, near_s, far_s)
@@ -175,7 +178,7 @@ def _pairwise(size_bytes: Floats, group: Group) -> Took:
 
 
 def _hidden(latency_s: Floats, near_s: Floats, far_s: Floats) -> Took:
-    """Return the time of two concurrent transfers, of which only the longer one counts."""
+    """Return the time of concurrent transfers within and between nodes; only the longer counts."""
     near = near_s > far_s
     return Took(
         latency_s=latency_s, near_s=np.where(near, near_s, 0.0), far_s=np.where(near, 0.0, far_s)
@@ -183,7 +186,7 @@ def _hidden(latency_s: Floats, near_s: Floats, far_s: Floats) -> Took:
 
 
 def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took:
-    """Return the time of a transfer within nodes followed by one between nodes."""
+    """Return the time of a transfer within nodes and a subsequent one between nodes."""
     return Took(
         latency_s=group.stepped_s + waits_s,
         near_s=near_s,
@@ -192,7 +195,10 @@ def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took
 
 
 def _add_pipelining(waits_s: Floats, far_s: Floats, group: Group) -> Floats:
-    """Return the time of links between nodes, with the cost of pipelining data in pieces."""
+    """Return the transfer time between nodes, with the overhead of pipelining pieces of the data.
+
+    It is ``t + 2 p sqrt(a t)`` with transfer time t, latency a and pipelining coefficient p.
+    """
     if not group.far_pipelining:
         return far_s
     return far_s + 2.0 * group.far_pipelining * np.sqrt(waits_s * far_s)

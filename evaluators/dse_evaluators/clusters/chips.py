@@ -106,9 +106,10 @@ def chips_of(device: str) -> dict[str, Chip]:
 
 
 def _row(device: str, form: str) -> ChipCalibration:
-    """Return the measured calibration, or the median one with the device's fitted compute share.
+    """Return a device's measured calibration, or else the median over measured devices.
 
-    The share was fitted to complete training steps of the device; without a fit it is the median.
+    In the median, the compute share is the one fitted to complete training steps of the device, if
+    there is such a fit.
     """
     fitted = _fits().get(f"{device} {form}")
     share = fitted.constants["compute_share"] if fitted else USUAL[form].compute_share

@@ -145,7 +145,7 @@ class CollectiveTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
 def _flag_unmeasured_rows(
     kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats
 ) -> Mask:
-    """Return the mask of rows outside the measured sizes and ranks, (n,)."""
+    """Return the mask of designs outside the measured array sizes and rank counts, (n,)."""
     inside = np.zeros(len(size), dtype=bool)
     for system in np.unique(kinds[0]).astype(int).tolist():
         for collective in np.unique(kinds[1]).astype(int).tolist():

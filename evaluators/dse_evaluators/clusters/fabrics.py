@@ -100,7 +100,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
 
 
 def get_check_status(fabric: str) -> str:
-    """Return how far the constants of a fabric can be trusted, such as ``measured``.
+    """Return the origin of a fabric's constants: ``measured``, ``assumed`` or ``hand-set``.
 
     Raises:
         SpecError: the fabric is unknown.
@@ -115,7 +115,7 @@ def get_check_status(fabric: str) -> str:
 
 @cache
 def _fabrics() -> Mapping[str, tuple[UnmeasuredFabric, ...]]:
-    """Return the rows of each fabric, which the file lists by ascending ranks."""
+    """Return the fabrics of ``fabrics.csv`` by name, each as rows by ascending number of ranks."""
     found: dict[str, list[UnmeasuredFabric]] = {}
     with Path(__file__).with_name("fabrics.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

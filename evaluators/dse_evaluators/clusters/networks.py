@@ -57,7 +57,7 @@ class InterNodeNetwork:
 
 @cache
 def fits() -> Mapping[str, Fit]:
-    """Return the fits by network, with their fitting and validation measurements."""
+    """Return the fitted constants of each network, with the measurements used."""
     return fits_in(FITS)
 
 
@@ -83,7 +83,10 @@ def _network(row: Mapping[str, str]) -> InterNodeNetwork:
     faster = float(row["faster"] or 1.0)
 
     def figure(name: str) -> float:
-        """Return the row's constant, or else the fitted one, with rates scaled by ``faster``."""
+        """Return the constant in the network's row, or else the fitted one.
+
+        Fitted rates are multiplied by the row's factor ``faster``.
+        """
         if row[name] or name not in fitted:
             return float(row[name] or row["device_bytes_per_s"])
         return faster ** name.endswith("per_s") * fitted[name]

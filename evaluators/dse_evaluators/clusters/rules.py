@@ -1,4 +1,4 @@
-"""Feasibility constraints on the rows of a batch, and the faults of rows that violate them."""
+"""Feasibility constraints on the designs of a batch, and the faults of designs violating them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class Rule(NamedTuple):
 
 
 def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
-    """Return the faults of rows in ``among`` that violate a rule; equal ones share one fault."""
+    """Return a fault, by index, for each design in ``among`` that violates a rule.
+
+    Designs with the same two numbers share one fault.
+    """
     rows = np.flatnonzero(rule.broken & among)
     # Both numbers in one complex number, so that one sort finds equal pairs.
     alike, place = np.unique(rule.has[rows] + 1j * rule.needs[rows], return_inverse=True)

@@ -26,15 +26,15 @@ class System:
 
     @property
     def checked(self) -> tuple[str, str]:
-        """Validation status of the constants within a node, and of those between nodes."""
+        """Validation status of the communication constants within a node and between nodes."""
         return fabrics.get_check_status(self.fabric), self.network.checked
 
     def within(self, collective: Collective, ranks: int) -> CollectiveConstants:
-        """Return the constants of a collective within one node."""
+        """Return latency, bandwidth and pipelining of a collective among ranks of one node."""
         return fabrics.within(self.fabric, collective, ranks)
 
     def between(self) -> CollectiveConstants:
-        """Return the constants of a message between nodes while all devices of a node send one."""
+        """Return latency and bandwidth of a message between nodes if every device sends one."""
         return CollectiveConstants(
             latency_s=self.network.latency_s,
             bytes_per_s=float(self.network.message_share(self.node_devices)),
@@ -61,7 +61,7 @@ SYSTEMS: Mapping[str, System] = _rows()
 
 
 def system_of(name: str) -> System:
-    """Return the system of a name.
+    """Return the cluster with this name.
 
     Raises:
         SpecError: the name is unknown; the hint is the nearest name.

@@ -18,7 +18,7 @@ _AT_ONCE = 16_384
 def neighbours_s(
     system: System, collective: Collective, size_bytes: Floats, ranks: Floats
 ) -> Floats:
-    """Return the time of a collective among devices of one node, (n,)."""
+    """Return the seconds of a collective among ``ranks`` devices of one node, (n,)."""
     ranks = np.asarray(ranks, dtype=np.float64)
     return seconds(collective, size_bytes, ranks, _within(system, collective, ranks))
 
@@ -26,7 +26,7 @@ def neighbours_s(
 def spread_s(
     system: System, collective: Collective, size_bytes: Floats, ranks: Floats, *, apart: Floats
 ) -> Floats:
-    """Return the time of a collective among ranks at a spacing of ``apart`` devices, (n,).
+    """Return the seconds of a collective whose ranks are every ``apart``-th device, (n,).
 
     If ``apart * ranks`` devices fit into a node, the collective stays within it; otherwise it
     crosses nodes by the algorithm that NCCL chooses. All other devices of a node are assumed to run
@@ -60,10 +60,10 @@ def spread(
     algorithm: str = "auto",
     alone: bool = False,
 ) -> Took:
-    """Return the time of :func:`spread_s` in parts, for an algorithm; every array is (n,).
+    """Return the seconds of :func:`spread_s` by part: latency, within nodes, between nodes.
 
-    Within a node the measured time of the library is used, whatever the algorithm. With ``alone``,
-    no other device of a node communicates.
+    Each part is (n,). ``algorithm`` applies between nodes; within a node the measured time of the
+    library is used. With ``alone``, no other device of a node communicates.
     """
     inside = ranks_inside(system, ranks, apart)
     group = group_of(system, collective, inside, ranks, alone=alone)
@@ -77,14 +77,14 @@ def spread(
 
 
 def ranks_inside(system: System, ranks: Floats, apart: Floats) -> Floats:
-    """Return the number of ranks in one node, (n,)."""
+    """Return how many of the ranks, placed ``apart`` devices apart, share a node, (n,)."""
     return np.minimum(ranks, np.maximum(np.floor(system.node_devices / apart), 1.0))
 
 
 def group_of(
     system: System, collective: Collective, inside: Floats, ranks: Floats, *, alone: bool
 ) -> Group:
-    """Return the group of ``ranks`` ranks, ``inside`` of them on each node, (n,)."""
+    """Return sizes, latencies and bandwidths of groups with ``inside`` ranks per node, (n,)."""
     near = _within(system, collective, inside)
     network, nodes = system.network, np.ceil(ranks / inside)
     busy = inside if alone else np.full(inside.shape, float(system.node_devices))
@@ -102,7 +102,7 @@ def group_of(
 
 
 def _within(system: System, collective: Collective, ranks: Floats) -> ConstantColumns:
-    """Return the constants among ``ranks`` devices of a node (at most all of them), (n,)."""
+    """Return a collective's latency, bandwidth and pipelining in a node by its ranks, (n,)."""
     places = np.minimum(ranks, system.node_devices).astype(np.intp)
     table = _by_ranks(system, collective)
     return ConstantColumns(
@@ -114,9 +114,10 @@ def _within(system: System, collective: Collective, ranks: Floats) -> ConstantCo
 
 @cache
 def _by_ranks(system: System, collective: Collective) -> ConstantColumns:
-    """Return the constants among 0 to ``node_devices`` devices of a node.
+    """Return a collective's latency, bandwidth and pipelining in a node, by number of ranks.
 
-    With fewer than two devices nothing is sent: latency 0 and infinite bandwidth.
+    Each array is indexed by 0 to ``node_devices`` ranks. With fewer than two ranks nothing is sent:
+    latency 0 and infinite bandwidth.
     """
     known = [system.within(collective, ranks) for ranks in range(2, system.node_devices + 1)]
     return ConstantColumns(

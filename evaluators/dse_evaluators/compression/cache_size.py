@@ -47,7 +47,7 @@ class CacheSize(DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), ver
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the cache size of each row's format."""
+        """Return the cache size of each design's number format."""
         return one_by_one(batch, METRICS, self._count_bits)
 
     def _count_bits(self, design: Mapping[str, Value]) -> Found:

@@ -52,7 +52,7 @@ class Compressed:
 
 
 def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
-    """Return the trained network compressed by the recipe; results are bitwise reproducible.
+    """Return the trained network, pruned and quantized by these settings, reproducibly.
 
     In this order: remove filters and refit the rest, set small weights to zero and refit again,
     quantize the weights; then, layer by layer on the calibration images, set the activation scales
@@ -70,7 +70,7 @@ def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
 def _calibrate_network(
     whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: CompressionConfig
 ) -> Compressed:
-    """Set activation scales from the largest activations, and biases from the mean outputs.
+    """Set activation scales from the largest activations, and correct shifted mean outputs.
 
     Source:
         Finkelstein et al., Fighting Quantization Bias With Bias, 2019; Nagel et al.,
@@ -107,7 +107,7 @@ def _means(outputs: Tensor) -> Tensor:
 
 
 def _short(signal: Tensor, scale: Single, word: NumberFormat) -> Tensor:
-    """Return the signal rounded to the nearest values of the format."""
+    """Return the activations rounded to the nearest values of a number format."""
     if word.name == "fp32":
         return signal
     return torch.tensor(round_to_format(signal.numpy(), scale, word))

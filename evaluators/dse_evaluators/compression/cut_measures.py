@@ -1,4 +1,4 @@
-"""Metrics of models from which parts were removed, besides the workload's quality metrics."""
+"""Metrics of transformers from which blocks, heads or other parts were removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEASURES: Mapping[str, Metric] = {
 
 
 def metrics_of(model: str, split: str) -> dict[str, Metric]:
-    """Return all metrics of a model on a split, by name.
+    """Return the metric definitions, by name, for cut versions of a model; check the split.
 
     Raises:
         PluginError: the model or the split is unknown, or the model has no transformer blocks.

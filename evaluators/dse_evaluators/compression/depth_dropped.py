@@ -71,7 +71,7 @@ def fitted_exit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Logits of each character, and the exit at which its computation stopped."""
+    """Result of early exit: logits of each character, and the exit at which it stopped."""
 
     outputs: Single  # (n, k)
     exits: np.ndarray[tuple[int], np.dtype[np.int64]]  # (n,), counted from 0

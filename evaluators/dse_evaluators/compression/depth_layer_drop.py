@@ -54,7 +54,7 @@ class LayerDrop:
         check_readings(values, dict.fromkeys(KINDS, flag), lengths)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time."""
+        """Return the metrics of the designs, measured one at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""Evaluator ``compression.matrix``: a recipe applied to a random normal weight matrix."""
+"""Evaluator ``compression.matrix``: a recipe compresses a random normal weight matrix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_WEIGHTS = 1 << 26
 class DrawnMatrix:
     """Bit counts and reconstruction errors of one compressed matrix of random normal weights.
 
-    For claims about storage, which depends on shape and pruning rate, not on trained values.
+    For studies of storage, which depends on shape and pruning rate, not on trained values.
     ``bits_per_weight`` counts codes, scales and positions; ``payload_bits_per_weight`` counts the
     codes only, and ``place_bits_per_weight`` the rest. ``density`` is the fraction of restored
     weights that are not zero. ``kept_magnitude`` is the sum of the original magnitudes of those
@@ -46,7 +46,7 @@ class DrawnMatrix:
     the wrong sign, and ``error`` the sum of squared errors over the sum of squared weights.
 
     Args:
-        recipe: recipe as in ``compression.recipe``, with parameters of the space in braces.
+        recipe: recipe as in ``compression.recipe``, with design parameters in braces.
         rows: number of rows (outputs of the layer).
         columns: number of columns (inputs of the layer).
         seed: seed of the random weights.
@@ -81,7 +81,7 @@ class DrawnMatrix:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Raise SpecError unless every text formed from these values is a valid recipe."""
+        """Raise SpecError unless the recipe is valid for all combinations of these values."""
         for place, text in enumerate(self._template.fillings(values, 0)):
             if place == 0:
                 check_recipe(text, has_inputs=False)
@@ -91,7 +91,7 @@ class DrawnMatrix:
         check_fits(part, values, {"matrix": (self.rows, self.columns)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compress the matrix by one design at a time."""
+        """Return metrics of the matrix as compressed by each design."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
@@ -108,13 +108,13 @@ class DrawnMatrix:
 
 
 def _alone(text: str) -> list[str]:
-    """Return each operator as a recipe of its own; there are fewer of these than combinations."""
+    """Split a recipe into recipes of one operator each, so that each is checked only once."""
     *before, last = (step.strip() for step in text.split(">"))
     return [*(f"{step} > format fp32" for step in before), last]
 
 
 def _faithful(weight: Single, given: Single) -> dict[str, float]:
-    """Return density, kept magnitude, wrong signs and error of the restored weights."""
+    """Return density, kept magnitude, wrong signs and error of the decoded weights."""
     stays = given != 0
     sizes = np.abs(weight.astype(np.float64))
     largest = np.sort(sizes, axis=None)[::-1][: stays.sum()].sum()

@@ -1,4 +1,4 @@
-"""Checks that a recipe can be applied to a layer's shape, without the layer's weights."""
+"""Checks that a compression recipe suits a layer's shape, without the layer's weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 def check_fits(
     part: LayerGroup, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
 ) -> None:
-    """Raise SpecError unless each layer fits at least one recipe formed from these values.
+    """Raise SpecError unless each layer's shape suits a recipe filled with these values.
 
     Recipes that do not fit are allowed: a constraint may exclude them, or their trials will fail.
 
@@ -43,7 +43,7 @@ def check_fits(
 
 
 def _misfit(recipe: str, shape: Shape) -> EvaluationError | None:
-    """Return the error if the recipe does not suit the shape, else None."""
+    """Return the error that applying the recipe to this shape would raise, else None."""
     try:
         check_fit(recipe, shape)
     except EvaluationError as error:

@@ -23,13 +23,13 @@ _TRIED_DENSITY = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """Layers with the same recipe; a list parameter in it has one element per layer, in order."""
+    """Layers with the same recipe; list parameters in it have one element per layer."""
 
     template: Template
     layers: tuple[str, ...]
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that every text formed from these values is a valid recipe.
+        """Check that the recipe is valid for all combinations of these parameter values.
 
         Raises:
             SpecError: a text is not a recipe, or a list does not have one element per layer.

@@ -1,4 +1,4 @@
-"""Sums over a model's layers of quantities that depend on their recipes, for design batches."""
+"""Sums, over a model's layers, of two quantities of a layer under its recipe."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Told = Callable[[str, str], tuple[float, float]]
 def sum_layers(
     parts: Sequence[LayerGroup], batch: Batch, told: Told
 ) -> tuple[Floats, dict[int, Fault]]:
-    """Return the sums over the layers, (2, n), and the faults of rows without sums.
+    """Return the sums of two quantities over the layers, (2, n), and faults by design index.
 
-    Each distinct recipe of a layer is evaluated once, for all rows that have it. If that raises a
-    DseError, those rows get a fault.
+    Each distinct recipe of a layer is evaluated once, for all designs that have it. If that raises
+    a DseError, those designs get a fault.
     """
     total = np.zeros((2, len(batch)))
     faults: dict[int, Fault] = {}
@@ -36,7 +36,7 @@ def sum_layers(
 def _of_layer(
     part: LayerGroup, place: int, batch: Batch, told: Told, faults: dict[int, Fault]
 ) -> Floats:
-    """Return the quantities of one layer in each row, (2, n), and add failed rows to ``faults``."""
+    """Return one layer's quantities in each design, (2, n); add failures to ``faults``."""
     own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
     among = batch.distinct(frozenset(own & batch.names))
     found = np.zeros((2, len(among.rows)))

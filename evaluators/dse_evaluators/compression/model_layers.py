@@ -46,7 +46,7 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
 
 
 def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
-    """Return the factors that divide the inputs of smoothed layers, (inputs,), by layer.
+    """Return SmoothQuant's divisors of each smoothed layer's inputs, (inputs,), by layer.
 
     Raises:
         PluginError: the model's assets are not installed.
@@ -62,7 +62,7 @@ def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
 
 @lru_cache(maxsize=2**16)
 def cost(model: str, layer: str, recipe: str) -> StorageCost:
-    """Return the bits that a layer takes; for plain formats, without compressing the layer."""
+    """Return a layer's storage bits; for plain formats, without compressing the layer."""
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
     if text is not None:
@@ -73,7 +73,7 @@ def cost(model: str, layer: str, recipe: str) -> StorageCost:
 
 @cache
 def rest(model: str) -> StorageCost:
-    """Return the bits outside the compressible layers: other parameters, and the list of names."""
+    """Return the storage bits outside compressible layers: other parameters and names."""
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
     layers = model_of(model).layers
@@ -88,7 +88,7 @@ def count(model: str) -> int:
 
 @lru_cache(maxsize=2**16)
 def noise(model: str, layer: str, recipe: str) -> float:
-    """Return the squared error of a layer's weights, divided by the sum of their squares."""
+    """Return the squared error of a compressed layer over its sum of squared weights."""
     weight = workload_of(model).parameters[layer].astype(np.float64)
     off = weights(model, {layer: recipe})[layer] - weight
     return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
@@ -102,7 +102,7 @@ def write_model(model: str, recipes: Recipes) -> bytes:
 
 
 def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, StorageCost]:
-    """Return the layer's weights as decoded from storage, and its cost.
+    """Return the layer's weights as decoded from storage, and its storage bits.
 
     For plain formats, quantizing gives the same bits as encoding and decoding, ten times faster.
     """
@@ -135,14 +135,14 @@ def _operator(recipe: str) -> str:
 
 
 def _format(recipe: str) -> str | None:
-    """Return the format if the recipe consists of a format only, else None."""
+    """Return the number format if the recipe consists only of ``format ...``, else None."""
     plain = recipe.startswith(_FORMAT) and ">" not in recipe
     return recipe.removeprefix(_FORMAT).strip() if plain else None
 
 
 @lru_cache(maxsize=2**12)
 def _dense_cost(text: str, shape: tuple[int, ...]) -> StorageCost:
-    """Return the cost of an array of this shape in a format, without encoding an array."""
+    """Return the storage bits of an array of this shape in a format, without an array."""
     form = format_of(text)
     size = form.bits(shape, dense.axis_of(shape))
     use: Use = "fp32" if form.grid.bits == 32 else "payload"
@@ -155,7 +155,7 @@ def _dense_cost(text: str, shape: tuple[int, ...]) -> StorageCost:
 
 @contextmanager
 def _name_layer(layer: str, recipe: str) -> Iterator[None]:
-    """Add the layer and its recipe to the message of errors raised inside."""
+    """Add the layer and its recipe to the message of errors raised in the context."""
     try:
         yield
     except DseError as error:

@@ -21,7 +21,7 @@ class ModelRecipes:
 
     @staticmethod
     def of(model: str, recipe: str, layers: Mapping[str, str]) -> ModelRecipes:
-        """Return a model's layers by recipe; patterns in ``layers`` precede ``recipe``.
+        """Group a model's layers by recipe: that of the first matching pattern, or ``recipe``.
 
         Raises:
             PluginError: the model is unknown.
@@ -37,7 +37,7 @@ class ModelRecipes:
         return frozenset(name for part in self.parts for name in part.template.names)
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that all texts formed from these values are recipes, and that some fit each layer.
+        """Check that recipes filled with these values are valid, and that each layer fits one.
 
         Raises:
             SpecError: a text is not a recipe, no recipe fits a layer, or a list does not have one

@@ -16,7 +16,7 @@ from dse_evaluators.workloads.network import Affines, LayerWeights, apply_layer,
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Network with some of the trained filters, and the indices of those filters."""
+    """Weights of a network with some filters removed, and the indices of the kept filters."""
 
     affines: Affines
     kept: tuple[Ints, ...]  # indices of each layer's kept filters
@@ -53,7 +53,7 @@ def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
 def _repair_layers(
     whole: Reference, affines: Affines, kept: tuple[Ints, ...], *, sparse: bool
 ) -> Affines:
-    """Refit the layers in order, each to the inputs that the refitted layers before it produce."""
+    """Refit layers in order to their original outputs, from the refitted layers before them."""
     signal = whole.calibration
     repaired = []
     for place, stage in enumerate(whole.network):

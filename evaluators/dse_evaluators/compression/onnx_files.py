@@ -1,4 +1,4 @@
-"""ONNX file of a model in a runtime format, built once and cached on disk."""
+"""ONNX file of a model, quantized or with rounded weights, built once and cached on disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def file_of(workload: Magika, recipe: OnnxRecipe) -> Path:
     Raises:
         PluginError: onnx or onnxruntime is not installed.
         SpecError: the format is unknown.
-        EvaluationError: the weights cannot be rounded to it.
+        EvaluationError: the weights cannot be rounded to the format.
     """
     path = folder() / "onnx" / f"{workload.name}-{_name(workload, recipe)}.onnx"
     if not path.is_file():
@@ -90,7 +90,7 @@ def _round_weights(workload: Magika, text: str) -> dict[str, Single]:
 
 
 def _inputs(array: Single) -> tuple[int, ...]:
-    """Return the axes over which a layer's products are summed."""
+    """Return the input axes of a layer's weights: all but the first axis, the outputs."""
     return tuple(range(1, np.ndim(array)))
 
 

@@ -74,7 +74,7 @@ def _operators(recipe: OnnxRecipe) -> list[str] | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress output, which advises shape inference that onnxruntime then does by itself."""
+    """Suppress onnxruntime's advice to run shape inference, which it then does by itself."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -53,7 +53,7 @@ class OnnxRecipe:
 
     @property
     def key(self) -> str:
-        """Text of the settings that the file depends on, without those that its format ignores."""
+        """Cache key: the settings that the quantized file depends on, as text."""
         parts = [self.runtime_format]
         if self.runtime_format in {DYNAMIC, STATIC}:
             parts += [self.operators, "channel" if self.per_channel else "tensor"]

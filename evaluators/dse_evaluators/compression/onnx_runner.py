@@ -27,7 +27,7 @@ class OnnxMeasurement:
 
 
 def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeasurement:
-    """Return the measured values of the magika network under a recipe.
+    """Measure quality, sizes and latency of the magika network with these settings.
 
     Raises:
         PluginError: an asset, onnx or onnxruntime is not installed.
@@ -50,7 +50,7 @@ def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeas
 
 
 def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
-    """Return the file's outputs for the examples, from the cache if they are there."""
+    """Return the network's outputs on a split's examples, from the cache if present."""
     tokens = workload.examples(split).tokens
     seen = hashlib.sha256(tokens.tobytes()).hexdigest()[:16]
     shape = (len(tokens), len(workload.parameters["dense.bias"].ravel()))
@@ -64,6 +64,6 @@ def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
 def _latency_s(
     workload: Magika, session: Session, timing: Timing, split: Split
 ) -> tuple[float, float]:
-    """Return the median latency of a run on one thread and its standard error, in seconds."""
+    """Return the median latency of a call on one thread and its standard error, in seconds."""
     tokens = np.resize(workload.examples(split).tokens, (timing.batch, workload.width))
     return time_call(lambda: session.run(tokens), timing)

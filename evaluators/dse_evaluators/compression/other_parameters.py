@@ -22,7 +22,7 @@ LOOKED_UP = "embed"
 
 
 def judge_outputs(model: str, given: Single, split: Split) -> dict[str, float]:
-    """Return the workload's quality of these outputs, and their deviation from the reference.
+    """Return quality metrics of these outputs, and their deviation from the original outputs.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -56,7 +56,7 @@ def calibration(model: str) -> Mapping[str, Single]:
 
 
 def measure_cut(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
-    """Return the quality, the size [B] and the computation of a model cut to ``parameters``.
+    """Return quality, size [B] and relative multiplications of a model with these parameters.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -69,7 +69,7 @@ def measure_cut(model: str, parameters: Parameters, split: Split) -> dict[str, f
 
 
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
-    """Return the bytes of the stored parameters; those without a record are in fp32."""
+    """Return the bytes of the serialized parameters; those not ``compressed`` are in fp32."""
     return len(bundle_layers(parameters, compressed or {}).to_bytes())
 
 
@@ -87,7 +87,7 @@ def work(model: str) -> float:
 def multiplications(parameters: Parameters) -> float:
     """Return a transformer's multiplications per character, averaged over a context window.
 
-    Every matrix except the embedding is multiplied by the stream once per character. Each head
+    Every matrix except the embedding multiplies one vector per character. Each attention head
     multiplies its query by every key up to its position, and as many values by their weights.
 
     Args:

@@ -25,7 +25,7 @@ _NAMES = tuple(FORMATS)
 
 
 def pack_layer(tensor: Quantised, bias: Single) -> bytes:
-    """Return the layer as bytes, in the smallest layout."""
+    """Serialize a layer and its biases, with the smallest encoding of positions."""
     shape = Shape.of(tensor)
     sides = tensor.words.shape
     layout = shape.layout
@@ -51,7 +51,7 @@ def pack_layer(tensor: Quantised, bias: Single) -> bytes:
 
 
 def unpack_layer(data: bytes) -> tuple[Quantised, Single]:
-    """Return the layer and its biases from the bytes alone."""
+    """Deserialize a layer and its biases."""
     layout, name, scaled, rank, *sides = _HEADER.unpack_from(data)
     word = FORMATS[_NAMES[name]]
     side = tuple(sides[:rank])
@@ -86,7 +86,7 @@ class _Reader:
 
 
 def _places(table: Words, shape: Shape, layout: SparsityEncoding) -> bytes:
-    """Return the encoded positions of the stored codes."""
+    """Return the positions of the stored codes as bytes; none if every code is stored."""
     if layout is SparsityEncoding.DENSE:
         return b""
     if layout is SparsityEncoding.BITMAP:

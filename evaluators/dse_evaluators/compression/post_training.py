@@ -86,7 +86,7 @@ class PostTraining:
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time, so that a row's result does not depend on the batch."""
+        """Return metrics, measuring one design at a time so that none depends on the batch."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:

@@ -11,7 +11,7 @@ from dse_evaluators.formats.arrays import Single
 
 
 def prune_smallest(weights: Sequence[Single], sparsity: float) -> list[Single]:
-    """Return the weights with the smallest of all layers set to zero; among ties, the earlier.
+    """Set the smallest weights of all layers together to zero; among ties, the earlier.
 
     Args:
         weights: the layers' tensors, ranked together by magnitude.

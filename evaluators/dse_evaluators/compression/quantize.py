@@ -33,7 +33,7 @@ def quantise_weights(
     word: NumberFormat,
     granularity: str,
 ) -> Quantised:
-    """Round the weights to the nearest codes, scaled so that the largest gets the largest code.
+    """Quantize weights, scaled so that the largest magnitude is the format's largest number.
 
     Raises:
         EvaluationError: there are no weights, or a weight is infinite or NaN.

@@ -33,7 +33,7 @@ _WHOLE = (KEEP, "fp32")
 class ByRecipe:
     """Compression of a trained model's layers by recipes, measured on held-out examples.
 
-    Names in braces are read from the design; a list parameter has one element per layer of the
+    Names in braces are design parameters; a list parameter has one element per layer of the
     recipe, in the order of the model. ``size`` is the size of the entire model in bytes,
     ``bits_per_weight`` counts codes, scales and positions of the compressible layers, and
     ``deviation`` is the mean squared error of the outputs over their mean square.
@@ -89,13 +89,13 @@ class ByRecipe:
         self._check_signals(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time, so that a row's result does not depend on the batch."""
+        """Return metrics, measuring one design at a time so that none depends on the batch."""
         for part in self._recipes.parts:
             part.check_lengths(tuple(batch.names))
         return one_by_one(batch, self.provides, self._measure_design)
 
     def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
-        """Return the recipe of each layer under a design."""
+        """Return each layer's recipe, filled with the design's values, by layer name."""
         return {
             name: part.template.fill(design, place)
             for part in self._recipes.parts
@@ -122,5 +122,5 @@ class ByRecipe:
 
 
 def _format(text: str) -> Format | None:
-    """Return the format that a text names; None if signals stay in single precision."""
+    """Return the named number format; None if activations stay in single precision."""
     return None if text in _WHOLE else format_of(text)

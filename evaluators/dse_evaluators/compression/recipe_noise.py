@@ -1,4 +1,4 @@
-"""Evaluator `compression.noise`: relative error of the weights under recipes, without a run."""
+"""Evaluator `compression.noise`: relative error of compressed weights, without a model run."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Noise:
         self._recipes.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the means over the layers, and a fault for each row whose recipe fails."""
+        """Return each design's mean weight error, and faults of designs that fail."""
         sums, faults = sum_layers(self._recipes.parts, batch, self._noise)
         noise = sums[0] / sums[1].clip(min=1)
         decibels = -10 * np.log10(noise.clip(min=_LEAST))
         return Metrics(columns={"noise": noise, "sqnr_db": decibels}, faults=faults)
 
     def _noise(self, layer: str, recipe: str) -> tuple[float, float]:
-        """Return a layer's noise, and 1 as its count."""
+        """Return a layer's relative squared error, and 1 to count the layer in the mean."""
         return model_layers.noise(self.model, layer, recipe), 1.0

@@ -18,7 +18,7 @@ from dse_evaluators.workloads.workload import Signals, Split
 def measure_recipes(
     model: str, recipes: Recipes, split: Split, signals: Signals
 ) -> dict[str, float]:
-    """Return the workload's quality, the model's size [B], and the deviation of its outputs.
+    """Compress a model by recipes; return quality, size [B] and relative error of outputs.
 
     Raises:
         PluginError: the model's assets are not installed.

@@ -55,7 +55,7 @@ class Size:
         self._recipes.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the sums over the layers, and a fault for each row whose recipe fails."""
+        """Return each design's size and bits per weight, and faults of designs that fail."""
         bits, faults = sum_layers(self._recipes.parts, batch, self._bits)
         total = bits[0] + model_layers.rest(self.model).total
         count = model_layers.count(self.model)

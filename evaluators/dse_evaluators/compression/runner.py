@@ -1,4 +1,4 @@
-"""Measurement of one recipe: accuracy, loss, divergence, size and latency of the network."""
+"""Measurement of one compressed network: accuracy, loss, divergence, size and latency."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dse_evaluators.workloads.torch_scope import deterministic, one_thread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionMeasurement:
-    """Measured values of one compressed network; all but the latency are exact."""
+    """Measured values of one compressed network; all but the latency are reproducible."""
 
     metrics: dict[str, float]
     latency_error_s: float
 
 
 def measure_recipe(model: str, recipe: CompressionConfig, timing: Timing) -> CompressionMeasurement:
-    """Measure a model under a recipe."""
+    """Compress a model with these settings, and measure quality, size and latency."""
     whole = reference(model)
     with deterministic(), torch.inference_mode():
         small = compress_network(whole, recipe)
@@ -35,7 +35,7 @@ def measure_recipe(model: str, recipe: CompressionConfig, timing: Timing) -> Com
 
 
 def _quality(whole: Reference, small: Compressed) -> dict[str, float]:
-    """Compute accuracy, loss and divergence on the held-out images.
+    """Compute accuracy, loss, and divergence from the original, on the held-out images.
 
     Everything after the logits is computed in double precision.
     """

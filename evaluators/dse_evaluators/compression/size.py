@@ -37,7 +37,7 @@ class Shape:
 
     @staticmethod
     def of(tensor: Quantised) -> Shape:
-        """Return the shape of a quantized tensor."""
+        """Return the rows, columns, non-zeros and bits per code of a quantized tensor."""
         rows = len(tensor.words)
         return Shape(
             rows=rows,
@@ -69,7 +69,7 @@ class Shape:
 
     @property
     def layout(self) -> SparsityEncoding:
-        """Smallest layout; among ties, the simplest."""
+        """Encoding with the fewest bytes of positions and codes; among ties, the simplest."""
         return min(SparsityEncoding, key=self.weight_bytes)
 
 

@@ -61,7 +61,7 @@ class Sliced:
         check_readings(values, checks, {SLICE: 2 * depth_of(self.model) + 1})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time."""
+        """Return the metrics of the designs, measured one at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:

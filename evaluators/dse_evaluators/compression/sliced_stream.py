@@ -21,7 +21,7 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualBranch:
-    """Parameter names of one part: its norm's gain, its input and output tables, and crossing."""
+    """Names of the parameters of one attention or feed-forward part, or of the LM head."""
 
     gain: str
     reads: str
@@ -30,7 +30,7 @@ class ResidualBranch:
 
 
 def parts_of(parameters: Parameters) -> tuple[ResidualBranch, ...]:
-    """Return the parts along the residual stream in forward order, the LM head last.
+    """Return attention and feed-forward parts in forward order, and the LM head last.
 
     Raises:
         EvaluationError: the model has no such residual stream.
@@ -59,7 +59,7 @@ def slice_tables(
     shares: Sequence[float],
     directions: str = "principal",
 ) -> dict[str, Record]:
-    """Return all tables of the model with a fraction of the stream removed before each part.
+    """Encode all weights with a fraction of the residual stream removed before each part.
 
     The norms' gains are folded into the tables that read the stream. What remains of a norm is the
     root mean square, which a rotation preserves: with ``shares`` of 0 the outputs do not change.
@@ -103,7 +103,7 @@ def slice_tables(
 
 
 def restore_tables(records: Mapping[str, Record]) -> dict[str, Single]:
-    """Return the parameters that the model runs on."""
+    """Decode the sliced weights to arrays, by parameter name."""
     return {name: restore_tensor(record) for name, record in records.items()}
 
 

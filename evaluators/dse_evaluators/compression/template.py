@@ -44,7 +44,7 @@ class Template:
         return Template(text=text, names=tuple(dict.fromkeys(names)))
 
     def fill(self, values: Mapping[str, Value], place: int) -> str:
-        """Return the text for one design; of a list parameter, use the element ``place``.
+        """Fill in a design's values; of a list parameter, the element with index ``place``.
 
         Raises:
             EvaluationError: the design has no value for a name.
@@ -66,7 +66,7 @@ class Template:
 
 
 def members(name: str, known: Sequence[str]) -> list[str]:
-    """Return the names in ``known`` of a list's elements, such as ``bits[0]``, ``bits[1]``."""
+    """Return the ``known`` names that are elements of a list parameter, such as ``bits[0]``."""
     return [one for one in known if one.startswith(f"{name}[") and one.endswith("]")]
 
 

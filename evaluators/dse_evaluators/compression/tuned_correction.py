@@ -49,7 +49,7 @@ class Tuning:
 def tune_products(
     parameters: Parameters, inputs: Mapping[str, Single], tuning: Tuning
 ) -> dict[str, Record]:
-    """Return each layer that has inputs as quantized weights plus a trained low-rank product.
+    """Return each layer in ``inputs`` as quantized weights plus a trained low-rank product.
 
     The quantized weights do not change. The products start from ``nothing`` (zero), as in LoRA, or
     from the least error of each layer's ``outputs``; then they are trained together to match the
@@ -110,7 +110,7 @@ def _compute_products(
 
 
 def _sides(found: Arrays, name: str) -> tuple[Floats, Floats]:
-    """Return both factors of a layer."""
+    """Return both low-rank factors of a layer's correction."""
     return found[f"{name}/left"].astype(np.float64), found[f"{name}/right"].astype(np.float64)
 
 

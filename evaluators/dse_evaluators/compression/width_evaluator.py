@@ -66,7 +66,7 @@ class Narrowed:
         check_readings(values, checks, dict.fromkeys(("heads", "neurons"), depth_of(self.model)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time."""
+        """Return the metrics of the designs, measured one at a time."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -84,7 +84,7 @@ class Narrowed:
 
 
 def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:
-    """Return the remaining width of each block under a design."""
+    """Return the number of heads and fraction of neurons that a design keeps, by block."""
     heads, neurons = (_each(design, name, blocks) for name in ("heads", "neurons"))
     return [
         Width(heads=round(float(head)), neurons=float(share))
@@ -93,7 +93,7 @@ def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:
 
 
 def _each(design: Mapping[str, Value], name: str, blocks: int) -> list[Value]:
-    """Return the elements of a list in order, or a single value repeated for each block."""
+    """Return a parameter's value for each block: list elements, or one value repeated."""
     if not members(name, tuple(design)):
         return [design[name]] * blocks
     return [design[f"{name}[{block}]"] for block in range(blocks)]

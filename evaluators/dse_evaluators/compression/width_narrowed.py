@@ -91,7 +91,7 @@ def _cut(
     columns: Ints,
     inputs: Mapping[str, Single] | None,
 ) -> None:
-    """Cut the rows of a part's input table and the columns of its output table, in ``found``."""
+    """Replace a part's input matrix by kept rows and its output matrix by kept columns."""
     whole = found[out]
     found[into] = np.ascontiguousarray(found[into][rows])
     found[out] = np.ascontiguousarray(whole[:, columns])

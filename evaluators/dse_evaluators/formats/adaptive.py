@@ -1,4 +1,4 @@
-"""Value grid of AdaptivFloat: floats without subnormals whose largest exponent is zero."""
+"""Numbers of AdaptivFloat: floats without subnormals whose largest exponent is zero."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse_evaluators.formats.rounding import climb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive:
-    """AdaptivFloat grid: normal floats with exponents up to zero; zero replaces the smallest.
+    """Numbers of AdaptivFloat before scaling: zero, and normal floats with exponents up to 0.
 
     ``reference`` selects the behaviour of the authors' published code: two exponents fewer, and
     values below its smallest number are truncated to zero instead of rounded.
@@ -37,7 +37,7 @@ class Adaptive:
 
     @property
     def lowest(self) -> int:
-        """Exponent that code zero would have."""
+        """Exponent that code 0 would have if it did not represent the number zero."""
         return 1 - 2**self.exponent
 
     @property

@@ -21,8 +21,8 @@ from dse_evaluators.formats.stored import STORED, inverse
 class AffineScaling:
     """Scale and integer zero point that map a block's [min, max] to the full range of codes.
 
-    The range always includes zero, which is represented exactly. ``mse`` also tries to shrink both
-    ends by the same factors and keeps the one with the least squared error.
+    The range always includes zero, which is represented exactly. ``mse`` also tries several
+    factors that shrink both ends, and keeps the factor with the least squared error.
 
     Source:
         Jacob et al., Quantization and Training of Neural Networks for Efficient

@@ -26,7 +26,7 @@ def chunks(
     shape: tuple[int, ...],  # blocks, numbers in each
     at_once: int = CHUNK,
 ) -> Iterator[tuple[slice, slice]]:
-    """Yield row and column slices of a block table; a part is whole blocks or part of one."""
+    """Yield row and column slices that cut a table of blocks into cache-sized chunks."""
     blocks, width = shape
     high = max(1, at_once // width)
     for row in range(0, blocks, high):

@@ -53,7 +53,7 @@ def round_to_format(
     scale: Single,  # broadcasts against values
     word: NumberFormat,
 ) -> Single:
-    """Return the nearest numbers of the format, ties to even; larger values saturate."""
+    """Round to the nearest scaled numbers of the format, ties to even; clip larger values."""
     return _multiply_back(_nearest(values, scale, word), scale)
 
 
@@ -62,7 +62,7 @@ def words_of(
     scale: Single,  # broadcasts against values
     word: NumberFormat,
 ) -> Words:
-    """Return the bit pattern of the nearest number to each value; -0 is encoded as +0."""
+    """Return the bit patterns of values / scale, rounded to the format; -0 becomes +0."""
     return _grid(word).codes(_nearest(values, scale, word))
 
 
@@ -104,7 +104,7 @@ def _multiply_back(quotients: NDArray[np.generic], scale: Single) -> Single:
 
 @cache
 def _grid(word: NumberFormat) -> Grid:
-    """Return the grid of the numbers that the format represents."""
+    """Return the grid (the representable numbers and their codes) of the format."""
     if word.kind == "int":
         return symmetric(word.bits)
     return format_of(f"fp:e{word.exponent}m{word.mantissa}").grid

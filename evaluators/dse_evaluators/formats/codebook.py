@@ -1,4 +1,4 @@
-"""Codebook quantization: a grid per tensor, of the k-means centroids of its values."""
+"""Codebook quantization: values become the nearest k-means centroid of their tensor."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def clusters(
     values: Single,  # (n,)
     count: int,
 ) -> Single:
-    """Return the centroids of ``count`` clusters, (count,), ascending.
+    """Return the ascending centroids, (count,), of a k-means clustering of the values.
 
     Raises:
         EvaluationError: a value is infinite or NaN.

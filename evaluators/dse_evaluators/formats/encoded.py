@@ -11,7 +11,7 @@ from dse_evaluators.formats.scaling import Sides
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoded:
-    """Tensor in its stored form; codes are ordered by the rows along which scales run."""
+    """Quantized tensor: its codes, with rows along ``axis`` in order, and its scales."""
 
     shape: tuple[int, ...]
     axis: Axis

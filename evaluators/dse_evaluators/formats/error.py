@@ -1,4 +1,4 @@
-"""Selection of the lattice with the least squared error for each block."""
+"""Selection, for each block, of the scaled grid with the least squared rounding error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def least_error(
     blocks: Single,  # (b, g)
     lattices: Sequence[Lattice],
 ) -> NDArray[np.intp]:
-    """Return the index of the lattice with the least squared error for each block, (b,).
+    """Return for each block the lattice (scaled grid) with least squared error, (b,) indices.
 
     Ties go to the first lattice.
     """
@@ -38,7 +38,7 @@ def least_error(
 
 
 def _squares(scaled: Single, lattice: Lattice, rows: slice) -> Single:
-    """Return the squared error of each block of a part, in units of its squared scale."""
+    """Return the squared rounding error of each block, in units of its squared scale."""
     grid = lattice.grid if isinstance(lattice, Plain) else None
     extra = grid.extra if isinstance(grid, Recycled) else None
     grid = grid.grid if isinstance(grid, Recycled) else grid
@@ -63,7 +63,7 @@ def _squares(scaled: Single, lattice: Lattice, rows: slice) -> Single:
 def _units(
     lattices: Sequence[Lattice],
 ) -> Single:  # (l, b)
-    """Return each scale squared relative to the first's, to stay within the float32 range."""
+    """Return each lattice's squared scales relative to the first lattice's, within float32."""
     scales = [lattice.back[:, 0] for lattice in lattices if lattice.back is not None]
     first = np.maximum(scales[0], np.finfo(np.float32).smallest_subnormal)
     return np.stack([np.square(scale / first) for scale in scales])

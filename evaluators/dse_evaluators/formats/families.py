@@ -34,7 +34,7 @@ INTEGER_BITS = (2, 16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatFamily:
-    """Family of number formats; ``firsts`` is the number of positional items before options."""
+    """Family of number formats; ``firsts`` counts positional items in a format's text."""
 
     example: str
     made: Callable[[FormatSpec], Made]

@@ -1,4 +1,4 @@
-"""Construction of minifloats from format texts, with default bias and special values."""
+"""Parsing of minifloat names such as ``fp:e4m3``, with default bias and special values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OVERFLOWS: tuple[Overflow, ...] = ("sat", "ieee")
 
 
 def float_of(request: FormatSpec) -> Minifloat:
-    """Return the minifloat that a text of the family ``fp`` names.
+    """Return the minifloat that a parsed format name such as ``fp:e4m3`` denotes.
 
     Raises:
         SpecError: the split of bits is invalid, or its numbers do not fit float32.
@@ -21,7 +21,7 @@ def float_of(request: FormatSpec) -> Minifloat:
 
 
 def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple[int, int]:
-    """Return the numbers of exponent and mantissa bits from the first item of a text.
+    """Return the numbers of exponent and mantissa bits of a format name's item such as ``e4m3``.
 
     Raises:
         SpecError: the item is missing, malformed or out of range.
@@ -39,7 +39,7 @@ def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple
 
 
 def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
-    """Return the minifloat with these exponent and mantissa bits and the options of the text.
+    """Return the minifloat of ``split`` exponent and mantissa bits with the format name's options.
 
     Raises:
         SpecError: an option is invalid, or the numbers do not fit float32.
@@ -60,7 +60,11 @@ def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
 
 
 def _specials(exponent: int, mantissa: int) -> Specials:
-    """Return the default special values: OCP's for e4m3 (NaN only) and for 6 and 4 bits (none)."""
+    """Return the default kind of special values for these numbers of exponent and mantissa bits.
+
+    As in the OCP formats, it is NaN alone for e4m3 and none below 8 bits or with one exponent bit;
+    otherwise it is that of IEEE 754.
+    """
     if (exponent, mantissa) == (4, 3):
         return "nan"
     return "ieee" if exponent + mantissa >= 7 and exponent > 1 else "none"

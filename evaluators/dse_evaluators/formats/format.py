@@ -22,13 +22,14 @@ Loose = NDArray[np.uint8]  # one bit per element
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """Number format built from a text such as ``int4:group=32``; equality compares names.
+    """Number format parsed from a name such as ``int4:group=32``; formats of equal names are equal.
 
-    Scales run along ``axis``: one axis, several that are flattened (``(1, 2, 3)`` for the inputs of
-    a convolution's filters), or ``None`` for the tensor as one row.
+    The ``axis`` of the methods is the one along which consecutive values share a scale: one axis,
+    several that are flattened (``(1, 2, 3)`` for the inputs of a convolution's filters), or
+    ``None`` to flatten the tensor.
 
-    Laws: decoding an encoded tensor equals quantizing it, bit for bit; without scale and stochastic
-    rounding, quantizing is idempotent.
+    Laws: decoding an encoded tensor equals quantizing it, bit for bit; in a format without scales
+    and stochastic rounding, quantizing is idempotent.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Format:
         return layout.restore(out)
 
     def encode(self, values: Single, axis: Axis = -1) -> Encoded:
-        """Return the values as codes, with the scales and other fields stored with them.
+        """Return the values as integer codes, with the scales, zero points and codebooks to store.
 
         Raises:
             EvaluationError: as :meth:`quantize`.
@@ -80,7 +81,7 @@ class Format:
         return layout.restore(out)
 
     def bits(self, shape: tuple[int, ...], axis: Axis = -1) -> FormatSize:
-        """Return the size of a tensor of this shape in bits; padding of short blocks is not stored.
+        """Return the storage size in bits, by purpose, of a tensor of this shape, without padding.
 
         Raises:
             EvaluationError: the shape is empty, or the blocks do not fit the axis.
@@ -92,14 +93,14 @@ class Format:
         return FormatSize(numbers=layout.size, payload=layout.size * self.grid.bits, **parts)
 
     def pack(self, encoded: Encoded) -> bytes:
-        """Return the codes and the other fields as one bit stream, padded to a whole byte."""
+        """Return codes, scales, zero points and codebooks as a bit stream of whole bytes."""
         fields = self._fields(encoded.shape, encoded.axis)
         bits = [_loose(encoded.sides[name], width) for name, width, _ in fields[1:]]
         bits.insert(0, _loose(encoded.codes, self.grid.bits))
         return np.packbits(np.concatenate(bits), bitorder="little").tobytes()
 
     def unpack(self, data: bytes, shape: tuple[int, ...], axis: Axis = -1) -> Encoded:
-        """Return the encoded tensor from the bytes that :meth:`pack` made."""
+        """Return the encoded tensor of this shape from the bytes that :meth:`pack` returned."""
         bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
         found = {}
         start = 0
@@ -113,7 +114,10 @@ class Format:
         return BlockLayout.of(tuple(shape), axis, self.scaling.span, short=self.short)
 
     def _snap_part(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
-        """Round a part of the blocks to numbers of their grid, not yet multiplied back."""
+        """Return a part of the blocks, scaled by the lattice's ``into`` and rounded.
+
+        ``part`` is a slice of the blocks and a slice of the positions within a block.
+        """
         rows, columns = part
         values = blocks[part]
         scaled = values.copy() if lattice.into is None else values * lattice.into[rows]
@@ -126,7 +130,7 @@ class Format:
         return scaled
 
     def _fields(self, shape: tuple[int, ...], axis: Axis) -> list[tuple[str, int, int]]:
-        """Return name, bits and count of every stored field; the codes have an empty name."""
+        """Return name, bits per element and length of each stored array; codes have no name."""
         layout = self._layout(shape, axis)
         sides = self.scaling.fields(layout.blocks, self.grid)
         return [
@@ -136,7 +140,7 @@ class Format:
 
 
 def _restore(part: Single, lattice: Lattice, rows: slice, out: Single) -> None:
-    """Write the grid's numbers times their scale to ``out``; finite numbers stay finite."""
+    """Write rounded numbers times their block's scale to ``out``; finite ones do not overflow."""
     if lattice.back is None:
         out[...] = part
         return
@@ -149,13 +153,13 @@ def _restore(part: Single, lattice: Lattice, rows: slice, out: Single) -> None:
 
 
 def _loose(words: Words, width: int) -> Loose:
-    """Return the ``width`` low bits of each word, one bit per byte."""
+    """Return the ``width`` low bits of each 32-bit integer, lowest bit first, one bit per byte."""
     table = np.unpackbits(words.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
     return table[:, :width].ravel()
 
 
 def _words(bits: Loose, width: int) -> Words:
-    """Return the words that have these low bits; the inverse of :func:`_loose`."""
+    """Return the 32-bit integers that have these low bits; the inverse of :func:`_loose`."""
     table = np.zeros((len(bits) // width, 32), dtype=np.uint8)
     table[:, :width] = bits.reshape(-1, width)
     return np.packbits(table, axis=1, bitorder="little").view(np.uint32).ravel()

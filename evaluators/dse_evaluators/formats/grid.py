@@ -20,16 +20,17 @@ class Grid(Protocol):
 
     @property
     def top(self) -> float:
-        """Largest finite number."""
+        """Largest finite number on the grid."""
 
     @property
     def has_nan(self) -> bool:
         """Whether a code represents NaN."""
 
     def snap(self, values: Single, chance: Single | None) -> None:
-        """Round each value in place to the nearest number, or to a neighbour chosen by ``chance``.
+        """Round each value in place to the nearest number of the grid, or stochastically.
 
-        ``chance`` is uniform on [0, 1), one per value; ``None`` rounds to nearest.
+        ``chance``, one uniform random number on [0, 1) per value, selects one of the two
+        neighbouring numbers; ``None`` rounds to nearest.
         """
 
     def codes(self, snapped: Single) -> Words:

@@ -1,4 +1,4 @@
-"""Grid of integers or fixed-point numbers in two's complement."""
+"""Value grid of integers or fixed-point numbers in two's complement."""
 
 from __future__ import annotations
 
@@ -49,6 +49,9 @@ class Integers:
 
 
 def symmetric(bits: int, *, full: bool = False) -> Integers:
-    """Return a symmetric integer grid; ``full`` adds two's complement's extra negative number."""
+    """Return the grid of the integers up to 2^(bits - 1) - 1 in magnitude.
+
+    With ``full`` it includes -2^(bits - 1), two's complement's extra negative number.
+    """
     high = 2 ** (bits - 1) - 1
     return Integers(bits=bits, low=-high - full, high=high)

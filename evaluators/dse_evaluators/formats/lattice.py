@@ -1,4 +1,4 @@
-"""Lattices: a grid combined with the scales and zero points of each block of one tensor."""
+"""Lattices: a value grid combined with the scales or zero points of each block of a tensor."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from dse_evaluators.formats.rounding import climb
 
 
 class Lattice(Protocol):
-    """Representable numbers of each block: a grid, and scale factors to and from it."""
+    """Representable numbers of a tensor's blocks: a value grid, and each block's scale factors."""
 
     @property
     def into(self) -> Single | None:
-        """Factor that values are multiplied by, (b, 1); ``None`` leaves them unchanged."""
+        """Factor per block, (b, 1), to multiply values by before rounding; ``None`` means one."""
 
     @property
     def back(self) -> Single | None:
-        """Factor that the grid's numbers are multiplied by, (b, 1)."""
+        """Factor per block, (b, 1), to multiply rounded numbers by; ``None`` means one."""
 
     def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
-        """Round values, already multiplied by ``into``, in place; ``rows`` are their blocks."""
+        """Round values of the blocks ``rows`` in place; they are already multiplied by ``into``."""
 
     def codes(self, snapped: Single, rows: slice) -> Words:
-        """Return the codes of snapped values."""
+        """Return the codes of values of the blocks ``rows``, already rounded by :meth:`snap`."""
 
     def values(self, codes: Words, rows: slice) -> Single:
-        """Return the grid's numbers of the codes, not yet multiplied by ``back``."""
+        """Return the grid numbers of codes of the blocks ``rows``, before the factor ``back``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thirds:
-    """Ternary lattice: -1, 0 and 1; values within the block's threshold round to zero."""
+    """Ternary lattice of -1, 0 and 1; magnitudes up to the block's threshold round to zero."""
 
     grid: Grid
     thresholds: Single  # (b, 1)

@@ -20,7 +20,7 @@ Span = int | Literal["channel", "tensor"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLayout:
-    """Rows of a tensor along the axes of its scales, each cut into blocks.
+    """Layout of a tensor as rows along the axes of scaling, each row cut into blocks of values.
 
     With ``short``, the last block of a row may be shorter than the others; it is padded with zeros,
     which are never stored.
@@ -34,7 +34,7 @@ class BlockLayout:
 
     @staticmethod
     def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> BlockLayout:
-        """Return the layout of a tensor of this shape.
+        """Return the layout of a tensor of this shape for a scale per ``span`` values.
 
         Raises:
             EvaluationError: the tensor is empty, has no such axis, or the length of a row is not a
@@ -69,7 +69,7 @@ class BlockLayout:
         return self.rows * self.length
 
     def table(self, values: Single) -> Single:
-        """Return the values as float32 blocks, padded with zeros, (blocks, block)."""
+        """Return the tensor as float32 blocks, (blocks, block size), padded with zeros."""
         plain = np.asarray(values, dtype=np.float32).transpose(self.order)
         return self.fill(np.ascontiguousarray(plain).reshape(self.rows, self.length))
 
@@ -77,7 +77,7 @@ class BlockLayout:
         self,
         numbers: NDArray[Number],  # (rows, length)
     ) -> NDArray[Number]:
-        """Return the rows padded with zeros to a whole number of blocks, (blocks, block)."""
+        """Return each row padded with zeros and cut into blocks, (blocks, block size)."""
         missing = -self.length % self.block
         if missing:
             numbers = np.pad(numbers, ((0, 0), (0, missing)))
@@ -87,7 +87,7 @@ class BlockLayout:
         self,
         table: NDArray[Number],  # (blocks, block)
     ) -> NDArray[Number]:
-        """Return the rows without padding, (rows, length)."""
+        """Return the blocks joined into rows without padding, (rows, length)."""
         return table.reshape(self.rows, -1)[:, : self.length]
 
     def restore(
@@ -102,7 +102,7 @@ class BlockLayout:
 
 
 def _along(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
-    """Return the axes along which a row runs, as non-negative indices."""
+    """Return ``axis`` as a tuple of non-negative axis indices; all axes if it is ``None``."""
     if axis is None:
         return tuple(range(len(shape)))
     wanted = (axis,) if isinstance(axis, int) else axis

@@ -25,12 +25,12 @@ _LONG = 1 << 14  # block length above which counting is faster than partitioning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """Scale that maps the grid's largest number to a statistic of the block.
+    """Symmetric scaling: the grid's largest number represents a statistic of the block.
 
     The statistic is the largest magnitude (``max``), the magnitude that ``percentile`` percent of
-    the values do not exceed, or the share of the largest magnitude with the least squared error
-    (``mse``). With ``rms`` the scale itself is the root mean square. The scale is rounded to its
-    stored format before it is used.
+    the values do not exceed, or the fraction 1, 0.9 ... 0.5 of the largest magnitude that gives the
+    least squared error (``mse``). With ``rms`` the scale itself is the block's root mean square.
+    The scale is rounded to its stored format before it is used.
 
     Source:
         Krishnamoorthi, Quantizing Deep Convolutional Networks for Efficient Inference, 2018,
@@ -85,10 +85,7 @@ def percentiles(
     blocks: Single,  # (b, g)
     percent: float,
 ) -> Single:
-    """Return the magnitude that ``percent`` % of each block's values do not exceed, (b,).
-
-    It is the magnitude of a value of the block, without interpolation.
-    """
+    """Return the ``percent``-th percentile of each block's magnitudes, (b,), not interpolated."""
     largest = peaks(blocks)
     width = blocks.shape[1]
     place = max(int(np.ceil(width * percent / 100)), 1) - 1
@@ -118,7 +115,11 @@ def _select_magnitude(
     row: Single,  # (g,)
     place: int,
 ) -> np.float32:
-    """Return the ``place``-th smallest magnitude, bucketed first by the upper half of its bits."""
+    """Return the magnitude of rank ``place``, counted from zero at the smallest.
+
+    Magnitudes are counted by the upper 16 bits of their float32; then only those with the same
+    upper bits as the result are partitioned.
+    """
     bits = row.view(np.int32) & MAGNITUDE
     upper = np.bincount(bits >> np.int32(16), minlength=1).cumsum()
     bucket = int(np.searchsorted(upper, place, side="right"))

@@ -20,7 +20,8 @@ _SHARE = 0.7
 class Means:
     """Scale that is the mean magnitude of a block.
 
-    With ``ternary``, only magnitudes above the threshold of 0.7 times the mean of all count.
+    With ``ternary``, the mean is only over magnitudes above a threshold of 0.7 times the block's
+    mean magnitude.
 
     Source:
         Rastegari et al., XNOR-Net, 2016, eq. 6 (binary); Li and Liu, Ternary Weight Networks,

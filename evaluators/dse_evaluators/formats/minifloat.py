@@ -61,12 +61,12 @@ class Minifloat:
 
     @property
     def top_exponent(self) -> int:
-        """Exponent of the largest finite number, as a power of two."""
+        """Base-2 exponent of the largest finite number."""
         return int(np.frexp(self.top)[1]) - 1
 
     @property
     def is_wide(self) -> bool:
-        """Whether the exponent range is that of float32, so that rounding can work on its bits."""
+        """Whether the exponent has float32's 8 bits, so that rounding can work on bits."""
         return self.exponent == 8
 
     def snap(self, values: Single, chance: Single | None) -> None:
@@ -136,7 +136,7 @@ class Minifloat:
         return float(whole * 2.0 ** (max(field, 1) - self.bias - self.mantissa))
 
     def _limit(self, values: Single) -> None:
-        """Clip values to the largest number; if they may overflow, to a bound beyond it."""
+        """Clip values to the largest finite number, or beyond it if they may overflow."""
         if self.overflow == "sat":
             bound = np.float32(self.top)
         elif self.is_wide:
@@ -146,7 +146,10 @@ class Minifloat:
         np.clip(values, -bound, bound, out=values)
 
     def _round(self, values: Single, bits: Bits) -> None:
-        """Round to nearest, ties to even: adding 1.5 * 2^23 steps leaves whole steps only."""
+        """Round in place, ties to even: adding 1.5 * 2^23 steps drops the fraction of a step.
+
+        A step is the distance of neighbouring numbers at the value's exponent.
+        """
         step = bits & EXPONENT
         least = np.float32(self.smallest_normal).view(np.int32)
         np.clip(step, least, EXPONENT, out=step)
@@ -156,7 +159,7 @@ class Minifloat:
         values -= shift
 
     def _cut(self, bits: Bits) -> None:
-        """Round to nearest, ties to even, on the bits; a carry propagates into the exponent."""
+        """Round in place, ties to even, by integer addition on the float32 bits."""
         lost = 23 - self.mantissa
         if lost:
             odd = (bits >> np.int32(lost)) & np.int32(1)
@@ -165,7 +168,7 @@ class Minifloat:
             bits &= np.int32(-(2**lost))
 
     def _climb(self, values: Single, chance: Single) -> None:
-        """Round stochastically to one of the two neighbours; signs are lost."""
+        """Round magnitudes in place, stochastically, to a neighbouring number; signs are lost."""
         step = np.maximum(
             values.view(np.int32) & EXPONENT, np.float32(self.smallest_normal).view(np.int32)
         ).view(np.float32) * np.float32(2.0**-self.mantissa)
@@ -175,7 +178,7 @@ class Minifloat:
         values *= step
 
     def _overflow(self, values: Single) -> None:
-        """Make values rounded beyond the largest number infinite, or NaN without infinities."""
+        """Replace values beyond the largest finite number by infinity, or else by NaN."""
         beyond = np.abs(values) > np.float32(self.top)
         if beyond.any():
             values[beyond] = np.inf if self.specials == "ieee" else np.nan

@@ -1,4 +1,4 @@
-"""Construction of a format from its text, such as ``int4:group=32,asym``."""
+"""Parsing of the name of a number format, such as ``int4:group=32,asym``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SEEDS = (0, 2**31 - 1)
 
 @lru_cache(maxsize=1024)
 def format_of(text: str) -> Format:
-    """Return the format that a text names.
+    """Return the number format of a name such as ``int4:group=32,asym``.
 
     Raises:
         SpecError: the family is unknown, or an item or option is invalid; the hint suggests the
@@ -58,7 +58,7 @@ def format_of(text: str) -> Format:
 
 
 def _expand_alias(name: str) -> str:
-    """Return the text with an alias at its beginning expanded; options are kept."""
+    """Return a format name with its alias expanded, ``mxfp4`` to ``mx:e2m1``; options are kept."""
     head, _, rest = name.partition(":")
     if head not in ALIASES:
         return name
@@ -66,7 +66,7 @@ def _expand_alias(name: str) -> str:
 
 
 def _family(name: str) -> FormatFamily:
-    """Return the family that a text begins with.
+    """Return the format family that a format name begins with, such as ``int`` or ``fp``.
 
     Raises:
         SpecError: there is no such family, or integers cannot have that width.
@@ -95,7 +95,7 @@ def _family(name: str) -> FormatFamily:
 
 
 def _is_short(request: FormatSpec) -> bool:
-    """Return whether the last block of a row may be shorter."""
+    """Return whether the option ``tail=short`` allows the last block of a row to be shorter."""
     return request.word("tail", ("error", "short"), "error") == "short"
 
 

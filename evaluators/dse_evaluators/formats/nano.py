@@ -68,7 +68,7 @@ class Nano:
 
 
 def _scale_grid(grid: Grid, exponent: Words, nano: Words | np.uint32) -> Plain:
-    """Return the lattice of the grid times 2^(exponent - 127) (1 + nano / 4)."""
+    """Return the grid with each block's scale of 2^(exponent - 127) (1 + nano / 4)."""
     fraction = np.float32(1) + np.asarray(nano).astype(np.float32) / np.float32(4)
     scale = (power(exponent.astype(np.int32) - _BIAS) * fraction)[:, None]
     return Plain(grid=grid, into=np.divide(np.float32(1), scale, dtype=np.float32), back=scale)

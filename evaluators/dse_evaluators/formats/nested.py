@@ -19,7 +19,7 @@ _GROUP = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nested:
-    """Scales from the largest magnitudes, stored as 8-bit deviations from their mean.
+    """Scaling by largest magnitudes; each scale is stored as its 8-bit offset from the mean.
 
     Groups of 256 scales share one float32 factor; the mean is stored once, in float32.
 

@@ -85,7 +85,11 @@ class Posit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Taper:
-    """Addends that round to each exponent's fraction bits; a table of the other numbers."""
+    """Data for rounding float32 values to posits.
+
+    ``shifts`` are the addends that round a float to the fraction bits of its exponent; ``edges`` is
+    the table of the very small and very large posits, which have no fraction bits.
+    """
 
     shifts: Single  # (256,), by the exponent of a float
     inside: tuple[float, float]  # where there are fraction bits
@@ -117,15 +121,16 @@ def posit_values(
 
 @cache
 def _all(bits: int, scale_bits: int) -> CodeTable:
-    """Return the table of all posits of both signs."""
+    """Return the code table of all posits of ``bits`` bits, positive and negative."""
     magnitudes = posit_values(bits, scale_bits)
     return _mirror_table(magnitudes, _boundaries(bits, scale_bits), bits)
 
 
 def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
-    """Return the bounds of each code, for magnitudes and for negative magnitudes.
+    """Return the rounding thresholds above each posit, for positive and for negative numbers.
 
-    A value must exceed the bound of a code to round to the next one.
+    A value above threshold p of the first rounds to posit p + 1 or beyond; a value above minus
+    threshold p of the second rounds to minus posit p or towards zero.
     """
     between = posit_values(bits + 1, scale_bits)[1::2]  # between codes p and p + 1
     odd = np.arange(len(between) - 1) % 2 == 1
@@ -136,7 +141,7 @@ def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
 
 
 def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> CodeTable:
-    """Return the code table of the magnitudes and their negatives."""
+    """Return the code table of the magnitudes and their negatives, with these thresholds."""
     up, down = bounds
     numbers = np.concatenate([-magnitudes[:0:-1], magnitudes])
     return CodeTable.of(numbers, bits, thresholds=np.concatenate([-down[::-1], up]))
@@ -144,7 +149,7 @@ def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) 
 
 @cache
 def _build_taper(bits: int, scale_bits: int) -> _Taper:
-    """Return the rounding addends for every float32 exponent, and the table of the extremes."""
+    """Return the rounding addend of each float32 exponent, and the posits without fraction bits."""
     exponent = np.arange(256) - 127
     regime = exponent >> scale_bits
     length = np.where(regime >= 0, regime + 2, 1 - regime)

@@ -20,10 +20,10 @@ _CARRY = {"log": np.int32(0x800000 - 0x3504F4), "value": np.int32(0x800000 - 0x4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Powers:
-    """Grid of zero and 1, 1/2, 1/4 ... of both signs; nearest by logarithm or by value.
+    """Grid of zero and 1, 1/2, 1/4 ... of both signs; rounds to nearest by logarithm or by value.
 
-    By logarithm, values that would round below the smallest power become zero; by value, those less
-    than half of it. Ties round up in magnitude.
+    A value becomes zero if it would round to less than the smallest power (by logarithm), or is
+    less than half of that power (by value). Ties round up in magnitude.
 
     Source:
         Miyashita et al., Convolutional Neural Networks using Logarithmic Data Representation,
@@ -37,7 +37,7 @@ class Powers:
 
     @property
     def lowest(self) -> int:
-        """Exponent of the smallest power."""
+        """Exponent of the smallest positive power of two on the grid."""
         return 2 - 2 ** (self.bits - 1)
 
     def snap(self, values: Single, chance: Single | None) -> None:

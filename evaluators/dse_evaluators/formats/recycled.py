@@ -12,7 +12,7 @@ from dse_evaluators.formats.grid import Grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recycled:
-    """Grid with an additional number ``extra``; ties with a neighbour go to the neighbour.
+    """Grid with one more number, ``extra``, in the code of negative zero; its ties round off it.
 
     Source:
         Lo, Wei and Brooks, Nanoscaling Floating-Point (NxFP), 2024, section 4.3.

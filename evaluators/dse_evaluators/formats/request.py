@@ -1,4 +1,4 @@
-"""Parsing of format texts into positional items and options."""
+"""Parsing of format names into positional items and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSpec:
-    """Parsed format text ``family:first,second,flag,key=value``; a flag has no value."""
+    """Parsed format name ``family:first,second,flag,key=value``; a flag's value is empty."""
 
     text: str
     first: tuple[str, ...]
@@ -22,7 +22,7 @@ class FormatSpec:
 
     @staticmethod
     def of(text: str, *, firsts: int, known: Sequence[str]) -> FormatSpec:
-        """Parse the text of a family that has ``firsts`` positional items and these options.
+        """Parse a format name with up to ``firsts`` positional items and the options ``known``.
 
         Raises:
             SpecError: an option is unknown or repeated.
@@ -40,7 +40,7 @@ class FormatSpec:
         return FormatSpec(text=text, first=tuple(items[:firsts]), options=options)
 
     def parts(self, place: int, pattern: str, example: str) -> tuple[str, ...]:
-        """Return the groups that this pattern matches in the positional item ``place``.
+        """Return the regular expression's groups in the positional item of index ``place``.
 
         Raises:
             SpecError: the item is missing or does not match.
@@ -51,7 +51,10 @@ class FormatSpec:
         return found.groups()
 
     def whole(self, name: str, written: str, ends: tuple[int, int], *, letter: str = "") -> int:
-        """Return an integer within the limits ``ends``; ``letter`` precedes it in the text.
+        """Parse ``written`` as an integer within ``ends``, both included.
+
+        ``letter`` is the text before the number in the format name, used to correct the name in the
+        hint.
 
         Raises:
             SpecError: it is not an integer or out of range; the hint is the corrected text.
@@ -71,7 +74,7 @@ class FormatSpec:
         return value
 
     def word(self, name: str, valid: Sequence[Word], default: Word) -> Word:
-        """Return the value of an option that takes one of ``valid``.
+        """Return the option ``name``, which must be one of ``valid``, or its default if absent.
 
         Raises:
             SpecError: it has another value.
@@ -86,7 +89,7 @@ class FormatSpec:
         return found
 
     def number(self, name: str, ends: tuple[int, int], default: int) -> int:
-        """Return the value of an option that takes an integer within the limits ``ends``.
+        """Return the option ``name``, an integer within ``ends``, or its default if absent.
 
         Raises:
             SpecError: it is not an integer or out of range.
@@ -96,7 +99,7 @@ class FormatSpec:
         return self.whole(name, self.options[name], ends, letter=f"{name}=")
 
     def one_of(self, flags: Sequence[Word]) -> Word | None:
-        """Return which of these mutually exclusive options is given, or ``None``.
+        """Return the one of these mutually exclusive flags that is given, or ``None``.
 
         Raises:
             SpecError: more than one is given.

@@ -1,4 +1,4 @@
-"""Protocol of scalings: fit of a grid to a tensor, and the scale fields stored for it."""
+"""Protocol of scalings, which fit the scales of a tensor's blocks, and the arrays they store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sides = Mapping[str, Words]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Kind of field stored besides the codes: its category, its width in bits, and its count."""
+    """Array stored with the codes, such as the scales: purpose, bits per element and length."""
 
     name: str
     part: Part
@@ -29,10 +29,10 @@ class Field:
 
 
 class Scaling(Protocol):
-    """Method that fits a grid to the blocks of a tensor.
+    """Method that computes the scales, zero points or codebook of a tensor's blocks.
 
-    Law: the lattice that is read back from the stored fields decodes codes to the same numbers as
-    the fitted one.
+    Law: :meth:`read` of the stored arrays returns a lattice that decodes codes to the same numbers
+    as the one from :meth:`fit`.
     """
 
     @property
@@ -40,13 +40,13 @@ class Scaling(Protocol):
         """Number of consecutive values that share a scale, or ``channel`` or ``tensor``."""
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:
-        """Return the fields stored for a tensor of this many blocks, in order."""
+        """Return the arrays stored with the codes of a tensor of this many blocks, in order."""
 
     def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
-        """Return the fields to store for these blocks, (b, g), and the lattice that results."""
+        """Return the scales and other arrays to store for blocks, (b, g), and their lattice."""
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
-        """Return the lattice of the blocks that have these fields."""
+        """Return the lattice of a tensor's blocks from their stored scales and other arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

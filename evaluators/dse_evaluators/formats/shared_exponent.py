@@ -22,13 +22,13 @@ _ROOT = 0x3504F4  # smallest mantissa of a float32 above the square root of two
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedExponent:
-    """Scale exponent: that of a block's largest magnitude minus that of the grid's largest number.
+    """Scale of 2^e, e being the block's largest exponent minus the grid's largest exponent.
 
-    ``floor`` takes the power of two at or below the largest magnitude, ``ceil`` the one at or above
-    it, ``even`` the one below after rounding the magnitude to ``mantissa`` bits, ``round`` the
-    nearest by logarithm; ``rceil`` takes the smallest power with which the magnitude still fits the
-    grid. Exponents are read from the float's bits: computing a logarithm would round a value just
-    below a power of two up to it.
+    ``rule`` rounds the largest magnitude to a power of two: ``floor`` takes the one at or below it,
+    ``ceil`` the one at or above it, ``even`` the one below after rounding the magnitude to
+    ``mantissa`` bits, ``round`` the nearest by logarithm; ``rceil`` takes the smallest scale with
+    which the magnitude still fits the grid. Exponents are read from the float's bits, since a
+    computed logarithm would round a value just below a power of two up to that power.
 
     Source:
         OCP Microscaling Formats 1.0, sections 5.4.1 and 6.3 (``floor``); Mishra et al., Recipes
@@ -72,7 +72,7 @@ def power(exponent: Bits) -> Single:
 
 
 def _exponent(magnitudes: Single, rule: Rule, mantissa: int) -> Bits:
-    """Return the exponents of magnitudes rounded by ``rule``; -127 below 2^-126."""
+    """Return the base-2 exponents of magnitudes rounded by ``rule``; -127 below 2^-126."""
     bits = magnitudes.view(np.int32)
     match rule:
         case "ceil":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSize:
-    """Bits of the codes, of the scales and tables that decode them, and of their positions."""
+    """Storage bits of a tensor: codes, scales, zero points, codebook, and value indices."""
 
     numbers: int  # number of stored values
     payload: int

@@ -1,4 +1,4 @@
-"""Options that many families share: the span of a scale, and how the scale is fitted."""
+"""Options of several format families: how many values share a scale, and how it is fitted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 1 << 20
 
 
 def span(request: FormatSpec, default: Span) -> Span:
-    """Return the number of values that share a scale, or ``tensor`` or ``channel``."""
+    """Return how many values share a scale, by the options: a number, ``tensor`` or ``channel``."""
     match request.one_of(SPANS):
         case "group":
             return request.number("group", (1, LONGEST), 32)
@@ -33,12 +33,12 @@ def span(request: FormatSpec, default: Span) -> Span:
 
 
 def block(request: FormatSpec, default: int) -> int:
-    """Return the number of values in a block."""
+    """Return the option ``block``, the number of values in a block, or its default."""
     return request.number("block", (1, LONGEST), default)
 
 
 def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
-    """Return the scaling of the options: linear, or affine if the text has ``asym``.
+    """Return the scaling that the options define: symmetric, or affine if ``asym`` is given.
 
     Raises:
         SpecError: options contradict each other, or a value is invalid.
@@ -58,7 +58,7 @@ def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
 
 
 def _percent(request: FormatSpec) -> float:
-    """Return the option ``percentile``, in percent.
+    """Return the option ``percentile`` as a number of percent.
 
     Raises:
         SpecError: it is not a number above 0 and up to 100.

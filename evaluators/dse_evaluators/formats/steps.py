@@ -30,7 +30,7 @@ class QuantizationSteps:
 
     @staticmethod
     def of(thresholds: Single) -> QuantizationSteps:
-        """Build the index of these thresholds."""
+        """Build the index of these ascending thresholds by the upper bits of a float32."""
         low, high = _bounds()
         before = np.searchsorted(thresholds, low, side="left")
         until = np.searchsorted(thresholds, high, side="right")
@@ -57,7 +57,10 @@ class QuantizationSteps:
 
 
 def _bounds() -> tuple[Single, Single]:
-    """Return the least and the largest float of each upper half; NaNs count as infinite."""
+    """Return the least and the largest float32 for each value of the upper 16 bits.
+
+    NaNs count as infinite.
+    """
     halves = np.arange(_BUCKETS, dtype=np.uint32) << np.uint32(16)
     ends = halves.view(np.float32), (halves | np.uint32(0xFFFF)).view(np.float32)
     infinite = np.where(halves >> np.uint32(31), -np.inf, np.inf).astype(np.float32)

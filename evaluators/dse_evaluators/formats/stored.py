@@ -22,7 +22,7 @@ class Stored:
     grid: Minifloat | None = None
 
     def words(self, scales: Single) -> Words:
-        """Return the codes of the nearest numbers; positive scales stay positive and finite."""
+        """Return the codes of the rounded scales; positive ones stay positive and finite."""
         if self.grid is None:
             return scales.view(np.uint32)
         near = scales.copy()

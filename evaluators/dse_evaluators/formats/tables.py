@@ -13,7 +13,10 @@ from dse_evaluators.formats.steps import QuantizationSteps
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CodeTable:
-    """Table of ascending numbers and their codes; values above threshold i round past number i."""
+    """Table of ascending numbers and their codes, with the thresholds for rounding.
+
+    A value above threshold i rounds to number i + 1 or a larger one.
+    """
 
     bits: int
     numbers: Single  # (n,), ascending
@@ -115,7 +118,10 @@ def dynamic_tree() -> CodeTable:
 def _tenths(
     parts: int,
 ) -> Single:  # (parts + 1,)
-    """Return even steps from 0.1 to 1, counted from the nearer end and rounded once to float32."""
+    """Return ``parts`` + 1 evenly spaced numbers from 0.1 to 1, rounded once to float32.
+
+    Each is computed from the nearer end.
+    """
     low, high = np.float32(0.1), np.float32(1)
     step = np.float64((high - low) / np.float32(parts))
     place = np.arange(parts + 1)

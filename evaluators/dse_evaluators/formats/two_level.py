@@ -20,7 +20,7 @@ _LEAST = np.float32(2.0**-120)  # times the least block scale, its inverse is st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoLevel:
-    """An e4m3 scale per block, and a float32 tensor scale that uses e4m3's range in full.
+    """Scaling by an e4m3 scale per block and a float32 tensor scale that makes use of e4m3's range.
 
     A block's scale is at least ``least``, by default the smallest normal e4m3 number. Without
     ``global_`` the tensor's scale is one and is not stored.

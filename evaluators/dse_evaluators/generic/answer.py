@@ -19,7 +19,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
-    """Value of a metric, with its standard error if known; NaN with the reason ``why``."""
+    """Value of a metric, with its standard error if known; ``why`` is the reason if it is NaN."""
 
     value: float
     spread: float | None = None
@@ -34,7 +34,10 @@ def readings(
     said: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0.2)}
     names: Sequence[str],
 ) -> Answer:
-    """Return the declared metrics of an answer, or a fault; other entries are ignored."""
+    """Return the metrics ``names`` of what user code returned, or a fault if it is malformed.
+
+    Other metrics are ignored; a missing metric is NaN with the reason.
+    """
     if not isinstance(said, Mapping):
         like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
         return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(said)}")
@@ -52,14 +55,14 @@ def readings(
 
 
 def invalid(reason: str) -> Fault:
-    """Return the fault for an invalid answer."""
+    """Return the fault of kind ``invalid``, for user code that returned no valid metrics."""
     return Fault(kind="invalid", reason=reason)
 
 
 def shown(said: object) -> str:
-    """Return the representation of a value for an error message, cut to ``_SHOWN`` characters.
+    """Return a value's ``repr`` for an error message, cut to ``_SHOWN`` characters.
 
-    The type is appended where the representation does not show it.
+    The type is appended where the text does not show it.
     """
     text = repr(said)
     cut = f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
@@ -68,7 +71,10 @@ def shown(said: object) -> str:
 
 
 def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
-    """Return the answers on n designs as columns; faults and unknown standard errors are NaN."""
+    """Return the results of n designs as one column per metric, with their faults.
+
+    Values of failed designs and unknown standard errors are NaN.
+    """
     faults = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Fault)}
     spread = {name: _column(answers, name, "spread") for name in names}
     return Metrics(
@@ -87,7 +93,7 @@ def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
 
 
 def _without(why: str) -> MetricValue:
-    """Return a metric without a value, for the reason ``why``."""
+    """Return a metric value of NaN with the reason ``why``."""
     return MetricValue(value=math.nan, why=why)
 
 

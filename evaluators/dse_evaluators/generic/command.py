@@ -106,7 +106,10 @@ class Command:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Description of the program that an evaluation starts; so the evaluator is not pure."""
+        """Description, for users, of the program that an evaluation starts.
+
+        It is not empty, so the evaluator is not pure.
+        """
         return (self._program.words,)
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -189,7 +192,7 @@ def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
 
 
 def _with(program: Program, variables: Mapping[str, str]) -> Program:
-    """Return the program with the variables in its environment and replaced in its arguments."""
+    """Return the program with the variables in its environment and substituted in its arguments."""
     words = list(program.run)
     for name, value in variables.items():
         words = [word.replace(f"{{{name}}}", value) for word in words]
@@ -239,9 +242,10 @@ def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | 
 
 
 def _middle(told: Sequence[MetricValue]) -> MetricValue:
-    """Return the median of independent runs, with the standard error of their mean.
+    """Return the median of a metric over repeated runs, with its standard error.
 
-    If a run has no value, the result has none either, for the same reason.
+    The error is the larger of the standard error of the runs' mean and the combined errors that the
+    program reports. If a run has no value, the result has none either, for the same reason.
     """
     without = next((reading for reading in told if reading.why), None)
     if without is not None:

@@ -50,7 +50,7 @@ class Formulas:
         self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads), COHERENT)
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Formulas:
-        """Return a copy whose ``written`` formulas have the space's lists and data expanded.
+        """Return a copy whose ``written`` formulas have list parameters and data tables expanded.
 
         Raises:
             SpecErrors: formulas use lists or data incorrectly.
@@ -115,7 +115,7 @@ def _nowhere(size: int) -> Column:
 
 
 def _parse_formulas(texts: Mapping[str, str]) -> dict[str, Expression]:
-    """Parse the formulas by name; raise SpecErrors with the errors of all of them."""
+    """Return the parsed formulas by name; raise SpecErrors with the errors of all formulas."""
     formulas: dict[str, Expression] = {}
     errors: list[DseError] = []
     for name, text in texts.items():

@@ -60,7 +60,7 @@ def _no_metrics(found: Any) -> PluginError:
 
 
 def _check_unit(unit: str, part: Sequence[str]) -> None:
-    """Raise SpecError, with the part of the options, unless the unit exists."""
+    """Raise SpecError unless the unit is known; ``part`` is the path of the option in the error."""
     try:
         factor(unit)
     except SpecError as error:
@@ -68,7 +68,7 @@ def _check_unit(unit: str, part: Sequence[str]) -> None:
 
 
 def reads_of(reads: Any) -> frozenset[str]:
-    """Return the inputs that a list names; without a list, all parameters of the space.
+    """Return the inputs in the option ``reads``; if it is absent, all parameters of the space.
 
     Raises:
         PluginError: the option is not a list of names.
@@ -101,7 +101,7 @@ def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
 
 
 def texts_of(option: str, given: Any) -> tuple[str, ...]:
-    """Return the texts of a list.
+    """Return the texts of an option that must be a list of texts.
 
     Raises:
         PluginError: the option is not a list, or an item is not a text.
@@ -120,7 +120,7 @@ def texts_of(option: str, given: Any) -> tuple[str, ...]:
 
 
 def kind_of(kind: Any) -> Kind:
-    """Return the kind, ``measured`` or ``modelled``.
+    """Return an evaluator's kind, checked to be ``measured`` or ``modelled``.
 
     Raises:
         PluginError: the option is neither.

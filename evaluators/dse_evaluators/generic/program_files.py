@@ -60,7 +60,7 @@ def _check_path(name: str, path: Path) -> None:
 
 
 def _script_of(run: Sequence[str]) -> str:
-    """Return the script that an interpreter is to run; empty if there is none."""
+    """Return the script in a command line that starts an interpreter, or an empty text."""
     if not Path(run[0]).name.startswith(_INTERPRETERS):
         return ""
     for word in run[1:]:

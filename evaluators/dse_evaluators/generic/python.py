@@ -89,10 +89,10 @@ class Python:
 
     @property
     def pure(self) -> bool:
-        """Whether the function may be called without a study run.
+        """Whether the function may be called outside a study run.
 
-        True for a function passed by the program, and for a package's with ``f.pure = True``, which
-        is imported to find out.
+        True for a function that a Python program passes, and for a package's function with the
+        attribute ``pure = True``; the package is imported to find out.
         """
         if self.missing:
             return False
@@ -104,7 +104,7 @@ class Python:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Description of the function of an installed package, with its import path."""
+        """Description of a package's function, with its path; empty for a passed function."""
         one = self._function
         if not isinstance(one, EntryPoint):
             return ()
@@ -149,7 +149,10 @@ class Python:
 
 
 def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
-    """Yield the rows grouped by active parameters, so that no call gets placeholder values."""
+    """Yield the rows of designs with the same active parameters, and the names of these parameters.
+
+    One call per such set avoids placeholder values for inactive parameters.
+    """
     names = sorted(batch.names)
     present = np.array([~batch.absent(name) for name in names]).reshape(len(names), len(batch)).T
     patterns, group = np.unique(present, axis=0, return_inverse=True)
@@ -159,7 +162,10 @@ def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
 
 
 def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
-    """Group the columns of lists: one array (n, members), or a mapping by key if keys are names."""
+    """Group the columns of each list's elements, such as ``bits[0]`` and ``bits[1]``.
+
+    They become an array (n, length), or a mapping by key if the keys are names.
+    """
     found: dict[str, Any] = {}
     for name, column in columns.items():
         own = base(name)
@@ -229,9 +235,9 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _has_own_signature(function: object) -> bool:
-    """Return whether a function has its own signature.
+    """Return whether an object has its own signature, so that its wrapped function is ignored.
 
-    A partial has one too, even if it is marked as a wrapper of the function that it calls.
+    This holds for a partial even if it is marked as a wrapper of the function that it calls.
     """
     return isinstance(function, functools.partial) or hasattr(function, "__signature__")
 

@@ -84,7 +84,7 @@ _TRUTH = ("true", "false")
 def _names(
     table: TableFile, metrics: Sequence[str], reads: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the sorted names of the columns that are parameters.
+    """Return the sorted names of the table's columns that are parameters.
 
     Raises:
         PluginError: there are none, or one is a metric as well.
@@ -104,7 +104,7 @@ def _names(
 def _number_designs(
     table: TableFile, names: Sequence[str]
 ) -> tuple[dict[tuple[Key, ...], int], Ints]:
-    """Number the distinct designs; return the numbers by key, and the number of each row, (r,)."""
+    """Number the distinct designs; return number by look-up key, and number of each row, (r,)."""
     columns = [[_key(value) for value in table.values(name)] for name in names]
     numbers: dict[tuple[Key, ...], int] = {}
     place = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
@@ -115,7 +115,7 @@ def _summary(
     values: Floats,  # (r,)
     place: Ints,  # (r,)
 ) -> tuple[Floats, Floats]:
-    """Return mean and standard error per design; the error of a single row is NaN."""
+    """Return a metric's mean and standard error per design; a single row's error is NaN."""
     count = np.bincount(place)
     mean = np.bincount(place, values) / count
     squares = np.bincount(place, (values - mean[place]) ** 2)

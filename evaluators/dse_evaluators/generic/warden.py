@@ -35,9 +35,10 @@ for group, mark in told[-1:]:
 
 
 class Warden:
-    """Context manager that kills a process group and its marked processes if this process dies.
+    """Context manager that kills a program's processes if this process dies.
 
-    Only the group of the last call of :meth:`watch` is killed.
+    These are a process group and the processes with a mark, a variable in their environment; only
+    those of the last call of :meth:`watch` are killed.
     """
 
     def __enter__(self) -> Self:
@@ -53,7 +54,7 @@ class Warden:
         return self
 
     def watch(self, group: int, mark: str) -> None:
-        """Watch this group and the processes with the mark, in place of any earlier ones."""
+        """Watch this process group and the processes marked ``mark``, not earlier ones."""
         assert self._process.stdin is not None
         os.write(self._process.stdin.fileno(), f"{group} {mark}\n".encode())
 

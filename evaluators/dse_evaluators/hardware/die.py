@@ -46,9 +46,10 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Yield, cost and embodied carbon of a die; reads its ``area`` [mm2] (often ``chip.area``).
 
     ``cost`` is the wafer's price over its working dies, without test and package. ``embodied`` is
-    the fab's emissions for the area of a die over its yield (area lost at the wafer's edge is
-    excluded, as in ACT), and those of its package. ``extrapolated``: the node has no row of its own
-    in the table of prices, or is above 28 nm, where emissions are assumed to stay constant.
+    the fab's emissions for the area of a die over the yield (area lost at the wafer's edge is
+    excluded, as in ACT), and those of the packages. ``extrapolated`` is 1 if the node is not in the
+    table of wafer prices, so that its price is interpolated, or is above 28 nm, where emissions are
+    assumed to be those of 28 nm.
 
     Args:
         node_nm: technology node in nm; if absent, read from the design.
@@ -86,7 +87,7 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         self.declare(Readings.of({**_INPUTS, "node_nm": CheckedInput(self._check_node)}, self))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute yield, cost and carbon of n designs, with a fault for each infeasible area."""
+        """Compute yield, cost and carbon of n designs; an area that fits no die is a fault."""
         area = self._readings.column("area", batch)
         price, carbon, extrapolated = self._of_nodes(self._readings.column("node_nm", batch))
         possible = area > 0
@@ -110,7 +111,7 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         return Metrics(columns=columns, faults=_faults(area, possible, dies, self.wafer_mm))
 
     def _of_nodes(self, node_nm: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return wafer price, emissions per mm2 and whether either is extrapolated, by row."""
+        """Return wafer price, emissions per mm2 and whether either is extrapolated, each (n,)."""
         nodes, place = np.unique(node_nm, return_inverse=True)
         table = np.array([self._of_node(float(nm)) for nm in nodes]).reshape(-1, 3)[place]
         return table[:, 0], table[:, 1], table[:, 2]

@@ -48,12 +48,12 @@ DESIGN_DOLLARS: Mapping[float, float] = {
 
 
 def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one signature for all laws
-    """Return the yield if faults are independent, by the mean number of faults per die."""
+    """Return the yield if faults are independent; ``faults`` is their mean number per die."""
     return np.exp(-faults)
 
 
 def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Return the yield for a triangular distribution of the fault density over wafers.
+    """Return the yield if the fault density over wafers has a triangular distribution.
 
     Source: B. Murphy, Proc. IEEE 1964.
     """
@@ -70,7 +70,7 @@ def negative_binomial(faults: Floats, clusters: float) -> Floats:
 
 
 def seeds(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Return the yield for an exponential distribution of the fault density.
+    """Return the yield if the fault density over wafers has an exponential distribution.
 
     Source: R. Seeds, IEEE Int. Electron Devices Meeting 1967.
     """
@@ -88,18 +88,20 @@ YIELDS: Mapping[str, Callable[[Floats, float], Floats]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wafer:
-    """Round wafer with an unusable outer ring of width ``edge_mm``."""
+    """Round wafer with an unusable ring of width ``edge_mm`` along its edge."""
 
     diameter_mm: float = WAFER_MM
     edge_mm: float = 3.0
 
     @property
     def usable_mm2(self) -> float:
-        """Area within the outer ring, in mm2."""
+        """Area of the wafer within the unusable edge ring, in mm2."""
         return math.pi * (self.diameter_mm / 2.0 - self.edge_mm) ** 2
 
     def dies(self, area_mm2: Floats) -> Floats:
-        """Return the number of complete dies: usable area over die area, less dies cut by the edge.
+        """Return the number of complete dies per wafer.
+
+        It is the usable area over the die's, less the dies that the edge cuts.
 
         Source:
             D. de Vries: Investigation of Gross Die per Wafer Formulas, IEEE Trans. Semiconductor
@@ -134,7 +136,7 @@ def design_dollars(nm: float) -> float:
 
 
 def _between(table: Mapping[float, float], nm: float) -> float:
-    """Interpolate log-log between the neighbouring tabulated nodes."""
+    """Return a table's value at node ``nm``, interpolated log-log between tabulated nodes."""
     nodes = sorted(table)
     logs = np.log([table[node] for node in nodes])
     return float(np.exp(np.interp(np.log(nm), np.log(nodes), logs)))

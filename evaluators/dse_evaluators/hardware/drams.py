@@ -13,10 +13,10 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramKind:
-    """Kind of DRAM; ``j_per_byte`` is None if no sourced figure was found.
+    """Kind of DRAM; ``j_per_byte`` is ``None`` if no published value was found.
 
-    ``embodied`` is a key of :mod:`dse_evaluators.carbon.memories`; with ``stand_in``, it is that of
-    an older kind, as the kind itself has no figure there.
+    ``embodied`` is a key of :mod:`dse_evaluators.carbon.memories`, whose carbon per byte is used.
+    With ``stand_in`` that key is an older kind of DRAM, as there is no value for this one.
     """
 
     name: str
@@ -27,17 +27,17 @@ class DramKind:
 
     @property
     def j_per_byte(self) -> float | None:
-        """Energy per byte read or written."""
+        """Energy in joules per byte read or written."""
         return DRAM_J_PER_BYTE.get(self.name)
 
     @property
     def channel_bytes_per_s(self) -> float:
-        """Peak bandwidth of a channel, or of an entire stack of HBM."""
+        """Peak bandwidth of a channel, or of an entire stack of HBM, in bytes per second."""
         return self.channel_bits / 8 * self.transfers_per_s
 
     @property
     def kg_per_byte(self) -> float:
-        """Embodied carbon per byte of capacity."""
+        """Embodied carbon per byte of capacity, in kg."""
         return memory_kg_per_byte(self.embodied)
 
 

@@ -57,7 +57,7 @@ class MacCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         self.declare(Readings(_INPUTS).otherwise({"node_nm": self.node_nm}))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the costs of a multiply-accumulate in n designs."""
+        """Compute the energy and the area of one multiply-accumulate in each of n designs."""
         weights = batch["weight_format"].tolist()
         inputs = batch["activation_format"].tolist() if "activation_format" in batch else weights
         nodes = self._readings.column("node_nm", batch).tolist()

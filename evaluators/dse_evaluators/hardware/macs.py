@@ -55,7 +55,7 @@ WORDS: Mapping[str, MacOperand] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mac:
-    """Energy by part and area of one multiply-accumulate at 45 nm and 0.9 V."""
+    """Area and energies (multiply, add, scale) of one multiply-accumulate at 45 nm and 0.9 V."""
 
     multiply_j: float
     add_j: float
@@ -64,7 +64,7 @@ class Mac:
 
 
 def word_of(name: str) -> MacOperand:
-    """Return the multiplier operand of a number format.
+    """Return the multiplier operand of a number format, such as ``int8`` or ``mxfp4``.
 
     Raises:
         SpecError: there is no multiplier for the format.
@@ -75,7 +75,10 @@ def word_of(name: str) -> MacOperand:
 
 
 def mac_of(weight: MacOperand, activation: MacOperand) -> Mac:
-    """Return the cost of a multiply-accumulate; scaling is divided by the smaller block size."""
+    """Return the cost of one multiply-accumulate of these operands.
+
+    The cost of applying block scales is divided by the smaller block size.
+    """
     pair = weight.element, activation.element
     adder = INT32_ADD if {one.kind for one in pair} == {"int"} else FP32_ADD
     steps = max(weight.scale_steps, activation.scale_steps, key=_energy_j)

@@ -46,15 +46,15 @@ _INPUTS: Mapping[str, Reading] = {
 class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Factors that scale the energies and the area of a chip from a reference node.
 
-    It is independent of the chip, so that a space with the chip's parameters and these in two
-    groups can be decomposed. Reads ``node_nm``, ``voltage`` [V] and the clock: ``clock`` [Hz], or
+    It reads none of the chip's parameters, so that a design space can be decomposed into those and
+    the ones read here. Reads ``node_nm``, ``voltage`` [V] and the clock: ``clock`` [Hz], or
     ``clock_share`` of the fastest clock that the voltage allows; a faster clock is infeasible.
 
     ``logic_factor`` multiplies the switching energy of logic, ``sram_factor`` that of buffers (both
     include the square of the voltage); ``leakage`` is the leakage per mm2 at the node. From 22 nm
     up, the factors are exactly those of ``accelerators.systolic`` at the node; below,
     ``extrapolated`` is set: see ``docs/technology.md``. Emissions and prices are per mm2 of wafer,
-    before yield; ``design_cost`` is that of one design.
+    before yield; ``design_cost`` is the one-time cost of designing one chip.
 
     Args:
         reference_nm: technology node of the chip's metrics, in nm.
@@ -84,7 +84,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the factors of n designs, with a fault for each infeasible clock or voltage."""
+        """Compute the scaling factors of n designs; an infeasible clock or voltage is a fault."""
         voltage = self._readings.column("voltage", batch)
         table = self._table(batch)
         raised = voltage / NOMINAL_V
@@ -105,13 +105,13 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         return Metrics(columns=columns, faults=_faults(clock, fastest, voltage))
 
     def _clock(self, batch: Batch, fastest: Floats) -> Floats:
-        """Return the clock that the design sets, else its share of the fastest clock."""
+        """Return the clock in Hz: ``clock``, or else ``clock_share`` of the fastest clock."""
         own = fastest * self._readings.column("clock_share", batch)
         told = self._readings.column("clock", batch)
         return np.where(batch.absent("clock"), own, told)
 
     def _table(self, batch: Batch) -> dict[str, Floats]:
-        """Return the values looked up for each row by its node."""
+        """Return the quantities that depend on the node alone, by name, each (n,)."""
         told = self._readings.column("node_nm", batch)
         nodes, place = np.unique(told, return_inverse=True)
         rows = [self._row(node_of(float(nm))) for nm in nodes]
@@ -134,7 +134,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
 
 
 def _faults(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Fault]:
-    """Return a fault for each row whose voltage is too low to switch, or too low for its clock."""
+    """Return the fault of each design whose voltage is too low to switch or for its clock."""
     off = ~(clock > 0.0) | (clock > fastest * _ROUNDING)
     return infeasible(off, lambda row: _reason(clock[row], fastest[row], voltage[row]))
 

@@ -26,7 +26,7 @@ SMALLEST_NM = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below:
-    """Published figures of a node below the range of the SRAM fit."""
+    """Published values of a node that is smaller than those of the SRAM fit."""
 
     nm: float
     cell_um2: float
@@ -59,7 +59,7 @@ BELOW: Mapping[float, Below] = {
 class TechnologyNode:
     """Factors of a node relative to 45 nm, both at nominal voltage, and its leakage per mm2.
 
-    ``extrapolated`` marks nodes below the range of the SRAM fit: their cell areas and delays are
+    ``extrapolated`` marks nodes smaller than those of the SRAM fit: their cell areas and delays are
     those of :data:`BELOW`, their SRAM access energies and leakage per mm2 those of 22 nm.
     """
 
@@ -74,7 +74,7 @@ class TechnologyNode:
 
 
 def check_node(name: str, value: Value) -> None:
-    """Check that the value of an input is a node with figures.
+    """Check that an input's value is a node in nm for which there are technology data.
 
     Raises:
         SpecError: there are no figures for the node, or it is not a number.

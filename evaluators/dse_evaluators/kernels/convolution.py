@@ -76,7 +76,7 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
 
     Source:
         Lym et al.: DeLTA: GPU Performance Model for Deep Learning Applications with In-depth Memory
-        System Traffic Analysis, 2019. The paper's own stream model could not be had.
+        System Traffic Analysis, 2019. The paper's own stream model was not available.
     """
 
     workload: str = "resnet50"
@@ -93,7 +93,7 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         self.declare(readings.otherwise(asdict(self._base)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs."""
+        """Return latency, traffic and cost of n designs."""
         inputs = self._readings.columns(batch)
         resources = Resources(**{name: inputs[name] for name in _RESOURCES})
         columns = (batch["tile"], inputs["batch"], resources.sms)
@@ -126,7 +126,7 @@ def _columns(run: Im2colTotals, resources: Resources, base: GpuSpec) -> dict[str
 
 
 def _cost(resources: Resources, base: GpuSpec) -> Floats:
-    """Return the sum of the resources relative to those of the base GPU, (n,)."""
+    """Return the hardware cost, (n,): the sum of resources relative to the base GPU's."""
     sms = resources.sms / base.sms
     return np.asarray(
         sms * resources.clock / base.clock * resources.macs_per_cycle / base.macs_per_cycle
@@ -138,7 +138,7 @@ def _cost(resources: Resources, base: GpuSpec) -> Floats:
 
 
 def _faults(batch: Batch) -> dict[int, Fault]:
-    """Return a fault for each row whose tile exceeds the shared memory of a thread block."""
+    """Return the fault of each design whose tile exceeds a thread block's shared memory."""
     texts = batch["tile"].tolist()
     needs = {text: tile_of(text).shared_bytes for text in dict.fromkeys(texts)}
     return {

@@ -19,7 +19,7 @@ class ConvolutionShape:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates for one image, including those with padding."""
+        """Multiply-accumulates for one image, including those on zeros of the padding."""
         return self.weights * self.side**2
 
     @property
@@ -29,13 +29,13 @@ class ConvolutionShape:
 
     @property
     def words(self) -> int:
-        """Number of inputs, outputs and weights for one image."""
+        """Number of input, output and weight elements for one image."""
         inputs = self.channels * (self.side * self.stride) ** 2
         return inputs + self.filters * self.side**2 + self.weights
 
     @property
     def uneven(self) -> str:
-        """Reason why the groups do not divide the channels or filters; empty if they do."""
+        """Error message if the groups do not divide the channels or filters; else empty."""
         left_over = self.channels % self.group
         if left_over:
             return f"{self.channels} channels in groups of {self.group}: {left_over} left over"

@@ -67,7 +67,7 @@ class GroupConvolution(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Time the convolutions, one after the other."""
+        """Measure the CPU time of each design's convolution, one design after the other."""
         return one_by_one(batch, self.provides, self._measure_design, uncertain=_UNCERTAIN)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:

@@ -71,7 +71,7 @@ class GroupedNetwork(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Time the networks, one after the other."""
+        """Measure the CPU time of each design's network, one design after the other."""
         return one_by_one(batch, self.provides, self._measure_design, uncertain=("latency",))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:

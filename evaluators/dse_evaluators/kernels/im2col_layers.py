@@ -27,7 +27,7 @@ class LayerShapes:
             raise SpecError(f"layer cannot be {layer!r}", hint=nearest(layer, self.place))
 
     def times(self, batch: Batch) -> Floats:
-        """Return the number of runs of each shape in each design, (l, n).
+        """Return how often each design runs each shape, (shapes, n).
 
         A design with the parameter ``layer`` runs only that layer, once.
         """
@@ -43,7 +43,7 @@ class LayerShapes:
 
 
 def shapes_of(workload: str) -> LayerShapes:
-    """Return the layer shapes of the named workload.
+    """Return the distinct layer shapes of the named workload.
 
     Raises:
         SpecError: the workload is unknown, or a layer is grouped or copied (attention heads).

@@ -23,19 +23,19 @@ class Misses:
 
     @staticmethod
     def of(distances: list[Ints]) -> Misses:
-        """Build the misses from arrays of reuse distances."""
+        """Build the miss counts from arrays of LRU reuse distances, in elements."""
         found, counts = np.unique(np.concatenate(distances), return_counts=True)
         return Misses(distances=found, counts=counts[::-1].cumsum()[::-1])
 
     def at(self, elements: int) -> int:
-        """Return the number of misses of a cache that holds this many elements."""
+        """Return the number of misses of an LRU cache that holds this many elements."""
         place = int(np.searchsorted(self.distances, elements, side="right"))
         return int(self.counts[place]) if place < len(self.counts) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Elements requested from L2, and its misses, which load from DRAM, by L2 size."""
+    """Number of elements requested from L2, and L2's misses on inputs and filters by L2 size."""
 
     l2: int
     inputs: Misses
@@ -46,11 +46,12 @@ class Replayed:
 def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Replayed:
     """Count the elements that one convolution requests from L2, and the misses by L2 size.
 
-    ``tile`` is rows, columns and depth. Tiles are numbered down the pixels first; each wave of
-    ``sms`` tiles advances through the depth together, one step per tile in turn. In each step a
-    tile requests each element once. L2 evicts the least recently used elements; those of one tile
-    and step have the same age. The code shares nothing with :mod:`.im2col_traffic`, for which it is
-    the test oracle.
+    ``tile`` is rows (output pixels), columns (filters) and depth (reduction elements per step).
+    Tiles are numbered down the pixels first, then across the filters; in each wave of ``sms``
+    concurrent tiles, every tile in turn executes its first step, then every tile its second, and so
+    on. In each step a tile requests each element once. L2 evicts the least recently used elements;
+    those of one tile and step have the same age. The code shares nothing with
+    :mod:`.im2col_traffic`, for which it is the test oracle.
     """
     walk = _Walk(layer=layer, batch=batch, rows=tile[0], cols=tile[1], depth=tile[2])
     recency = _Recency(elements=walk.inputs + walk.filters)
@@ -66,7 +67,7 @@ def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """Sequence of addresses that tiles load; inputs come first in memory, then filters."""
+    """Sequence of memory addresses that tiles load; inputs precede filters in memory."""
 
     layer: Layer
     batch: int
@@ -93,7 +94,7 @@ class _Walk:
         return self.layer.filters * self.layer.weights_per_filter
 
     def loads(self, sms: int) -> Iterator[Ints]:
-        """Yield the distinct addresses of each tile and step, sorted, in execution order."""
+        """Yield the sorted distinct addresses that each tile loads in each step, in run order."""
         one = self.layer
         pixels = self.batch * one.output_height * one.output_width
         down, across = -(-pixels // self.rows), -(-one.filters // self.cols)
@@ -114,7 +115,10 @@ class _Walk:
         m: Ints,  # (m,)
         k: Ints,  # (k,)
     ) -> Ints:
-        """Return the addresses of rows ``m`` and columns ``k`` of the im2col matrix, (m, k)."""
+        """Return the addresses of the inputs in the im2col matrix's rows ``m`` and columns ``k``.
+
+        The result is (m, k).
+        """
         one = self.layer
         image, place = np.divmod(m, one.output_height * one.output_width)
         row, col = np.divmod(place, one.output_width)
@@ -128,7 +132,7 @@ class _Walk:
 
 @dataclass(slots=True, kw_only=True)
 class _Recency:
-    """Time of each element's last use, and the number of elements last used at each time."""
+    """Last-use time of each element, and count of elements by it, to compute reuse distances."""
 
     elements: int
     _last: Ints = field(init=False)
@@ -140,7 +144,7 @@ class _Recency:
         self._alive = np.zeros(1024, dtype=np.int64)
 
     def use(self, loads: Ints) -> Ints:
-        """Record one time step of distinct addresses; return their reuse distances, (n,)."""
+        """Record that these distinct addresses are used now; return their reuse distances, (n,)."""
         before = self._last[loads]
         known = before[before >= 0]
         distances = np.full(len(loads), _NEVER)

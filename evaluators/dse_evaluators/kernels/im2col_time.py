@@ -32,7 +32,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colTotals:
-    """Totals over the layers added so far; each column (n,)."""
+    """Time, traffic and largest utilization over the layers added so far, each column (n,)."""
 
     seconds: dict[str, Floats]
     elements: dict[str, Floats]
@@ -41,7 +41,7 @@ class Im2colTotals:
 
     @staticmethod
     def empty(size: int) -> Im2colTotals:
-        """Return the totals of no layers, for ``size`` designs."""
+        """Return totals of zero for ``size`` designs."""
         return Im2colTotals(
             seconds={name: np.zeros(size) for name in (*LEVELS, "edge")},
             elements={name: np.zeros(size) for name in _MOVED},
@@ -56,7 +56,7 @@ class Im2colTotals:
         times: Floats,  # (n,), number of runs of the layer
         resources: Resources,
     ) -> None:
-        """Add the time and traffic of one layer in every design."""
+        """Add the time and traffic of ``times`` runs of one layer to the totals of every design."""
         moved = _count_elements(counted, place, resources)
         seconds = _seconds(layer, counted, place, moved, resources)
         stacked = np.stack([seconds[name] for name in LEVELS])  # (4, n)
@@ -73,7 +73,7 @@ class Im2colTotals:
 def _count_elements(
     counted: Sequence[tuple[Im2colTile, Im2colTraffic]], place: Ints, resources: Resources
 ) -> dict[str, Floats]:
-    """Return the elements that one layer moves, each (n,)."""
+    """Return the elements that one layer moves through each level, by name, each (n,)."""
     every = [one for _, one in counted]
     thresholds = np.array([one.thresholds for one in every])  # (c, 4)
     size = resources.l2_size / ELEMENT_BYTES
@@ -94,10 +94,11 @@ def _seconds(
     moved: dict[str, Floats],
     resources: Resources,
 ) -> dict[str, Floats]:
-    """Return the seconds of each level and of the edges (first loads, outputs), each (n,).
+    """Return the seconds that each level alone takes for one layer, each (n,).
 
-    Every wave computes full tiles. The first step of each tile must arrive through L2 before the
-    tile can begin; outputs are written after everything else.
+    ``edge`` is the time of the first loads and of writing the outputs. Every wave computes full
+    tiles. The first step of each tile must arrive through L2 before the tile can begin; outputs are
+    written after everything else.
     """
     depth = layer.weights_per_filter
     macs = [

@@ -27,8 +27,9 @@ _KEPT = 1 << 16
 class Im2colTile:
     """Tile of a thread block: ``rows`` pixels x ``cols`` filters, ``depth`` products per step.
 
-    A row of the product is an output pixel, a column a filter; the depth (reduction dimension) runs
-    over the filter taps of the first channel, then those of the second.
+    In the im2col matrix product, a row is an output pixel and a column a filter. The depth
+    (reduction dimension) runs over the filter taps of the first channel, then those of the second,
+    and so on.
     """
 
     rows: int
@@ -58,9 +59,9 @@ def tile_of(text: str) -> Im2colTile:
 class Im2colTraffic:
     """Elements that a layer moves, and the L2 sizes, in elements, from which reuse occurs.
 
-    An L2 below the first threshold keeps nothing from one tile to the next; below the second, no
-    filters for the next wave; below the third, no inputs for the next column of tiles; and below
-    the fourth, only a part of these.
+    An L2 smaller than the first threshold keeps nothing from one tile to the next; smaller than the
+    second, no filters for the next wave; smaller than the third, no inputs for the next column of
+    tiles; smaller than the fourth, only a part of these inputs.
     """
 
     tiles: int
@@ -77,7 +78,7 @@ class Im2colTraffic:
 
 @lru_cache(maxsize=_KEPT)
 def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraffic:
-    """Return the traffic of one convolution, in elements.
+    """Return the traffic of one convolution through L1, L2 and DRAM, in elements.
 
     Tiles run in waves of one per SM, down the pixels first; the tiles of a wave advance through the
     depth together. Padding counts as input, also beyond the edge of an image.
@@ -123,7 +124,7 @@ def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraff
 
 
 def _span(layer: Layer) -> float:
-    """Return the elements that L1 fetches per element that a warp requests, due to the stride.
+    """Return the elements that L1 fetches per requested input, more than one due to the stride.
 
     Source:
         Lym et al.: DeLTA, 2019, the inefficiency of loads of inputs.
@@ -133,7 +134,7 @@ def _span(layer: Layer) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Waves:
-    """Number of distinct elements that each wave accesses."""
+    """Numbers of distinct input and filter elements that each wave of tiles accesses."""
 
     inputs: Floats  # (w,)
     filters: Floats  # (w,)
@@ -171,7 +172,7 @@ def _pixel_runs(first: int, last: int, down: int, rows: int, pixels: int) -> lis
 
 
 def _tile_inputs(layer: Layer, pixels: int, tile: Im2colTile) -> float:
-    """Return the distinct inputs of each tile and step, summed over all tiles of one column."""
+    """Return the distinct inputs per tile and step, summed over a column's tiles and steps."""
     window = layer.filter_height * layer.filter_width
     begins = range(0, layer.weights_per_filter, tile.depth)
     runs = Counter(
@@ -193,7 +194,7 @@ def _tile_inputs(layer: Layer, pixels: int, tile: Im2colTile) -> float:
 
 
 def _tap_runs(begin: int, end: int, window: int) -> list[tuple[int, int]]:
-    """Return the range of taps of each channel that one step of the depth covers."""
+    """Return, for each channel in a step of the depth, the range of filter taps it covers."""
     return [
         (max(begin, at) - at, min(end, at + window) - at)
         for at in range(begin // window * window, end, window)
@@ -201,7 +202,7 @@ def _tap_runs(begin: int, end: int, window: int) -> list[tuple[int, int]]:
 
 
 def _spread(count: int) -> Ints:
-    """Return indices below ``count`` to sample: up to ``_SAMPLED`` even ones, and the last."""
+    """Return up to ``_SAMPLED`` evenly spaced indices below ``count``, and the last index."""
     others = np.linspace(0, count - 2, min(_SAMPLED, count - 1)) if count > 1 else np.empty(0)
     return np.append(others.round().astype(np.int64), count - 1)
 
@@ -212,9 +213,10 @@ def _taps(layer: Layer) -> tuple[int, int]:
 
 @lru_cache(maxsize=_KEPT)
 def _count_positions(layer: Layer, begin: int, end: int, taps: tuple[int, int]) -> int:
-    """Count the distinct image positions that a range of output pixels and taps reads.
+    """Count the distinct image positions that these output pixels read through these taps.
 
-    Pixels are numbered consecutively through the images of the batch.
+    ``begin`` to ``end`` number the output pixels consecutively through the images of the batch;
+    ``taps`` is a range of positions in the filter window.
     """
     pixel = np.arange(begin, end)
     image, place = np.divmod(pixel, layer.output_height * layer.output_width)

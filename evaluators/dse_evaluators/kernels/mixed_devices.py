@@ -1,4 +1,4 @@
-"""Devices for GEMMs with narrow weights: those of the publications, and the device catalogue."""
+"""Devices for GEMMs with weights below 16 bits: published ones and the device catalogue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dse_evaluators.accelerators.devices.devices import figures_from
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedDevice:
-    """Device properties for a GEMM of 16-bit activations and narrow weights."""
+    """Device properties for a GEMM of 16-bit activations and weights of fewer bits."""
 
     dram_bytes: float
     dram_bytes_per_s: float

@@ -1,4 +1,4 @@
-"""The evaluator ``kernels.mixed-gemm``: GEMM with 16-bit activations and narrow weights."""
+"""The evaluator ``kernels.mixed-gemm``: GEMM of 16-bit activations and weights of fewer bits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """Kernel properties: time relative to Tilus, weight widths in bits, 2:4 sparsity support."""
+    """GEMM kernel: time relative to Tilus's kernel, weight widths in bits, 2:4 sparsity support."""
 
     factor: float
     bits: frozenset[int]
@@ -95,9 +95,9 @@ class MixedGemm(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
     73,728 and 18,432), device (default ``a10``), sparsity (``dense``, the default, or ``2:4``) and
     kernel (default ``ideal``).
 
-    ``memory_time`` is the time to move all bytes; ``compute_time`` the additional time of
-    multiplications beyond it; ``kernel_time`` the overhead of the kernel, by its published factor:
-    they sum to ``latency``. ``speedup`` is relative to a dense GEMM with 16-bit weights that meets
+    ``memory_time`` is the time to move all bytes; ``compute_time`` the time by which
+    multiplications exceed it; ``kernel_time`` the kernel's overhead, by its published factor: the
+    three sum to ``latency``. ``speedup`` is relative to a dense GEMM with 16-bit weights that meets
     the roofline. For the kernel ``measured``, both GEMMs take the times of the model that
     :mod:`dse_evaluators.accelerators.devices.weight_only` fitted to TensorRT-LLM and SGLang, on the
     measured devices or similar ones. With 2:4 sparsity each kept weight has an index of two bits,
@@ -109,7 +109,7 @@ class MixedGemm(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
     """
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n designs."""
+        """Return the time and traffic of n designs' GEMMs."""
         devices = [_DEVICES[int(place)] for place in inputs["device"].tolist()]
         kernels = [_KERNELS[int(place)] for place in inputs["kernel"].tolist()]
         matrix = _Matrix(
@@ -164,16 +164,19 @@ class _Matrix:
 
     @property
     def flops(self) -> Floats:
-        """Operations of the dense GEMM, with pruned weights included."""
+        """Floating-point operations of the dense GEMM, including those on pruned weights."""
         return 2 * self.rows * self.inputs * self.outputs
 
     @property
     def wide_bytes(self) -> Floats:
-        """Bytes that the dense GEMM with 16-bit weights reads and writes."""
+        """Bytes that the dense GEMM with 16-bit weights, the baseline, reads and writes."""
         return 2 * self.inputs * self.outputs + 2 * self.rows * (self.inputs + self.outputs)
 
     def traffic(self) -> dict[str, Floats]:
-        """Return the bytes moved, by purpose; 16-bit weights have no scales."""
+        """Return the bytes moved for weights, scales, indices and activations, each (n,).
+
+        16-bit weights have no scales.
+        """
         weights = self.inputs * self.outputs
         kept = np.where(self.sparse, weights / 2, weights)
         shared = np.where(self.group > 0, self.group, self.inputs)
@@ -187,7 +190,10 @@ class _Matrix:
 
 
 def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[Floats, Floats]:
-    """Return the seconds of GEMMs with narrow weights of one width, and with 16-bit weights."""
+    """Return the modelled seconds of GEMMs with narrow and with 16-bit weights, each (rows,).
+
+    The models are fitted to measurements; all ``rows`` have the same device and weight width.
+    """
     m, k, n = (side[rows] for side in (matrix.rows, matrix.inputs, matrix.outputs))
     device = device_of(name)
     rates = rates_of(device)
@@ -206,7 +212,7 @@ def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[
 def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
-    """Return a fault for each row that the kernel does not support or that exceeds the memory."""
+    """Return the fault of each design that the kernel does not support or that lacks memory."""
     published = {id(device) for name, device in MIXED_DEVICES.items() if name not in DEVICES}
 
     def wrong(row: int) -> str | None:

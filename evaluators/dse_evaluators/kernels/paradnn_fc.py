@@ -50,8 +50,9 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
 
     Reads layers, nodes, inputs, outputs and batch, all counts. With ``mode: fitted`` the time is
     the overhead of a step plus the longer of two: the host's transfer of the batch (``input_time``
-    is its excess over the device's time), or the device's sum of weights, activations and
-    multiplications. ``mode: sheet`` is the data-sheet roofline, with the board as one chip:
+    is its excess over the device's time), or the device's time, a sum of terms for weights,
+    activations and multiplications. ``mode: sheet`` is the data-sheet roofline, with the board as
+    one chip:
     ``compute_time`` is the excess of multiplications over memory traffic. The parts sum to
     ``latency``.
 
@@ -72,7 +73,7 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n networks."""
+        """Return the training time and memory of n networks."""
         platform = self._platform
         network = _Network(**inputs)
         parts = self._times(network, platform)
@@ -99,7 +100,7 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Network:
-    """Sizes of n networks, each (n,)."""
+    """Sizes of n fully connected networks, each (n,)."""
 
     layers: Floats
     nodes: Floats
@@ -115,17 +116,17 @@ class _Network:
 
     @property
     def flops(self) -> Floats:
-        """Operations of the forward pass, and twice as many for the backward pass."""
+        """Floating-point operations of a step; the backward pass has twice the forward pass's."""
         return 6 * self.batch * self.weights
 
     @property
     def given(self) -> Floats:
-        """Number of input values of the batch."""
+        """Number of input values of the batch, which the host transfers."""
         return self.batch * self.inputs
 
     @property
     def handed(self) -> Floats:
-        """Number of activations that layers output, for the batch."""
+        """Number of activations that all layers output for the batch."""
         return self.batch * (self.layers * self.nodes + self.outputs)
 
 
@@ -162,7 +163,10 @@ _TIMES = {"fitted": _compute_parts, "sheet": _sheet}
 
 
 def _bottleneck(parts: Floats) -> Floats:
-    """Return the index of the longest part, (n,); the input, if the device waits for the host."""
+    """Return the index of the longest part of the latency, (n,).
+
+    It is the host's input transfer whenever the device waits for that.
+    """
     last = len(_PARTS) - 1
     return np.where(parts[last] > 0, last, parts[:last].argmax(axis=0)).astype(float)
 

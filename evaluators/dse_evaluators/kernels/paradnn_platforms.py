@@ -10,7 +10,7 @@ from dse_evaluators.accelerators.devices.devices import figures_from
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Fitted costs of one training step, in seconds: per step, layer, value, weight and FLOP."""
+    """Fitted seconds per training step, layer, input value, weight, FLOP and activation."""
 
     step: float
     layer: float
@@ -25,7 +25,8 @@ class Fitted:
 class Platform:
     """Board with its data-sheet rates in the training format, and its fitted constants.
 
-    Each of ``workers`` holds all weights in ``worker_bytes`` and processes its share of the batch.
+    Each of the board's ``workers`` (cores or GPUs) holds all weights in its memory of
+    ``worker_bytes`` and processes an equal share of the batch.
     """
 
     flops_per_s: float

@@ -1,4 +1,4 @@
-"""CPU time of a call, excluding that of other processes."""
+"""Measurement of the CPU time of a call, which excludes the time of other processes."""
 
 from __future__ import annotations
 

@@ -35,11 +35,11 @@ _INPUTS: Mapping[str, Reading] = {
 
 
 class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
-    """Requests to L2 and its reads from DRAM, counted by replaying every load.
+    """Requests to L2 and its reads from DRAM, counted by replaying every load of a convolution.
 
-    It is the test oracle of ``kernels.convolution`` and shares no code with its traffic model; a
-    small layer takes seconds. Reads layer (the name of a layer of the workload), tile and l2_size;
-    optionally batch (default 1) and sms (default: those of a TITAN Xp).
+    It is the test oracle of ``kernels.convolution`` and shares no code with the traffic model of
+    that evaluator; a small layer takes seconds. Reads layer (the name of a layer of the workload),
+    tile and l2_size; optionally batch (default 1) and sms (default: those of a TITAN Xp).
 
     Args:
         workload: a workload of ``workloads.catalogue``; without groups and attention.
@@ -81,7 +81,7 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
 
     @staticmethod
     def _row(shape: Layer, batch: int, tile: str, sms: int, elements: int) -> tuple[int, int, int]:
-        """Return the elements requested from L2, and the inputs and filters read from DRAM."""
+        """Return the elements of one design requested from L2, and inputs and filters from DRAM."""
         found = replay(shape, batch, _sides(tile), sms)
         return found.l2, found.inputs.at(elements), found.filters.at(elements)
 

@@ -15,7 +15,7 @@ _KEPT_BYTES = 31 * 1024**2
 
 
 def measured_s(shape: ConvolutionShape, timing: Timing) -> tuple[float, float]:
-    """Return the CPU seconds of one call in fp32, and their standard error."""
+    """Return the CPU seconds of one fp32 call of the convolution, and their standard error."""
     with one_thread(), torch.inference_mode():
         # Otherwise each call maps new pages for its output, which may take longer than computing.
         torch.empty(_KEPT_BYTES, dtype=torch.uint8)

@@ -87,7 +87,7 @@ class Attention(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the designs, one after the other."""
+        """Measure the rounding errors of the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -121,7 +121,7 @@ class Attention(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """Cache key: the settings on which the inputs depend; block sizes do not matter."""
+    """Settings that determine the inputs and plain attention's outputs, used as cache key."""
 
     format_text: str
     shape: tuple[int, int, int]  # queries, keys, width
@@ -148,7 +148,7 @@ def _case(case: _Case) -> tuple[Heads, Floats, Single]:
 
 
 def _whole(name: str, value: Value) -> int:
-    """Return the value of an input as a count.
+    """Return the value of an evaluator input as an integer of at least one.
 
     Raises:
         EvaluationError: it is not an integer of at least one.
@@ -168,7 +168,7 @@ def _wasserstein(ours: Single, truth: Floats) -> float:
 
 
 def _quotient(ours: float, theirs: float) -> float:
-    """Return the error as a multiple of that of plain attention.
+    """Return the error of FlashAttention over that of plain attention, ``theirs``.
 
     Raises:
         EvaluationError: plain attention has no error.

@@ -20,7 +20,7 @@ Rounding = Callable[[Single], Single]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """Inputs of one attention head, already rounded to the format."""
+    """Queries, keys and values of one attention head, already rounded to the format."""
 
     queries: Single  # (q, d)
     keys: Single  # (n, d)
@@ -28,7 +28,7 @@ class Heads:
 
     @property
     def scale(self) -> float:
-        """Factor of the scores: one over the square root of the head dimension."""
+        """Factor of the attention scores: one over the square root of the head dimension."""
         return float(self.queries.shape[1] ** -0.5)
 
 
@@ -79,7 +79,7 @@ def blockwise(
 
 
 def _rows(heads: Heads, rows: slice, formats: tuple[Format, Format], block_keys: int) -> Single:
-    """Return the outputs of one block of queries."""
+    """Return the attention outputs of one block of queries, by FlashAttention."""
     near, held = (_rounding(chosen) for chosen in formats)
     queries = heads.queries[rows]
     largest = np.full((len(queries), 1), -np.inf, dtype=np.float32)

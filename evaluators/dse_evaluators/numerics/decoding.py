@@ -30,7 +30,10 @@ _SLOWEST = 10_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """Simulated arithmetic: the format of every result, and the number of parts of a sum."""
+    """Simulated arithmetic: the format of every result, and the number of partial sums.
+
+    Each dot product of a matrix product is split into ``parts`` partial sums.
+    """
 
     rounding: Format
     parts: int
@@ -44,7 +47,7 @@ class Arithmetic:
         signal: Single,  # (n, k)
         weight: Single,  # (m, k)
     ) -> Single:
-        """Return the matrix product with sums over k in parts, (n, m)."""
+        """Return the matrix product, (n, m), with each sum over k rounded in partial sums."""
         width = -(-signal.shape[1] // self.parts)
         total = self.near(signal[:, :width] @ weight[:, :width].T)
         for start in range(width, signal.shape[1], width):
@@ -55,14 +58,14 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """Symbols generated after the prompts, and the logits from which they were chosen."""
+    """Characters generated after the prompts, and the logits from which they were chosen."""
 
     codes: Codes  # (n, steps)
     logits: Single  # (n, steps, symbols)
 
 
 def likeliest(logits: Single) -> Codes:
-    """Return the symbols with the largest logits, (n,)."""
+    """Return the codes of the characters with the largest logits, (n,)."""
     return logits.argmax(axis=1)
 
 
@@ -84,7 +87,7 @@ class Decoder:
         self._past: dict[str, Single] = {}
 
     def decode(self, prompts: Codes, steps: int, choice: Choice = likeliest) -> Decoded:
-        """Decode ``steps`` symbols after each of the prompts, (n, t)."""
+        """Decode ``steps`` characters after each of the prompts, (n, t)."""
         self._past.clear()
         self._length = prompts.shape[1] + steps
         codes, seen = list(prompts.T), list[Single]()
@@ -97,7 +100,7 @@ class Decoder:
         return Decoded(codes=chosen, logits=np.stack(seen, axis=1))
 
     def _compute_logits(self, codes: Codes, place: int) -> Single:
-        """Return the logits of the next symbols, (n, symbols)."""
+        """Return the logits of the characters after those at position ``place``, (n, symbols)."""
         near, product = self._arithmetic.near, self._arithmetic.product
         stream = near(self._weights["embed"][codes])
         for name in sorted(key[:-4] for key in self._weights if key.endswith(".qkv")):
@@ -109,7 +112,7 @@ class Decoder:
         return product(self._normalize(stream, "norm"), self._weights["head"])
 
     def _attention(self, name: str, stream: Single, place: int) -> Single:
-        """Return the attention output over all positions so far, (n, width)."""
+        """Return the attention output of the current position over all so far, (n, width)."""
         near = self._arithmetic.near
         signal = self._normalize(stream, f"{name}.norm")
         mixed = self._arithmetic.product(signal, self._weights[f"{name}.qkv"])
@@ -129,7 +132,10 @@ class Decoder:
         new: Single,  # (n, 2, heads, HEAD): keys and values
         place: int,
     ) -> tuple[Single, Single]:
-        """Add keys and values to the cache; return all so far, each (n, heads, t, HEAD)."""
+        """Add this position's keys and values to the cache; return all so far.
+
+        Each is (n, heads, t, HEAD).
+        """
         if name not in self._past:
             count, _, heads, _ = new.shape
             self._past[name] = np.empty((2, count, heads, self._length, HEAD), dtype=np.float32)

@@ -40,11 +40,12 @@ _DEFAULTS: Mapping[str, Value] = {"storage_format": "bf16", "compute_format": SA
 class LayerCast:
     """Divergence of greedy decoding between sums in one part and sums in several parts.
 
-    The model is the character language model ``shakespeare-lm``. ``diverging`` is the share of
-    prompts whose continuations differ, ``agreed`` the mean share of a continuation before the first
-    difference, ``deviation`` the largest difference of the logits after the prompt. ``memory``, in
-    bytes, is counted: all weights in the storage format, the largest weight also in the compute
-    format if that is wider, and the KV cache of all prompts.
+    The model is the character language model ``shakespeare-lm``; a part is a partial sum of a dot
+    product, rounded before it is added to the others. ``diverging`` is the share of prompts whose
+    continuations differ, ``agreed`` the mean share of a continuation before the first difference,
+    ``deviation`` the largest difference of the logits after the prompt. ``memory``, in bytes, is
+    counted: all weights in the storage format, the largest weight also in the compute format if
+    that is wider, and the KV cache of all prompts.
 
     Args:
         prompts: number of prompts, each of 16 characters sampled from the model itself.
@@ -80,7 +81,7 @@ class LayerCast:
         check_readings(values, {**formats, "parts": number(1, _MOST_PARTS, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the designs, one after the other."""
+        """Measure the divergence of the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -114,7 +115,7 @@ _MOST_PARTS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Settings of a decoding, except for the number of parts of its sums."""
+    """Settings of a decoding, except for the number of partial sums per dot product."""
 
     storage: str
     compute: str
@@ -133,7 +134,7 @@ def _weights() -> Mapping[str, Single]:
 
 @lru_cache(maxsize=4)
 def _prompts(count: int, seed: int) -> Codes:
-    """Sample prompts from the model's own distribution, in single precision."""
+    """Sample the prompts from the language model itself, run in single precision."""
     rng = np.random.default_rng(seed)
     weights = _weights()
     starts = rng.integers(0, len(weights["embed"]), (count, 1))
@@ -154,7 +155,7 @@ def _decode_run(run: _Run, parts: int) -> Decoded:
 
 
 def _memory_bytes(run: _Run) -> float:
-    """Return the bytes of the weights, of the largest cast weight, and of the KV cache."""
+    """Return the bytes of the weights, of a compute-format copy of the largest, and KV cache."""
     stored, compute = format_of(run.storage), format_of(run.compute)
     weights = _weights()
     bits = sum(stored.bits(array.shape).total for array in weights.values())

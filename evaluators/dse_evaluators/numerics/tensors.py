@@ -37,7 +37,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
 
 @lru_cache(maxsize=8)
 def tensors(name: str, seed: int) -> Mapping[str, Single]:
-    """Return a tensor of a distribution, or the weights of a model's compressible layers, by name.
+    """Return the named distribution's tensor, or the compressible weights of the named model.
 
     Raises:
         SpecError: there is no such distribution or model.
@@ -52,7 +52,7 @@ def tensors(name: str, seed: int) -> Mapping[str, Single]:
 
 
 def check_tensors(name: str) -> None:
-    """Check that the name is that of a distribution or a model.
+    """Check that a name is that of a distribution or of a model.
 
     Raises:
         SpecError: it is neither.

@@ -8,7 +8,7 @@ from dse_evaluators.formats.format import Format
 def sram_bytes(
     rounding: Format, state: Format, width: int, *, block_queries: int, block_keys: int
 ) -> float:
-    """Return the bytes of the tiles on the chip: queries, keys, values, scores, outputs, state.
+    """Return the bytes of FlashAttention's tiles and carried state in on-chip memory.
 
     Source:
         Dao et al., FlashAttention, 2022, algorithm 1.
@@ -19,7 +19,7 @@ def sram_bytes(
 
 
 def traffic_bytes(rounding: Format, state: Format, head: tuple[int, int], block_keys: int) -> float:
-    """Return the bytes that one head moves to and from DRAM.
+    """Return the bytes that FlashAttention of one head moves to and from DRAM.
 
     Keys and values are moved once, queries and the state once for each block of keys. ``head`` is
     the sequence length and the head dimension. The state, which is read and written, consists of
@@ -36,5 +36,5 @@ def traffic_bytes(rounding: Format, state: Format, head: tuple[int, int], block_
 
 
 def _bits(chosen: Format) -> int:
-    """Return the bits of one value."""
+    """Return the bits of one value in a format, without scales."""
     return chosen.grid.bits

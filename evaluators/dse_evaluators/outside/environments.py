@@ -49,7 +49,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
 
 
 def python_of(name: str, chosen: str | None, module: str) -> str:
-    """Return the Python to run a worker: the chosen one, the environment's, or the running one.
+    """Return the Python for a worker: ``chosen``, the environment's, or the running one.
 
     Args:
         name: the environment.

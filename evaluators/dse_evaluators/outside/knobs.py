@@ -16,7 +16,8 @@ from dse_evaluators.readings import Check, check_readings, word
 class Knob:
     """Input of an external model; without a default it is required.
 
-    With ``words`` it takes one of these values. A ``text`` is a name that only the tool can check.
+    With ``words`` it takes one of these values. With ``text`` it is a name that only the external
+    program can check; otherwise it is a number.
     """
 
     name: str
@@ -69,7 +70,7 @@ class SimulatorInputs:
         self.units = {name: knob.unit for name, knob in self._free.items() if knob.unit}
 
     def of(self, design: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the value of every input for a design."""
+        """Return the value of every input for a design: fixed, from the design, or its default."""
         free = {
             name: design.get(name, "" if knob.default is None else knob.default)
             for name, knob in self._free.items()
@@ -77,7 +78,7 @@ class SimulatorInputs:
         return {**self._fixed, **free}
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check the possible values of each input that the design sets.
+        """Check the possible values of each input that is read from the design.
 
         Raises:
             SpecError: a value is invalid.

@@ -1,4 +1,4 @@
-"""Layer shapes as sent to workers, each distinct shape once."""
+"""Distinct layer shapes with their counts, as sent to external models' workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shape = dict[str, int]
 
 
 def shapes(layers: Sequence[Layer]) -> list[Shape]:
-    """Return each distinct shape, in order of first occurrence.
+    """Return each distinct layer shape with its number of runs, in order of first occurrence.
 
     Workers support neither groups nor copies, so a grouped convolution counts as one small
     convolution per group, and a copied layer as one layer per copy.

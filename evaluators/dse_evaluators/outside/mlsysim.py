@@ -83,5 +83,5 @@ class MlSysim:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, evaluated one after the other."""
+        """Return the latency and energy of n designs, evaluated one after the other."""
         return evaluate_designs(batch, self._tool.service(), tuple(self.provides), self._knobs.of)

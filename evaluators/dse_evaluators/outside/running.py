@@ -35,10 +35,10 @@ class ProcessExitError(Exception):
 
 
 class Running:
-    """Running program, started in its own session.
+    """Child process that exchanges lines, started in its own session.
 
-    After ``close`` no process of its group is left; if this process is killed, a warden kills them
-    instead.
+    After ``close`` no process of its group is left; if this process is killed, a warden process
+    kills them instead.
 
     Raises:
         OSError: the program cannot be started.
@@ -71,12 +71,12 @@ class Running:
 
     @property
     def words(self) -> str:
-        """End of the output on stderr."""
+        """Last part of the output on stderr, for error messages."""
         return self._words.kept.decode(errors="replace").strip()
 
     @property
     def waits(self) -> bool:
-        """Whether it is ready for a request: open, owned by this process, no unread output."""
+        """Whether the process is idle: open, owned by this process, and without unread output."""
         if self._closed or not self._ours:
             return False
         with contextlib.suppress(BlockingIOError):
@@ -85,7 +85,7 @@ class Running:
         return not self._said
 
     def exchange(self, line: bytes, timeout_s: float) -> bytes:
-        """Send a line and return the line that the process answers.
+        """Send a line to the process and return the line that it writes in response.
 
         Raises:
             TimedOut: the process did not read the request or answer within the time.
@@ -114,7 +114,7 @@ class Running:
         return answer
 
     def close(self) -> None:
-        """End the program and its processes; does nothing in a forked copy of the owner."""
+        """End the program and its child processes; in a forked copy of the owner, do nothing."""
         if self._closed or not self._ours:
             return
         self._closed = True
@@ -139,9 +139,9 @@ class Running:
             yield pipe.fileno()
 
     def _write_some(self, left: memoryview) -> memoryview:
-        """Write to stdin and return the unwritten rest; empty if the process has closed stdin.
+        """Write a part of ``left`` to stdin and return the rest; empty if stdin is closed.
 
-        A process that closed stdin has usually ended, which reading its stdout then reports.
+        A process that closed its stdin has usually ended, which reading its stdout then reports.
         """
         try:
             return left[os.write(self._stdin, left[:_CHUNK]) :]
@@ -151,7 +151,7 @@ class Running:
             return left[:0]
 
     def _heard(self) -> bool:
-        """Read and keep a chunk of stderr; return False at its end."""
+        """Read a chunk of stderr and keep it for error messages; return False at its end."""
         chunk = os.read(self._stderr, _CHUNK)
         self._words.take(chunk)
         return bool(chunk)
@@ -175,7 +175,7 @@ class Running:
 
 
 def _ready(selector: selectors.BaseSelector, deadline: float) -> set[object]:
-    """Wait until a pipe is ready and return the ready pipes; raise TimedOut at the deadline."""
+    """Wait until pipes are ready and return these; raise TimedOut at the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimedOut

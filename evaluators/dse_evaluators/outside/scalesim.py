@@ -110,7 +110,7 @@ class ScaleSim:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, evaluated one after the other."""
+        """Return the cycles and traffic of n designs, evaluated one after the other."""
         told = evaluate_designs(batch, self._tool.service(), _TOLD, self._shown)
         columns = dict(told.columns)
         clock = [self._knobs.of(batch.row(row))["clock"] for row in range(len(batch))]

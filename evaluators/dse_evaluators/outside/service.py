@@ -59,7 +59,7 @@ class ExternalService:
         return ExternalService, (self._program, self._options, self._limits, self._wanted)
 
     def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
-        """Return the metrics of one design or its fault; a crash affects only this design."""
+        """Return the metrics of one design, or its fault if the program fails on it."""
         self._number += 1
         told = {"id": self._number, "design": design}
         try:
@@ -82,7 +82,7 @@ class ExternalService:
             finalizer()
 
     def _ready(self) -> Running:
-        """Return the running program, starting it if needed.
+        """Return the running program, started first if it is not ready for a request.
 
         Raises:
             EvaluationError: it cannot be started, or has another version than wanted.
@@ -105,7 +105,7 @@ class ExternalService:
         return running
 
     def _said(self, told: Mapping[str, Any], running: Running, timeout_s: float) -> dict[str, Any]:
-        """Send a JSON object and return the object that the program answers.
+        """Send a JSON object to the program and return the object that it sends back.
 
         Raises:
             _Broken: the program gives no answer, or an invalid one.
@@ -161,7 +161,7 @@ def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
 
 
 def _crash(status: int | None, words: str) -> Fault:
-    """Return the fault of a program that exited; an external signal is not the design's fault."""
+    """Return the fault of a program that exited; a kill from outside is not the design's fault."""
     if status is not None and status < 0:
         reason = f"was killed by {describe_death(-status)}{words}"
         return Fault(kind=kind_of_death(-status), reason=reason)

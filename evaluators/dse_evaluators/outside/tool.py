@@ -17,7 +17,7 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND"
 
 
 class Tool:
-    """Lazily created service of one external model.
+    """Service that runs the worker of one external model, created on first use.
 
     Args:
         name: the name of its environment and of its worker.
@@ -37,11 +37,11 @@ class Tool:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Description, for users, of the Python that an evaluation starts."""
+        """Description, for users, of the Python interpreter that an evaluation starts."""
         return (f"{self._python or f'the Python of the environment {self._name!r}'}, for a worker",)
 
     def service(self) -> ExternalService:
-        """Return the service of the worker.
+        """Return the service that runs the worker, created on first use.
 
         Raises:
             PluginError: its environment is not installed.
@@ -57,7 +57,7 @@ class Tool:
 
 
 def worker(name: str, python: str | None = None) -> Program:
-    """Return the command line of one of the built-in workers.
+    """Return the command line of the built-in worker ``name``.
 
     Raises:
         PluginError: its environment is not installed.
@@ -67,5 +67,5 @@ def worker(name: str, python: str | None = None) -> Program:
 
 
 def serving(python: str, file: Path | str) -> Program:
-    """Return the program that runs a Python file as a worker; needs Python 3.9 or later."""
+    """Return the command line that runs a Python file as a worker, on Python 3.9 or later."""
     return Program(run=(python, str(_WORKERS / "serving.py"), str(file)))

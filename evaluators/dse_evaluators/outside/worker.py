@@ -79,7 +79,7 @@ class Worker:
         self._service = ExternalService(program, _options_of(options), limits)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, evaluated one after the other."""
+        """Return the metrics of n designs from the program, sent one after the other."""
         return evaluate_designs(batch, self._service, tuple(self.provides), self._shown)
 
     def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:

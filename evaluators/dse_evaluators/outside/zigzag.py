@@ -117,7 +117,7 @@ class ZigZag:
         self.starts = self._tool.starts
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, evaluated one after the other."""
+        """Return the cycles and energy of n designs, evaluated one after the other."""
         told = evaluate_designs(batch, self._tool.service(), _TOLD, self._knobs.of)
         knobs = [self._knobs.of(batch.row(row)) for row in range(len(batch))]
         clock, rows, cols = (

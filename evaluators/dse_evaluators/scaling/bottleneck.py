@@ -1,4 +1,7 @@
-"""Multiply-accumulates and weights of bottleneck ResNets of any width, by inner and edge layers."""
+"""Multiply-accumulates and weights of bottleneck ResNets of any width.
+
+The first and the last layer are counted apart from the inner layers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _CLASSES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ImageWork:
-    """Multiply-accumulates per image, and weights of convolutions and fully connected layers."""
+    """Multiply-accumulates per image, and number of weights, of a set of layers."""
 
     macs: int = 0
     weights: int = 0
@@ -31,7 +34,7 @@ class ImageWork:
 
 @cache
 def work(depth: int, width: float) -> tuple[ImageWork, ImageWork]:
-    """Return the work of the inner layers, and that of the first and the last layer together.
+    """Return MACs and weights of the inner layers, and of the first and last layer together.
 
     Source:
         He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1; the
@@ -62,6 +65,6 @@ def _block(side: int, channels: int, filters: int, stride: int) -> ImageWork:
 
 
 def _conv(side: int, window: int, channels: int, filters: int) -> ImageWork:
-    """Return the work of a convolution with ``side`` x ``side`` outputs for each filter."""
+    """Return MACs and weights of a convolution with ``side`` x ``side`` outputs per filter."""
     weights = window * window * channels * filters
     return ImageWork(side * side * weights, weights)

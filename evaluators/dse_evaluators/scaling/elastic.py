@@ -47,12 +47,13 @@ _ORDER = Fault(kind="infeasible", reason="narrow_bits is not less than wide_bits
 class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Bytes to store a model in two bit widths, and the steps in size between its hybrids.
 
-    Modules (linear layers) switch from wide to narrow one at a time, so that the memory footprint
-    falls in as many steps as there are modules. ``storage`` is the size of both widths of all
-    modules; ``ensemble_storage`` that of every hybrid stored as a separate model. ``switch_step``
-    is the step between the all-wide and the all-narrow model, and ``bit_step`` that of removing
-    one bit from every weight. Reads wide_bits, narrow_bits and group, the number of weights that
-    share a 16-bit scale (0: scales are not counted).
+    A hybrid has its first modules (linear layers) narrow and the others wide: modules switch from
+    wide to narrow one at a time, so the memory footprint falls in as many steps as there are
+    modules. ``storage`` is the size of both widths of all modules; ``ensemble_storage`` that of
+    every hybrid stored as a separate model. ``switch_step`` is the step between the all-wide and
+    the all-narrow model, and ``bit_step`` that of removing one bit from every weight. Reads
+    wide_bits, narrow_bits and group, the number of weights that share a 16-bit scale (0: scales are
+    not counted).
 
     Args:
         model: ``minilm`` or ``llama-2-7b``.
@@ -95,5 +96,5 @@ class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
 
 
 def _bytes(bits: Floats, scale_bits: Floats) -> Floats:
-    """Return the bytes per weight, including its part of the scale."""
+    """Return the bytes per weight, including its share of the group's scale."""
     return (bits + scale_bits) / 8

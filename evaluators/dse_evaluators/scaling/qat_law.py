@@ -54,7 +54,7 @@ class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the results of the law for n designs."""
+        """Return the best share, excess loss and cost of n designs."""
         parameters, bits = inputs["parameters"], inputs["bits"]
         tokens, share = inputs["tokens"], inputs["share"]
         memory = parameters * bits / 8
@@ -75,11 +75,17 @@ class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
 
 
 def best_share(tokens_per_byte: Floats) -> Floats:
-    """Return the best share of tokens for the QAT phase; needs more than one token per byte."""
+    """Return the loss-minimizing share of tokens in the QAT phase, by tokens per weight byte.
+
+    There must be more than one token per byte.
+    """
     return np.exp(-SHARE_RATE / np.log(tokens_per_byte))
 
 
 def excess(tokens_per_byte: Floats, share: Floats) -> Floats:
-    """Return the loss excess over full precision, in units of the QAT term at one token/byte."""
+    """Return the relative excess loss over full precision.
+
+    Its unit is the loss term of the QAT phase at one QAT token per byte of weights.
+    """
     quantised, full = share * tokens_per_byte, (1 - share) * tokens_per_byte
     return quantised**-QUANTISED_POWER + FULL_FACTOR * full**-FULL_POWER * quantised**-BOTH_POWER

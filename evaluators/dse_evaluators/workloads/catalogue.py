@@ -1,4 +1,4 @@
-"""Catalogue of layer tables, looked up by a workload's text such as ``resnet50``."""
+"""Catalogue of the layer tables of workloads, looked up by names such as ``resnet50``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _AXIS = (1, 2**31 - 1)
 
 
 def table_of(text: str) -> LayerTable:
-    """Return the layer table of a workload's text: its layers, lookups and other parameters.
+    """Return the layer table of a workload name such as ``llama2-7b:decode=4096``.
 
     Raises:
         SpecError: there is no such workload, it cannot have these keys, or its file cannot be read.
@@ -72,7 +72,10 @@ def _build_table(text: str) -> LayerTable:
 
 
 def _of_file(text: str, rest: str) -> LayerTable:
-    """Return the layer table of ``onnx:file,axis=size,...``."""
+    """Return the layer table of the ONNX workload ``text``, ``onnx:file,axis=size,...``.
+
+    ``rest`` is its text after ``onnx:``.
+    """
     file, *items = rest.split(",")
     if not file:
         raise SpecError(f"workload cannot be {text!r}", hint="as in 'onnx:model.onnx,batch=1'")
@@ -82,7 +85,7 @@ def _of_file(text: str, rest: str) -> LayerTable:
 
 
 def layers_of(text: str) -> tuple[Layer, ...]:
-    """Return the layers of a workload's text, such as ``resnet50`` or ``llama2-7b:decode=4096``.
+    """Return the layers of a workload name such as ``resnet50`` or ``llama2-7b:decode=4096``.
 
     Raises:
         SpecError: there is no such workload, it cannot have these keys, or its file cannot be read.

@@ -30,12 +30,12 @@ _CALIBRATING = 40  # one of this many training chunks supplies a calibration win
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterLm:
-    """Next-character prediction at each position by a transformer of 348,576 weights.
+    """Workload of next-character prediction by a transformer of 348,576 weights.
 
-    Blocks, their parts, heads, neurons and the width of the residual stream may be reduced; see
-    ``character_network.logits``. ``loss`` and ``divergence`` are in nats per character.
-    Calibration has no inputs for ``embed``, since they are characters. Activations are rounded
-    position by position; keys and values are, too, separately for each head.
+    Blocks, their attention or feed-forward part, heads and neurons may be removed, and the residual
+    stream narrowed; see ``character_network.logits``. ``loss`` and ``divergence`` are in nats per
+    character. Calibration has no inputs for ``embed``, since these are characters. Activations are
+    rounded position by position; so are keys and values, separately for each head.
     """
 
     name: str = "shakespeare-lm"
@@ -92,7 +92,7 @@ def checkpoint(path: Path) -> Parameters:
 def _run(
     parameters: Parameters, codes: Codes, taps: Taps
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """Return the logits of every position but the last of each window, (n, symbols)."""
+    """Return the logits at each position but the last of each window, (n, symbols)."""
     tensors = {name: torch.tensor(array) for name, array in parameters.items()}
     with deterministic(), torch.inference_mode():
         found: np.ndarray[tuple[int, int], np.dtype[np.float32]] = (

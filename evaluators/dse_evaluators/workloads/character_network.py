@@ -80,7 +80,10 @@ def _normalize(stream: Tensor, gain: Tensor) -> Tensor:
 
 
 def _past(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
-    """Return the residual path around a part."""
+    """Return the residual stream that bypasses an attention or feed-forward part.
+
+    If the part has a ``crossing`` matrix, the stream is multiplied by it.
+    """
     crossing = tensors.get(f"{name}.crossing")
     return stream if crossing is None else functional.linear(stream, crossing)
 

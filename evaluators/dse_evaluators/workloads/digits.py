@@ -1,4 +1,4 @@
-"""Scikit-learn's handwritten digits, in a fixed split."""
+"""Scikit-learn's handwritten digits, always in the same train and evaluation splits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WHITE = 16.0
 class Digits:
     """Disjoint splits of the images, stratified by digit.
 
-    Weights are learnt from ``train``, scales and corrections from ``calibration``; ``held_out``
-    is used for evaluation only.
+    Weights are learnt from ``train``, the scales and corrections of compression from
+    ``calibration``; ``held_out`` is used for evaluation only.
     """
 
     train: ImageDataset
@@ -29,7 +29,7 @@ class Digits:
 
 
 def digits() -> Digits:
-    """Return the 1,797 images of the package, always in the same splits.
+    """Return scikit-learn's 1,797 images of digits, always in the same splits.
 
     Source:
         E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning

@@ -13,12 +13,12 @@ TRAINING = Training(epochs=30, batch=32, peak_rate=3e-3, weight_decay=1e-2, shif
 
 
 def load_weights() -> Affines:
-    """Return the network's weights, from the cache or by training."""
+    """Return the weights of the network ``digits-cnn``, from the cache or by training."""
     return load_or_train("digits-cnn", DIGITS_CNN, digits().train, TRAINING)
 
 
 def digits_cnn() -> ImageClassifier:
-    """Return the workload, with halves of the held-out images as ``search`` and ``test``."""
+    """Return the workload ``digits-cnn``; its ``search`` and ``test`` halve the held-out images."""
     data = digits()
     search, test = halve_examples(data.held_out)
     return ImageClassifier(

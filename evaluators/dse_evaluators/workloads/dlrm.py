@@ -16,7 +16,7 @@ from dse_evaluators.workloads.layers import stack
 
 
 def _recommender(layers: int, width: int, tables: Lookup) -> LayerTable:
-    """Build a recommender with ``layers`` layers in each of both MLPs, without biases."""
+    """Build a recommender with two MLPs of ``layers`` layers of ``width``, without biases."""
     widths = [width] * (layers + 1)
     both = (*stack("bottom", widths), *stack("top", widths))
     return LayerTable(layers=both, lookups=(tables,))

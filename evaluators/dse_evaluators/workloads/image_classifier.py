@@ -1,4 +1,4 @@
-"""Workload that consists of a convolutional network and its images."""
+"""Workload of a convolutional network and the labelled images that it is evaluated on."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _tensor(array: Single) -> Tensor:
 
 
 def _round_inputs(signal: Tensor, signals: Signals, stage: NetworkStage) -> Tensor:
-    """Round a layer's inputs to the values of the format."""
+    """Return a layer's inputs rounded to the format of activations, if there is one."""
     if signals.activations is None:
         return signal
     if stage.dense:
@@ -115,7 +115,10 @@ def _round_inputs(signal: Tensor, signals: Signals, stage: NetworkStage) -> Tens
 
 
 def _samples(stage: NetworkStage, affine: LayerWeights, signal: Tensor) -> Single:
-    """Return the layer's inputs, a row per output position; a sample of rows if there are many."""
+    """Return the layer's inputs as a matrix, a row per output position.
+
+    If there are many rows, it is a random sample of them.
+    """
     if stage.dense:
         windows = signal.flatten(1)
     else:

@@ -1,4 +1,4 @@
-"""Training of a layer table on labelled images, with a cache of the weights."""
+"""Training of a small network, given by its layers, on labelled images; weights are cached."""
 
 from __future__ import annotations
 

@@ -13,18 +13,20 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageDataset:
-    """Images with pixels in [0, 1], and the class that each shows."""
+    """Images with pixels in [0, 1], and the class label of each image."""
 
     images: NDArray[np.float32]  # (n, channels, height, width)
     labels: NDArray[np.int64]  # (n,)
 
     def at(self, rows: Rows) -> ImageDataset:
-        """Return the examples of these rows."""
+        """Return the examples with these row indices."""
         return ImageDataset(images=self.images[rows], labels=self.labels[rows])
 
 
 def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
-    """Draw a stratified split of rows by share of each class; the first part is the rest.
+    """Split row indices at random into parts that have the same share of every class.
+
+    The first part consists of the rows that the others leave.
 
     Args:
         labels: the class of each row, (n,).
@@ -45,6 +47,6 @@ def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) ->
 
 
 def halve_examples(examples: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
-    """Return two halves of the examples, which alternate within each class."""
+    """Return two halves of the examples, stratified: each class's examples alternate."""
     order = np.argsort(examples.labels, kind="stable")
     return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

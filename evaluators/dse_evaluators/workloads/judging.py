@@ -89,7 +89,10 @@ def spearman(
     scores: Table,  # (n,)
     truths: Table,  # (n,)
 ) -> float:
-    """Return Spearman's rank correlation, ties at their mean rank; 0 if one side is constant."""
+    """Return Spearman's rank correlation of the scores and the true values.
+
+    Ties have their mean rank; the result is 0 if one side is constant.
+    """
     ranks = np.stack([rankdata(scores), rankdata(truths)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(ranks, axis=1)
@@ -100,7 +103,7 @@ def auc(
     scores: Table,  # (n,)
     labels: Labels,  # (n,), 0 or 1; both occur
 ) -> float:
-    """Return the area under the ROC curve; ties count half.
+    """Return the area under the ROC curve of the scores; ties count half.
 
     Source:
         Hanley, McNeil: The Meaning and Use of the Area under a ROC Curve, 1982, eq. 1.
@@ -117,7 +120,7 @@ def mismatches(
     labels: Labels,  # (n,)
     tail: Sequence[int] = (),
 ) -> dict[str, float]:
-    """Return how often the model and the reference predict different classes.
+    """Return the shares of examples for which model and reference predict different classes.
 
     ``mismatch`` and ``mismatch_on_correct`` are shares of all examples; the second counts only
     those on which the reference is right. ``tail_gap`` is the mismatch rate on the classes in
@@ -144,7 +147,7 @@ def measure_classifier(
     reference: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> dict[str, float]:
-    """Return the metrics of :data:`CLASSIFIER`; these exclude the tail gap."""
+    """Return accuracy, loss, divergence and mismatches of a classifier, without the tail gap."""
     return {
         "accuracy": accuracy(logits, labels),
         "loss": cross_entropy_nat(logits, labels),

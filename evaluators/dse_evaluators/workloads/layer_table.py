@@ -1,4 +1,4 @@
-"""Layer table of a model: layers that multiply, embedding lookups and other parameters."""
+"""Layer table of a model: its matrix products, embedding lookups and other parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Embedding tables of equal size, from which each input looks up rows."""
+    """Embedding tables of equal size, in each of which an input looks up ``picked`` rows."""
 
     name: str
     rows: int
@@ -22,7 +22,7 @@ class Lookup:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters of all tables; 0 if a layer counts them."""
+        """Number of parameters of all tables; 0 if they are tied to a layer, which counts them."""
         return 0 if self.shared else self.rows * self.width * self.tables
 
     @property
@@ -36,7 +36,7 @@ class LayerTable:
     """Layers of a model in order, its embedding tables, and the number of its other parameters.
 
     ``others`` counts biases, gains of norms and learnt position embeddings: parameters that are
-    added or scaled by, and are never the right-hand side of a matrix product.
+    only addends or elementwise factors, never the right-hand side of a matrix product.
     """
 
     layers: tuple[Layer, ...]
@@ -45,7 +45,7 @@ class LayerTable:
 
     @property
     def macs(self) -> int:
-        """Number of multiply-accumulates for one input."""
+        """Number of multiply-accumulates of one run of all layers."""
         return sum(layer.macs for layer in self.layers)
 
     @property
@@ -55,12 +55,12 @@ class LayerTable:
 
     @property
     def parameters(self) -> int:
-        """Number of all parameters."""
+        """Number of all parameters: of layers, embedding tables and others."""
         return self.weights + self.others + sum(lookup.parameters for lookup in self.lookups)
 
 
 def join_tables(*tables: LayerTable) -> LayerTable:
-    """Concatenate layer tables."""
+    """Concatenate layer tables into one; the counts of other parameters are added."""
     return LayerTable(
         layers=tuple(layer for table in tables for layer in table.layers),
         lookups=tuple(lookup for table in tables for lookup in table.lookups),

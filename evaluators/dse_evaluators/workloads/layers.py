@@ -1,4 +1,4 @@
-"""Layers with shapes: convolutions and matrix products, and the lists of small networks."""
+"""Shapes of layers, which are convolutions or matrix products, and lists of small networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Prunes = Literal["neither", "inputs", "outputs", "both"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """Convolution, or matrix product as one: ``filters`` x (height x width x channels).
+    """Shape of a convolution, or of a matrix product that is written as a convolution.
 
     ``height`` and ``width`` are those of the input image, padding included. A fully connected layer
     on a batch of b is the 1 x 1 convolution of a b x 1 image. ``pruned_inputs`` and
@@ -48,12 +48,12 @@ class Layer:
 
     @property
     def weights_per_filter(self) -> int:
-        """Number of weights of one filter: the elements of a window."""
+        """Number of weights of one filter: the elements of its window."""
         return self.filter_height * self.filter_width * self.channels // self.groups
 
     @property
     def macs(self) -> int:
-        """Number of multiply-accumulates for one input."""
+        """Number of multiply-accumulates of one run of the layer, for all its copies."""
         outputs = self.output_height * self.output_width * self.filters
         return outputs * self.weights_per_filter * self.copies
 
@@ -93,7 +93,10 @@ def product(
     weighted: bool = True,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """Build a (rows x inputs) by (inputs x outputs) product that pruning narrows at ``prunes``."""
+    """Build a matrix product, (rows x inputs) by (inputs x outputs).
+
+    ``prunes`` are the sides that structured pruning may narrow.
+    """
     return Layer(
         name=name,
         height=rows,
@@ -110,7 +113,10 @@ def product(
 
 
 def stack(name: str, widths: Sequence[int], rows: int = 1) -> tuple[Layer, ...]:
-    """Build a chain of products with these widths; pruning keeps the first and the last width."""
+    """Build a chain of matrix products with these widths.
+
+    Structured pruning may narrow all widths but the first and the last.
+    """
     last = len(widths) - 2
     return tuple(
         product(f"{name}{place}", rows, inputs, outputs, prunes=_within(place, last))
@@ -134,9 +140,9 @@ def convolution(
     stride: int = 1,
     groups: int = 1,
 ) -> Layer:
-    """Build a square convolution from the ``side`` of its output, whatever the padding was.
+    """Build a square convolution from the ``side`` of its output, for any padding.
 
-    Rows and columns of the padded image that no window covers are left out.
+    The input image includes the padding, but not rows and columns that no window covers.
     """
     seen = (side - 1) * stride + window
     return Layer(

@@ -82,7 +82,7 @@ class Magika:
         return self._examples[part]
 
     def with_parameters(self, parameters: Parameters) -> bytes:
-        """Return the bytes of the ONNX file with these parameters.
+        """Return the bytes of the ONNX file with these parameters in place of its own.
 
         Raises:
             EvaluationError: a parameter has a different shape than in the file.
@@ -94,7 +94,11 @@ class Magika:
         return with_initializers(self.model, {_NAMES[name]: arrays[name] for name in arrays})
 
     def calibration(self) -> Mapping[str, Single]:
-        """Return the inputs of the layers on the calibration files, at sixteen positions each."""
+        """Return the inputs of each layer on the calibration files, by name of the layer's weights.
+
+        The inputs of the embedding and of the convolution are sampled at sixteen positions per
+        file.
+        """
         tokens = self.examples("calibration").tokens
         session = Session(with_outputs(self.model, _LAYER_INPUTS))
         told = [session.run(row[None]) for row in tokens]
@@ -112,7 +116,7 @@ class Magika:
         }
 
     def outputs(self, parameters: Parameters, split: Split, signals: Signals) -> Single:
-        """Return the network's outputs for each file.
+        """Return the log probabilities of the types for each file, (n, types).
 
         Raises:
             EvaluationError: a parameter has another shape, or signals are to be rounded.
@@ -142,7 +146,10 @@ def magika() -> Magika:
 
 
 def _transpose_matrices(parameters: Parameters) -> dict[str, Single]:
-    """Transpose the matrices that ONNX stores as (inputs, outputs), in either direction."""
+    """Return the parameters with each matrix that ONNX stores as (inputs, outputs) transposed.
+
+    Applied twice, it returns the original parameters.
+    """
     return {
         name: np.ascontiguousarray(array.T) if name in _TURNED else array
         for name, array in parameters.items()

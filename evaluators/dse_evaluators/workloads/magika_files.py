@@ -1,4 +1,4 @@
-"""Data set of files from four pinned packages, labelled with a type by extension."""
+"""Data set of files from four pinned packages, labelled with a file type by extension."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FileDataset:
 
 
 def examples(window: Window, labels: Sequence[str]) -> Mapping[str, FileDataset]:
-    """Return the files of search, test and calibration, the same on every machine.
+    """Return the files of the splits ``search``, ``test`` and ``calibration``, by split.
 
     Of each type, two fifths are for search and two fifths for test; no two files have the same
     tokens.
@@ -110,7 +110,10 @@ def examples(window: Window, labels: Sequence[str]) -> Mapping[str, FileDataset]
 
 
 def _by_type(window: Window) -> dict[str, list[Tokens]]:
-    """Return up to ``_MOST`` files of each type, spread evenly over the packages."""
+    """Return the input tokens of up to ``_MOST`` distinct files of each type.
+
+    They are spread evenly over the packages' files.
+    """
     found: defaultdict[str, dict[bytes, Tokens]] = defaultdict(dict)
     for package in PACKAGES:
         for path in sorted(asset_folder(package).rglob("*")):
@@ -122,6 +125,6 @@ def _by_type(window: Window) -> dict[str, list[Tokens]]:
 
 
 def _spread(files: Sequence[Tokens]) -> list[Tokens]:
-    """Return up to ``_MOST`` of the files, evenly spaced."""
+    """Return up to ``_MOST`` of the files, at evenly spaced indices."""
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST)).round().astype(int)
     return [files[place] for place in places]

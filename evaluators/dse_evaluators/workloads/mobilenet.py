@@ -56,7 +56,10 @@ def _v1() -> LayerTable:
 def _build_block(
     name: str, side: int, ends: tuple[int, int], inner: int, stride: int
 ) -> list[Layer]:
-    """Build the expand, depthwise and narrow layers; ``side`` is the input image's, in pixels."""
+    """Build an inverted residual block: expansion, depthwise and projection (narrow) layers.
+
+    ``side`` is that of the input image, in pixels; ``ends`` are its input and output channels.
+    """
     channels, filters = ends
     after = side // stride
     layers = [convolution(f"{name}-expand", side, 1, channels, inner)] if inner > channels else []

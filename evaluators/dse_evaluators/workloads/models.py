@@ -19,7 +19,7 @@ from dse_evaluators.workloads.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadModel:
-    """Factory function of a workload, and the properties that the workload will have."""
+    """Registered workload: its factory function, quality metrics and compressible layers."""
 
     maker: str  # module:function
     quality: tuple[str, ...]  # names in METRICS
@@ -114,7 +114,7 @@ def model_of(name: str) -> WorkloadModel:
 
 @cache
 def workload_of(name: str) -> Workload:
-    """Return a model, trained or read from its assets once per process.
+    """Return the workload of this name, trained or read from its assets once per process.
 
     Raises:
         PluginError: no model has this name, or it needs an asset that is not installed.

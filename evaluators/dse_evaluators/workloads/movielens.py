@@ -27,8 +27,8 @@ _SPLIT_SEED = 0
 class Ratings:
     """Model inputs and labels, one row per rating; ``liked`` is 1 for four or five stars.
 
-    ``ids`` are rows of the tables in :attr:`MovieLens.rows`. ``features`` are between 0 and 1: the
-    movie's genres and year, the user's age and sex.
+    ``ids`` are row indices of the embedding tables, a column per table in :attr:`MovieLens.rows`.
+    ``features`` are between 0 and 1: the movie's genres and year, the user's age and sex.
     """
 
     ids: NDArray[np.int64]  # (n, 5)
@@ -36,7 +36,7 @@ class Ratings:
     liked: NDArray[np.int64]  # (n,)
 
     def at(self, rows: NDArray[np.int64]) -> Ratings:
-        """Return the ratings of these rows."""
+        """Return the ratings with these row indices."""
         return Ratings(ids=self.ids[rows], features=self.features[rows], liked=self.liked[rows])
 
 
@@ -45,7 +45,7 @@ class MovieLens:
     """Random splits of 80,000, 10,000 and 10,000 ratings; ``calibration`` is part of ``train``.
 
     Users and movies are shared by all splits, as they are in a deployed recommender. ``rows`` is
-    the number of ids in each of the five columns.
+    the number of rows of each embedding table: user, movie, occupation, decade and region.
     """
 
     rows: dict[str, int]
@@ -79,7 +79,10 @@ def movielens() -> MovieLens:
 
 
 def _join_ratings() -> tuple[dict[str, int], Ratings]:
-    """Return every rating with its user and its movie, in the order of the file."""
+    """Return the table sizes, and every rating with its user's and movie's features.
+
+    Ratings are in the order of the file.
+    """
     data, users, movies = (_table(name) for name in ("data", "users", "items"))
     of_user = _numbers(data, "user_id").astype(np.int64) - 1
     of_movie = _numbers(data, "movie_id").astype(np.int64) - 1
@@ -113,7 +116,7 @@ def _numbers(table: pa.Table, column: str) -> NDArray[np.float64]:
 
 
 def _encode_column(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Return the category index of each rating's user, and the number of categories."""
+    """Encode a text per user as categories; return each rating's code, and the number of codes."""
     known, codes = np.unique(np.array(words), return_inverse=True)
     return codes[of_user], len(known)
 

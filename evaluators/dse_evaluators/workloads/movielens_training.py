@@ -43,7 +43,7 @@ TRAINING = Training()
 
 
 def load_or_train(data: MovieLens, training: Training = TRAINING) -> Arrays:
-    """Return the weights, from the cache or by training."""
+    """Return the recommender's weights, from the cache or by training."""
     shapes = {name: tuple(weight.shape) for name, weight in _start(data.rows, training)[0].items()}
     return load_or_make(_name(data, training), shapes, lambda: train(data, training))
 

@@ -14,7 +14,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkStage:
-    """Layer with the padding, pooling and ReLU that the table implies.
+    """Layer of a torch network with the padding, pooling and ReLU that the layer table implies.
 
     ``pool`` is the window side of the max-pooling after it; 1 means no pooling. ``rectified`` is
     false for the last layer, which has no ReLU.
@@ -40,7 +40,7 @@ Affines = tuple[LayerWeights, ...]
 
 
 def stages(layers: Sequence[Layer]) -> tuple[NetworkStage, ...]:
-    """Return the layers as stages, with the padding and pooling that the table implies.
+    """Return the layers of a layer table as stages, with padding, pooling and ReLU.
 
     Padding preserves an image's size. If the next layer's input is smaller than this layer's
     output, there is max-pooling in between.
@@ -61,7 +61,7 @@ def stages(layers: Sequence[Layer]) -> tuple[NetworkStage, ...]:
 
 
 def is_dense(layer: Layer) -> bool:
-    """Return whether a layer is fully connected, which the table stores as a 1 x 1 image."""
+    """Return whether a layer is fully connected: in a layer table, its image is 1 x 1."""
     return layer.height == layer.width == 1
 
 
@@ -89,7 +89,7 @@ def apply_layer(
 
 
 def passed_on(stage: NetworkStage, outputs: Tensor) -> Tensor:
-    """Return the outputs after ReLU and pooling, as the next layer receives them."""
+    """Return a layer's outputs after ReLU and pooling, as the next layer receives them."""
     if stage.rectified:
         outputs = torch.relu(outputs)
     return functional.max_pool2d(outputs, stage.pool) if stage.pool > 1 else outputs
@@ -100,7 +100,7 @@ def forward(
     affines: Sequence[LayerWeights],
     images: Tensor,  # (n, channels, height, width)
 ) -> Tensor:
-    """Return the logits, (n, classes)."""
+    """Return the network's logits for the images, (n, classes)."""
     signal = images
     for stage, affine in zip(network, affines, strict=True):
         signal = passed_on(stage, apply_layer(stage, affine, signal))

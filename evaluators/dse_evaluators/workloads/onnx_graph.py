@@ -21,7 +21,7 @@ _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxNode:
-    """Operator with the names of its inputs and outputs, and its integer attributes."""
+    """Operator of an ONNX graph: names of its inputs and outputs, and its integer attributes."""
 
     name: str
     operator: str
@@ -37,9 +37,9 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Operators in topological order, with shapes and stored tensors.
+    """Operators of an ONNX model in topological order, with tensor shapes.
 
-    ``shapes`` lacks signals whose shape cannot be inferred. ``made_of`` maps each constant signal
+    ``shapes`` lacks tensors whose shape cannot be inferred. ``made_of`` maps each constant tensor
     to the stored tensors that it is computed from. ``stored`` is the number of elements of each
     stored floating-point tensor.
     """
@@ -51,9 +51,9 @@ class Graph:
 
 
 def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
-    """Return the graph of a file whose open (dynamic) axes have these sizes, by axis name.
+    """Return the graph of an ONNX file with these sizes of its dynamic (open) axes, by name.
 
-    An axis without a name is called after its input: ``x.0`` is the first one of ``x``.
+    An axis without a name is called after its input: ``x.0`` is the first axis of ``x``.
 
     Raises:
         PluginError: onnx is not installed.
@@ -90,7 +90,10 @@ def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
 
 
 def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
-    """Set the size of every open axis, and remove the recorded shapes of inner signals."""
+    """Set the size of every dynamic axis of the graph's inputs.
+
+    The recorded shapes of intermediate tensors and outputs are removed, to be inferred anew.
+    """
     axes = _open_axes(graph)
     for name in sizes:
         if name not in axes:
@@ -110,7 +113,7 @@ def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
 
 
 def _open_axes(graph: Any) -> dict[str, list[Any]]:
-    """Return the axes of the inputs that have no size, by name."""
+    """Return the dynamic axes of the graph's inputs, by name."""
     given = {tensor.name for tensor in graph.initializer}  # old files list weights as inputs, too
     axes: dict[str, list[Any]] = {}
     for signal in graph.input:
@@ -150,7 +153,7 @@ def _are_whole(values: list[Any]) -> bool:
 
 
 def _shapes(graph: Any) -> dict[str, Shape]:
-    """Return the shapes of the signals for which every axis has a size."""
+    """Return the shapes of the tensors for which every axis has a size."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for signal in (*graph.input, *graph.value_info, *graph.output):
         tensor = signal.type.tensor_type
@@ -161,7 +164,7 @@ def _shapes(graph: Any) -> dict[str, Shape]:
 
 
 def _made_of(nodes: Sequence[OnnxNode], stored: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the constant signals, each with the stored tensors that it is computed from."""
+    """Return the constant tensors, each with the stored tensors that it is computed from."""
     made = {name: frozenset([name]) for name in stored}
     for node in nodes:
         inputs = [name for name in node.inputs if name]

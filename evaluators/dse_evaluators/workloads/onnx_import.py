@@ -86,7 +86,10 @@ def _check_operators(graph: Graph, file: str) -> None:
 
 
 def _operands(node: OnnxNode) -> tuple[str, ...]:
-    """Return both operands of a product; a recurrent cell has two right-hand sides."""
+    """Return the names of a product's left and right operand.
+
+    For a recurrent cell these are the inputs and both weight matrices.
+    """
     right = _RIGHT[node.operator]
     more = (node.inputs[2],) if node.operator in ("GRU", "LSTM", "RNN") else ()
     return (node.inputs[0], node.inputs[right], *more)
@@ -102,7 +105,7 @@ def _shape(graph: Graph, node: OnnxNode, signal: str) -> Shape:
 
 
 def _shapes(graph: Graph, node: OnnxNode) -> tuple[Shape, Shape, Shape]:
-    """Return the shapes of the left operand, the right operand and the result."""
+    """Return the shapes of a node's left operand, right operand and result."""
     left, right, *_ = _operands(node)
     return (
         _shape(graph, node, left),
@@ -128,7 +131,10 @@ def _convolution(graph: Graph, node: OnnxNode) -> list[Layer]:
 
 
 def _build_transpose(graph: Graph, node: OnnxNode) -> list[Layer]:
-    """Build a transposed convolution as a product: a row per input pixel, a column per addend."""
+    """Build a transposed convolution as a matrix product with a row per input pixel.
+
+    It has a column per output channel and filter tap.
+    """
     (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
     groups = node.number("group", 1)
     outputs = filters * groups * prod(window)
@@ -173,9 +179,11 @@ def _matmul(graph: Graph, node: OnnxNode) -> list[Layer]:
 
 
 def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[Layer]:
-    """Build a product with a copy per right-hand side; batches that share one add rows to it.
+    """Build the matrix product of operands with these shapes.
 
-    If only the left-hand side is learnt, both sides are transposed and swapped.
+    The product has a copy per matrix on the right-hand side; all left-hand matrices that are
+    multiplied by the same one are stacked as rows. If only the left-hand side is learnt, both sides
+    are transposed and swapped.
     """
     name, learnt = node.name, [side in graph.made_of for side in _operands(node)]
     if learnt == [True, False]:
@@ -188,13 +196,16 @@ def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[La
 
 
 def _leading(shape: Shape, places: int) -> Shape:
-    """Return the axes before the last two, padded with ones to ``places`` axes."""
+    """Return a shape's axes before the last two, with leading ones up to ``places`` axes."""
     lead = shape[:-2]
     return (*(1,) * (places - len(lead)), *lead)
 
 
 def _recurrent(graph: Graph, node: OnnxNode) -> list[Layer]:
-    """Build the products with the inputs and with the hidden state, with a row for each step."""
+    """Build a recurrent cell's products with its inputs and with its hidden state.
+
+    Each has a row per step and sequence.
+    """
     (steps, batch, inputs), (ways, outputs, _), _ = _shapes(graph, node)
     kept = _shape(graph, node, node.inputs[2])[-1]
     rows = steps * batch

@@ -58,13 +58,13 @@ class Session:
         self._input = self._session.get_inputs()[0].name
 
     def run(self, inputs: NDArray[np.generic]) -> list[Single]:
-        """Run the model on its first input; return all outputs."""
+        """Run the model with ``inputs`` as its first input; return all outputs."""
         found: list[Single] = self._session.run(None, {self._input: inputs})
         return found
 
 
 def initializers(model: bytes, names: Sequence[str]) -> list[Single]:
-    """Return the weights of these names, in single precision."""
+    """Return the named weights of a model, in single precision."""
     found = all_initializers(model)
     return [found[name].astype(np.float32) for name in names]
 

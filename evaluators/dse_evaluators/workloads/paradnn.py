@@ -35,7 +35,10 @@ def _dense(told: WorkloadOptions) -> LayerTable:
 
 
 def _convolutional(told: WorkloadOptions) -> LayerTable:
-    """Build a residual network of four stages of ``blocks``; the first has ``filters``."""
+    """Build a residual network of four stages with ``blocks`` blocks each.
+
+    The first stage has ``filters`` filters; each further stage doubles them.
+    """
     found = told.numbers
     return residual(
         Residual(

@@ -14,7 +14,7 @@ WIDENED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """Number and kind of the blocks of each stage; each stage doubles the filters.
+    """Residual network: number and kind of the blocks of each stage; filters double per stage.
 
     A block has two 3 x 3 convolutions, or is a ``bottleneck`` of 1 x 1, 3 x 3 and 1 x 1. In a
     bottleneck the first convolution is strided if ``strides_first``, else the middle one. The first
@@ -53,7 +53,10 @@ def residual(network: Residual) -> LayerTable:
 
 
 def add_norms(layers: tuple[Layer, ...]) -> LayerTable:
-    """Return the layers with norms' gains and biases per filter, and the last layer's biases."""
+    """Return a layer table with a norm after each layer but the last, which has biases.
+
+    A norm has a gain and a bias per filter.
+    """
     *convolutions, last = layers
     norms = 2 * sum(layer.filters for layer in convolutions)
     return LayerTable(layers=layers, others=norms + last.filters)

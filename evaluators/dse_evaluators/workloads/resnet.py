@@ -44,7 +44,7 @@ def _bottleneck(name: str, side: int, channels: int, inner: int, *, stride: int)
 def _conv(
     name: str, side: int, window: int, channels: int, filters: int, *, stride: int = 1
 ) -> Layer:
-    """Build a square convolution on an input image of ``side``."""
+    """Build a square convolution on an input image of ``side`` x ``side`` pixels."""
     return Layer(
         name=name,
         height=side,

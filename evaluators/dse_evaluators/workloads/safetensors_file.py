@@ -15,7 +15,7 @@ _SINGLE = "F32"
 
 
 def singles(path: Path) -> dict[str, Single]:
-    """Return the single-precision tensors of a file, sorted by name; others are left out.
+    """Return the float32 tensors of a file, sorted by name; other types are left out.
 
     Source:
         https://huggingface.co/docs/safetensors, "Format": eight bytes with the length of the

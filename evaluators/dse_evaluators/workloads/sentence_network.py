@@ -21,7 +21,7 @@ def encode_pieces(
     pieces: Tensor,  # (n, t, width), the embedding of each word piece
     taps: Taps,
 ) -> Tensor:
-    """Return a unit vector for each sentence, (n, width): the normalized mean over its pieces.
+    """Return a unit vector per sentence, (n, width): the normalized mean over its word pieces.
 
     Heads and neurons are those whose weights are present. A block without query weights has no
     attention, one without an intermediate layer has no feed-forward part.
@@ -46,7 +46,7 @@ def encode_pieces(
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """Compute multi-head attention over all pieces."""
+    """Compute multi-head attention over all word pieces of each sentence."""
     queries, keys, values = (
         _heads(_linear(tensors, f"{name}.self.{role}", stream, taps))
         for role in ("query", "key", "value")
@@ -64,7 +64,7 @@ def _heads(
 
 
 def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """Compute the feed-forward output of each piece."""
+    """Compute the feed-forward output of each word piece."""
     inner = functional.gelu(_linear(tensors, f"{name}.intermediate.dense", stream, taps))
     return _linear(tensors, f"{name}.output.dense", inner, taps)
 

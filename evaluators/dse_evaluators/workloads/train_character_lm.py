@@ -26,7 +26,7 @@ _QUIET = 0.3  # initial scale of what is added to the stream, relative to a part
 
 @dataclass(frozen=True, slots=True)
 class CharacterLmTraining:
-    """Training settings of the model."""
+    """Training settings of the character-level language model."""
 
     steps: int = 2500
     batch: int = 16
@@ -39,7 +39,7 @@ class CharacterLmTraining:
 
 
 def train_weights(training: CharacterLmTraining) -> dict[str, Tensor]:
-    """Train weights from scratch on the training part.
+    """Train weights from scratch on the training split of the plays.
 
     Source:
         Jordan et al., Muon: An Optimizer for Hidden Layers in Neural Networks, 2024 (matrices);
@@ -90,7 +90,10 @@ def draw_weights(chance: torch.Generator) -> dict[str, Tensor]:
 
 
 def share_of_rate(step: int, training: CharacterLmTraining) -> float:
-    """Return the factor of the learning rate: linear warm-up, constant, linear decay."""
+    """Return the learning rate at a step as a fraction of its maximum.
+
+    It warms up linearly, is constant, then decays linearly to zero.
+    """
     done = step / training.steps
     falling = (1 - done) / (1 - training.steady)
     return min(1.0, (step + 1) / training.rising, falling)
@@ -108,7 +111,7 @@ def _optimizers(
 
 
 def _draw_windows(chunks: Tensor, count: int, chance: torch.Generator) -> Tensor:
-    """Draw windows of the text, with the next character, (count, CONTEXT + 1)."""
+    """Draw random windows of the text with the next character, (count, CONTEXT + 1)."""
     rows = torch.randint(len(chunks), (count,), generator=chance)
     starts = torch.randint(CHUNK - CONTEXT, (count,), generator=chance)
     return chunks[rows[:, None], starts[:, None] + torch.arange(CONTEXT + 1)]

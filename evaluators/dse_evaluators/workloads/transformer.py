@@ -13,8 +13,8 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 class TokenBatch:
     """Tokens to process: ``fresh`` new ones in each of ``batch`` sequences.
 
-    Each attends to the ``context`` of its sequence, which includes the fresh tokens. In prefill
-    ``fresh`` equals ``context``; in decode it is one.
+    Each new token attends to the ``context`` tokens of its sequence, which include the new ones. In
+    prefill ``fresh`` equals ``context``; in decode it is one.
     """
 
     fresh: int
@@ -48,7 +48,7 @@ def transformer(model: Transformer, tokens: TokenBatch) -> LayerTable:
 
 
 def blocks(model: Transformer, tokens: TokenBatch) -> list[Layer]:
-    """Build the layers of all blocks.
+    """Build the layers of all transformer blocks.
 
     The projections of queries, keys and values are one product, and so are both halves of a gated
     feed-forward layer.
@@ -73,12 +73,12 @@ def blocks(model: Transformer, tokens: TokenBatch) -> list[Layer]:
 def attention(
     name: str, heads: tuple[int, int], head: int, tokens: TokenBatch
 ) -> tuple[Layer, Layer]:
-    """Build both products of attention, with a copy for each sequence and key/value head.
+    """Build the two matrix products of attention: the scores and the weighted sums of values.
 
-    They are the scores and the weighted sums of values. ``heads`` are the numbers of query heads
+    Each has a copy for each sequence and key/value head. ``heads`` are the numbers of query heads
     and of key/value heads; ``head`` is the width of a head. Query heads that share a key/value head
-    are rows of one product, so it is read once (GQA). The full score matrix is computed, including
-    the masked half of a causal model.
+    are rows of one product, so the keys and values are read once (GQA). The full score matrix is
+    computed, including the masked half of a causal model.
 
     Source:
         Vaswani et al.: Attention Is All You Need, 2017, eq. 1; Ainslie et al.: GQA, 2023.
@@ -93,7 +93,10 @@ def attention(
 
 
 def others(model: Transformer) -> int:
-    """Return the number of parameters in biases, norms, position and segment embeddings."""
+    """Return the number of parameters outside of the layers' weights and the word embedding.
+
+    These are biases, norms, and position and segment embeddings.
+    """
     norm = model.hidden * (2 if model.biased else 1)
     norms = norm * (2 * model.layers + model.final_norm + model.embedding_norm)
     biases = model.layers * (model.together + model.ffn + 2 * model.hidden) * model.biased

@@ -1,4 +1,4 @@
-"""Transformer workloads, such as ``llama3-70b:decode=4096,batch=8``, as layer tables."""
+"""Transformer workloads by names such as ``llama3-70b:decode=4096,batch=8``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _BATCH = NumberKey(least=1, most=2**16, default=1)
 
 
 def families() -> Mapping[str, WorkloadFamily]:
-    """Return every transformer without experts by name, with the keys of its workload text.
+    """Return the workload family of every transformer without experts, by model name.
 
-    ``prefill=t`` processes t prompt tokens, ``decode=t`` generates the last of t tokens, each for
-    ``batch`` sequences. The name alone means ``prefill=2048``, or the longest sequence that the
-    position embeddings allow. A model that is not causal reads ``tokens``, 128 by default. A
-    mixture of experts has no fixed layer table: the weights that a token uses depend on the token.
+    In a workload's name, ``prefill=t`` processes t prompt tokens, ``decode=t`` generates the last
+    of t tokens, each for ``batch`` sequences. The name alone means ``prefill=2048``, or the longest
+    sequence that the position embeddings allow. A model that is not causal reads ``tokens``, 128 by
+    default. A mixture of experts has no fixed layer table: the weights that a token uses depend on
+    the token.
     """
     dense = (model for model in TRANSFORMERS.values() if model.experts == 1)
     return {model.name: _family(model) for model in dense}

@@ -31,8 +31,8 @@ _HALVINGS = 2 ** (len(_WIDTHS) - 1)
 def unet(side: int = 64) -> LayerTable:
     """Return the layer table for a square latent image; its ``side`` is a multiple of 8.
 
-    The side of the picture is eight times that. The keys and values of the text are recomputed in
-    each step, as in the published code.
+    The generated picture has eight times this side. The keys and values of the text are recomputed
+    in each step, as in the published code.
     """
     first = _WIDTHS[0]
     parts = [
@@ -60,7 +60,7 @@ def unet(side: int = 64) -> LayerTable:
 
 
 def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
-    """Build the upward path; each block also reads a skip connection, the last one first."""
+    """Build the upsampling path; each block also reads a skip connection, in reverse order."""
     parts: list[LayerTable] = []
     channels = _WIDTHS[-1]
     left = iter(reversed(skips))
@@ -76,7 +76,7 @@ def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
 
 
 def _stage(name: str, level: int, side: int, channels: int) -> list[LayerTable]:
-    """Build a block of a level, with attention on all levels but the last."""
+    """Build a residual block of a resolution level, with attention on all levels but the last."""
     width = _WIDTHS[level]
     block = _residual(f"{name}-residual", side, channels, width)
     attends = level < len(_WIDTHS) - 1
@@ -108,7 +108,7 @@ def _square(
     stride: int = 1,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """Build a square convolution that pruning narrows only on the side ``prunes``."""
+    """Build a square convolution; structured pruning may narrow only the side ``prunes``."""
     return replace(
         convolution(name, side, window, *ends, stride=stride),
         pruned_inputs=prunes == "inputs",
@@ -117,7 +117,7 @@ def _square(
 
 
 def _build_attention(name: str, side: int, width: int) -> LayerTable:
-    """Build a transformer block on the pixels.
+    """Build a transformer block on the pixels of a feature map.
 
     The pixels attend to one another and then to the text.
     """
@@ -153,7 +153,7 @@ def _attends(name: str, width: int, pixels: int, context: int) -> LayerTable:
 
 
 def _norm(channels: int) -> LayerTable:
-    """Return the parameters of a norm: a gain and a bias for each channel."""
+    """Return a layer table of only a norm's parameters: a gain and a bias per channel."""
     return LayerTable(layers=(), others=2 * channels)
 
 

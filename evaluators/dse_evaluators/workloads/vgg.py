@@ -40,7 +40,7 @@ def _alexnet() -> LayerTable:
 
 
 def _add_classifier(layers: list[Layer], inputs: int) -> LayerTable:
-    """Return a table of the layers and three dense layers, with a bias for every filter."""
+    """Return a layer table of the layers and three dense layers, with a bias per filter."""
     return add_biases(
         *layers,
         dense("fc1", inputs, _NEURONS),

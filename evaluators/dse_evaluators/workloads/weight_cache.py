@@ -21,12 +21,12 @@ _DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfil
 
 
 def folder() -> Path:
-    """Return the folder of the weights: the cache folder of all reproducible files."""
+    """Return the folder of cached weights, which is the project's cache folder."""
     return cache_folder()
 
 
 def load_or_make(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays of that name; call ``make`` and store them if no valid file exists.
+    """Return the cached arrays of that name; if there are none, make and store them.
 
     If the cache cannot be written, the arrays are returned all the same; the next process has to
     make them again.

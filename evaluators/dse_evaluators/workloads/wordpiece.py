@@ -13,13 +13,13 @@ Vocabulary = Mapping[str, int]
 
 
 def vocabulary(path: Path) -> dict[str, int]:
-    """Return the code of each piece: its line number in the file, from zero on."""
+    """Return the code of each word piece: its line number in the vocabulary file, from zero."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return {piece: code for code, piece in enumerate(lines)}
 
 
 def encode_word(word: str, pieces: Vocabulary) -> tuple[int, ...]:
-    """Return the codes of one word of letters, between the codes of [CLS] and [SEP].
+    """Return the word-piece codes of one word, between the codes of [CLS] and [SEP].
 
     Source:
         Devlin et al., BERT, 2019: WordPiece, greedy longest match first.

@@ -23,7 +23,7 @@ SPLITS: tuple[Split, ...] = ("search", "test")
 
 
 def check_split(split: object) -> None:
-    """Raise PluginError unless there is such a split."""
+    """Raise PluginError unless ``split`` is ``search`` or ``test``."""
     if split not in SPLITS:
         raise PluginError(f"there is no split {split!r}", hint=nearest(split, SPLITS))
 
@@ -82,5 +82,5 @@ class Workload(Protocol):
         ...
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        """Return the quality metrics of ``outputs``; ``reference`` are the uncompressed model's."""
+        """Return the quality metrics of ``outputs``; ``reference`` is the uncompressed output."""
         ...

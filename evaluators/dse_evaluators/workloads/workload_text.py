@@ -1,4 +1,4 @@
-"""Parser of a workload's text, such as ``llama2-7b:prefill=2048,batch=4``."""
+"""Parser of a workload's name with options, such as ``llama2-7b:prefill=2048,batch=4``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberKey:
-    """Key whose value is an integer in [least, most]; without a default it may be absent."""
+    """Option of a workload's name that is an integer in [least, most].
+
+    Without a default it may be absent.
+    """
 
     least: int
     most: int
@@ -23,14 +26,14 @@ class NumberKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordKey:
-    """Key whose value is one of ``words``; the first of them is the default."""
+    """Option of a workload's name that is one of ``words``; the first one is the default."""
 
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadOptions:
-    """Values of a family's keys, including defaults; ``text`` is the workload's text."""
+    """Option values of a workload's name, with defaults; ``text`` is the complete name."""
 
     numbers: Mapping[str, int]
     words: Mapping[str, str]
@@ -39,19 +42,19 @@ class WorkloadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFamily:
-    """Family of workloads: the keys of its text, and the function that builds a layer table."""
+    """Family of workloads: the options of its name, and the function that builds a layer table."""
 
     make: Callable[[WorkloadOptions], LayerTable]
     keys: Mapping[str, NumberKey | WordKey]
 
 
 def wrap_table(table: LayerTable) -> WorkloadFamily:
-    """Return a family that has a single layer table and no keys."""
+    """Return a workload family that has a fixed layer table and no options."""
     return WorkloadFamily(make=lambda _: table, keys={})
 
 
 def parse_keys(text: str, keys: Mapping[str, NumberKey | WordKey]) -> WorkloadOptions:
-    """Return the values of ``name:key=value,...``.
+    """Parse the options of a workload's name, ``name:key=value,...``.
 
     Raises:
         SpecError: a key is unknown, occurs twice, or has an invalid value.
@@ -92,7 +95,7 @@ def pairs_of(text: str, items: Iterable[str]) -> dict[str, str]:
 
 
 def whole(text: str, key: str, written: str, ends: tuple[int, int]) -> int:
-    """Parse the integer value of a key, which must be within ``ends``, both included.
+    """Parse the integer value of an option, which must be within ``ends``, both included.
 
     Raises:
         SpecError: the value is not an integer, or out of range.

@@ -1,7 +1,8 @@
-"""Serialization of a space's constraints and conditions as texts, with the data tables they read.
+"""Serialization of a space's constraints and activity conditions as formula texts.
 
-The original text of a rule is kept if it still parses to the same rule. Otherwise the rule is
-written over single parameters: units of literals are inferred, and lookups get data tables.
+The original text of a rule is kept if it still parses to the same rule. Otherwise a text is
+generated from the expression tree, in which list members and lookups are expanded: units of
+literals are inferred, and the data tables for lookups are added.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ _SAID = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
 
 
 class RuleWriter:
-    """Writer of a space's rules as texts; ``tables`` collects the data tables that they read."""
+    """Converter of a space's rules to formula texts.
+
+    ``tables`` collects the data tables that the texts look up and that must be written too.
+    """
 
     def __init__(self, space: DesignSpace) -> None:
         self._space = space
@@ -62,7 +66,7 @@ class RuleWriter:
         self.tables: dict[str, Table] = {}
 
     def texts(self, rule: Expression) -> Iterator[str]:
-        """Yield the text of the rule, or several texts whose conjunction it is if it is too long.
+        """Yield the rule's text; a conjunction too long for one text is split into several.
 
         Raises:
             SpecError: the rule cannot be expressed as a text.
@@ -105,7 +109,7 @@ class RuleWriter:
         return Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
 
     def _plain(self, node: Node) -> Node:
-        """Return an equivalent node that the expression language can express."""
+        """Rewrite a node that has no notation in the expression language as an equivalent one."""
         match node:
             case Call(arguments=(only,)) if node.function in _NEUTRAL:
                 neutral = _NEUTRAL[node.function]
@@ -118,7 +122,7 @@ class RuleWriter:
                 return without_strangers(node, self._space.by_name)
 
     def _translate_name(self, node: Node) -> Node:
-        """Return a list member or lookup in indexed notation, such as ``bits[0]``."""
+        """Return a name or lookup in file notation: ``bits[0]``, ``table[key].field``."""
         if isinstance(node, Name):
             return self._nodes.get(node.name, node)
         if isinstance(node, Lookup):
@@ -127,7 +131,7 @@ class RuleWriter:
         return node
 
     def _table(self, node: Lookup) -> tuple[str, str]:
-        """Return the table and field that hold the lookup's entries; add them if needed."""
+        """Return the names of a data table and its column for a lookup; add them if missing."""
         said = _SAID.fullmatch(node.text)
         table, field = (said["table"], said["field"]) if said else ("table", "value")
         base, number = table if is_name(table) else "table", 2
@@ -159,14 +163,14 @@ class RuleWriter:
         )
 
     def _use(self, text: str) -> None:
-        """Add the data tables that the text uses to ``tables``."""
+        """Record in ``tables`` the data tables that the text looks up."""
         for name in names_in(parse(text).node):
             head = name.name if name.name in self._data else name.name.rpartition(".")[0]
             if head in self._data:
                 self.tables.setdefault(head, self._data[head])
 
     def _reads_as(self, text: str, node: Node, data: Mapping[str, Table]) -> bool:
-        """Return whether the text, parsed in the written file, is equivalent to the node."""
+        """Return whether the text, parsed with these data tables, is equivalent to the node."""
         try:
             read = expand_lists(parse(text), self._listings, data)
             if not read.names <= self._space.by_name.keys():
@@ -184,7 +188,9 @@ _NEUTRAL: Mapping[str, int | None] = {"sum": 0, "product": 1, "min": None, "max"
 
 
 def _alternatives(node: Listed) -> Node:
-    """Return a table as a formula: the disjunction of its rows, each a conjunction of equalities.
+    """Return a table of allowed combinations as a formula in disjunctive normal form.
+
+    Each table row is a conjunction of equalities; a table of forbidden ones is negated.
 
     Raises:
         SpecError: the table has blank cells.

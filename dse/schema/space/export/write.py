@@ -1,9 +1,10 @@
 """Serialization of a space as one flat YAML file, with all includes resolved.
 
 Reading the file yields an equal space: the same parameters, conditions and rules, and so the same
-count and fingerprint. Two constructs are written as rules instead of in their original form: a
-list member that was narrowed differently from its neighbours, and the condition of a column in a
-table with blanks. The legal designs stay the same.
+number of legal designs and the same fingerprint (hash of the space). Two constructs are written as
+constraints instead of in their original form: the domain of a list member that was narrowed
+differently from the other members, and the activity condition of a column in a table with blanks.
+The legal designs stay the same.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ def mapping_of(space: DesignSpace, name: str, description: str = "") -> dict[str
 
 
 def _parameters(space: DesignSpace, formulas: RuleWriter) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each parameter's name and file entry; a list's comes in place of its first member."""
+    """Yield the name and the declaration of each parameter, as written in a space file.
+
+    The members of a list are written as one declaration, at the position of the first member.
+    """
     owner = {m.name: one for one in space.lists.values() for m in one.members}
     done = set[str]()
     for parameter in space.parameters:
@@ -115,7 +119,11 @@ def _resolve_units(rule: Expression | None) -> Expression | None:
 
 
 def _rules(space: DesignSpace) -> Iterator[Expression]:
-    """Yield the constraints that no list implies, and one for each narrowed list member."""
+    """Yield the constraints to write.
+
+    They are those not implied by a compound parameter, and one for each member whose domain was
+    narrowed.
+    """
     implied = [
         form(rule.resolve_units(units.factor).node)
         for one in space.lists.values()
@@ -149,7 +157,7 @@ def _combinations(node: Node) -> dict[str, Any]:
 
 
 def _records(table: Table) -> Any:
-    """Return the rows of a table: a list if the keys are 0 to n - 1, else a mapping by key."""
+    """Return a data table as YAML values: a list of rows, or a mapping if it has other keys."""
     rows: list[dict[str, Value]] = [{} for _ in table.keys]
     for field, column in table.columns.items():
         for row, value in zip(rows, column, strict=True):
@@ -164,7 +172,7 @@ def _records(table: Table) -> Any:
 
 
 def _check_cell(said: Value, value: Value) -> None:
-    """Raise SpecError unless the cell's text is parsed as this value."""
+    """Raise SpecError unless the written cell is parsed as the value."""
     found = cell(said)
     plain = found.value if isinstance(found, Amount) else found
     if plain != value or isinstance(plain, bool | str) != isinstance(value, bool | str):

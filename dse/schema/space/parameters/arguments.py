@@ -1,4 +1,4 @@
-"""Values of a file's arguments: those given by an include, or the defaults."""
+"""Values of the arguments of an included space file: those that the include sets, or defaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bound(
     named_at: str,
     mistakes: ErrorCollector,
 ) -> dict[str, Node]:
-    """Return the literal value of each argument; omit those with errors, which are recorded.
+    """Return the value of each argument as a literal; record errors and omit those arguments.
 
     Args:
         stated: the file's arguments with their defaults; one with default ``None`` is required.
@@ -83,7 +83,7 @@ def _is_unit(text: str) -> bool:
 
 
 def _check_alike(name: str, default: Node, given: Node, value: Scalar) -> None:
-    """Raise SpecError unless the given value has the default's type and dimension."""
+    """Raise SpecError unless the given value has the default's type and, if a number, dimension."""
     fits = type(default) is type(given)
     if isinstance(default, Number) and isinstance(given, Number):
         fits = units.same_dimension(default.unit, given.unit)

@@ -27,21 +27,21 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Number in the coherent unit of its dimension, such as bytes for a memory size."""
+    """Number in the coherent unit (factor 1) of its dimension, such as bytes for a memory size."""
 
     value: Number
     unit: str
 
 
 class DomainReader(Protocol):
-    """Interface to resolve the quantities, texts and generators of one file."""
+    """Interface that resolves quantities, argument names and generators in one space file."""
 
     def amount(self, text: Quantity, unit: str = "") -> Amount:
-        """Return the amount that a text denotes; a number without a unit is in ``unit``."""
+        """Parse a quantity or evaluate a formula; a number without a unit is in ``unit``."""
         ...
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the argument's value if the value is an argument's name, else the value."""
+        """Return the value of the argument of this name; any other value stays unchanged."""
         ...
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
@@ -50,7 +50,7 @@ class DomainReader(Protocol):
 
 
 def parameter_of(name: str, spec: DomainSpec, reader: DomainReader) -> Parameter:
-    """Build the scalar parameter that the file declares.
+    """Build the scalar parameter that a space file declares.
 
     Raises:
         SpecError: the domain is empty or too large, its bounds are reversed, or it mixes units.
@@ -113,7 +113,7 @@ def check_apart(values: Sequence[Scalar]) -> None:
 
 
 def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
-    """Convert all numbers to floats if one is a float, so that equal values have one key."""
+    """Return the numbers with one type: all as floats if any is a float."""
     if any(isinstance(value, float) for value in values):
         return tuple(float(value) for value in values)
     return tuple(values)
@@ -146,7 +146,7 @@ def amount(text: Quantity, unit: str = "") -> Amount:
 
 
 def _no_number(text: str) -> SpecError:
-    """Return the error for a text that should be a number."""
+    """Return the error for a text that should be a number, with a hint on the notation."""
     shown = repr(text[:60])
     if _INFINITE.fullmatch(text.strip()):
         return SpecError(f"{shown} is no finite number", hint="give a finite bound")
@@ -158,7 +158,7 @@ def _no_number(text: str) -> SpecError:
 def amounts(
     texts: Sequence[Quantity], unit: str = "", reader: DomainReader | None = None
 ) -> tuple[list[Number], str]:
-    """Parse numbers that share one coherent unit, and return them with that unit.
+    """Parse numbers of one physical dimension; return them and their common coherent unit.
 
     Args:
         texts: the numbers, with or without units.
@@ -183,7 +183,7 @@ def whole_number(value: Number) -> int | None:
 
 
 def literal(text: str) -> Quantity:
-    """Return the number that the text spells, else the stripped text."""
+    """Return the text as an int or float if it is one, else the stripped text."""
     words = text.strip()
     if len(words) > 400:
         return words
@@ -198,7 +198,10 @@ def literal(text: str) -> Quantity:
 
 
 def plain(value: Number) -> Number:
-    """Convert a number within rounding error of an integer to that integer: 65536 for 65536.0."""
+    """Return the nearest integer to a number within rounding error of it, else the number.
+
+    The relative tolerance is 1e-9: 65536.0 becomes 65536.
+    """
     close = round(value)
     if abs(value) < 2**53 and abs(value - close) <= 1e-9 * max(abs(value), 1.0) and close != 0:
         return int(close)

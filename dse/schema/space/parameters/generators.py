@@ -32,7 +32,7 @@ def generate_numbers(
     reader: DomainReader,
     values: Callable[[str], tuple[Sequence[Number], str]],
 ) -> tuple[Sequence[Number], str]:
-    """Return the numbers that the text generates, and their coherent unit.
+    """Return the numbers that a domain generator yields, and their coherent unit.
 
     Args:
         text: such as ``pow2(1 KiB .. 64 KiB)``.
@@ -66,7 +66,7 @@ def extract_dividend(stated: object) -> str | None:
 
 
 def _divisors(text: str, numbers: Sequence[Number]) -> list[Number]:
-    """Return the divisors of all positive integers among the numbers, ascending.
+    """Return all divisors of the positive integers among the numbers, ascending, without repeats.
 
     Raises:
         SpecError: there is no positive integer, or finding the divisors would take too long.

@@ -18,7 +18,7 @@ _SHOWN = 200
 
 
 def fix_value(parameter: Parameter, value: Scalar, reader: DomainReader) -> Parameter:
-    """Return the parameter with this value only; its activity condition is not affected.
+    """Return the parameter with a domain of this one value; when it is active does not change.
 
     Raises:
         SpecError: the value is not in the domain.
@@ -49,9 +49,10 @@ def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: DomainReader) 
 
 
 def value_of(parameter: Parameter, value: Scalar, reader: DomainReader) -> Value:
-    """Return the parameter's value for one written in a file, such as 65536 for ``64 KiB``.
+    """Convert a value written in a file to the parameter's own value: ``64 KiB`` to 65536.
 
-    The name of an argument stands for the argument's value, unless it is itself in the domain.
+    The name of an argument is replaced by the argument's value, unless the name itself is in the
+    domain.
 
     Raises:
         SpecError: the value is not in the domain.
@@ -60,7 +61,7 @@ def value_of(parameter: Parameter, value: Scalar, reader: DomainReader) -> Value
 
 
 def own_value(parameter: Parameter, said: Scalar, reader: DomainReader) -> Value:
-    """Return the parameter's value for one written in a file, without resolving arguments.
+    """Convert a value written in a file to the parameter's own value, but resolve no arguments.
 
     Raises:
         SpecError: the value is not in the domain.
@@ -119,7 +120,7 @@ def _shorter(parameter: Parameter, inner: Real, *, kept_scale: bool) -> Real:
 
 
 def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
-    """Return the subdomain with the parameter's unit as the unit of numbers without one."""
+    """Return the ``narrow`` entry with the parameter's unit as its default unit."""
     numeric = spec.choice is None and spec.boolean is None
     if spec.unit is None and numeric and parameter.unit:
         return spec.model_copy(update={"unit": parameter.unit})
@@ -127,7 +128,7 @@ def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
 
 
 def _is_amount(said: str, parameter: Parameter) -> bool:
-    """Return whether a text is to be parsed as a number; a choice may have text values."""
+    """Return whether a text is parsed as a quantity, not kept as a choice's text value."""
     if not isinstance(parameter, Choice):
         return True
     return said not in parameter and units.quantity(said) is not None

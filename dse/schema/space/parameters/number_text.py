@@ -28,7 +28,7 @@ _SIMPLE = re.compile(r"(?!kg)[A-Za-zΩ]+(/[A-Za-z]+)?")
 
 
 def spell_number(value: Number, unit: str) -> str:
-    """Return the number in a unit that makes it short: ``64 KiB`` for 65536 bytes."""
+    """Return the number in the unit that gives the shortest text: ``64 KiB`` for 65536 bytes."""
     if not unit:
         return f"{value!r}"
     fitting = [text for text in _candidates(value, unit) if _reads_as(text, value, unit)]
@@ -36,7 +36,10 @@ def spell_number(value: Number, unit: str) -> str:
 
 
 def spelled_all(values: Sequence[Number], unit: str) -> list[str] | None:
-    """Return the numbers with units; ``None`` if any would get longer than number plus unit."""
+    """Return each number as text with a unit, such as ``64 KiB``.
+
+    The result is ``None`` if a text would be longer than the plain number followed by ``unit``.
+    """
     texts = [spell_number(value, unit) for value in values]
     short = all(
         len(text) <= len(repr(v)) + len(unit) + 1 for v, text in zip(values, texts, strict=True)
@@ -82,7 +85,7 @@ def _scale_text(value: Number, power: int) -> str:
 
 
 def _reads_as(text: str, value: Number, unit: str) -> bool:
-    """Return whether the text parses, in a domain and in a formula, to this number and unit."""
+    """Return whether domains and formulas both parse the text as exactly this value and unit."""
     found = units.quantity(text)
     if found is None:
         return False

@@ -36,7 +36,7 @@ _PARTIAL = ("log2", "sqrt")
 
 
 def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> None:
-    """Check that every formula in the rule is finite for at least one parameter combination.
+    """Check that every formula in the rule is finite for some combination of parameter values.
 
     Raises:
         SpecError: for every combination, a formula divides by zero, overflows or has no value.
@@ -54,7 +54,7 @@ def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> No
 
 
 def _formulas(node: Node, *, outer: bool) -> Iterator[Node]:
-    """Yield nodes that may not be finite: quotients, powers, roots, logs, outermost formulas."""
+    """Yield nodes that may not be finite: quotients, powers, roots, logs, entire formulas."""
     arithmetic = isinstance(node, Binary | Unary | Number | Call) and not is_truth(node)
     risky = isinstance(node, Binary) and node.operator in (*_DIVISIONS, "**")
     if risky or (arithmetic and outer) or (isinstance(node, Call) and node.function in _PARTIAL):
@@ -64,7 +64,11 @@ def _formulas(node: Node, *, outer: bool) -> Iterator[Node]:
 
 
 def _values(node: Node, parameters: Mapping[str, Parameter]) -> Floats | None:
-    """Return the formula's values over all combinations; ``None`` if too many, or no number."""
+    """Return the formula's values over all combinations of its parameters' values, shape (n,).
+
+    A real parameter is sampled at three points. The result is ``None`` if there are too many
+    combinations, or if no value is a number.
+    """
     names = sorted({name.name for name in names_in(node)})
     domains = [_sample_values(parameters[name]) for name in names]
     size = math.prod(len(domain) for domain in domains)
@@ -89,7 +93,7 @@ def _evaluate_present(node: Node, columns: Mapping[str, Column], size: int) -> F
 
 
 def _sample_values(parameter: Parameter) -> tuple[Value, ...]:
-    """Return every value of a discrete parameter; the ends and midpoint of a real range."""
+    """Return all values of a discrete parameter; both bounds and the midpoint of a real one."""
     if isinstance(parameter, Real):
         return (parameter.low, (parameter.low + parameter.high) / 2, parameter.high)
     return parameter.values

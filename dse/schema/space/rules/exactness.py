@@ -1,7 +1,8 @@
-"""Detection of rules that depend on exact integers of 2**53 and above, which floats round.
+"""Detection of rules whose result depends on integers that floats cannot represent exactly.
 
-``%``, ``//``, ``==``, ``!=``, ``in`` and ``is_pow2`` would silently give wrong results there. A
-rule is therefore rejected if the parameters' domains allow such an operand.
+These are integers of 2**53 and above. With them, ``%``, ``//``, ``==``, ``!=``, ``in`` and
+``is_pow2`` would silently give wrong results, so a rule is rejected if the parameters' domains
+allow such an operand.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def check_exact_domain(parameter: Parameter) -> None:
 
 
 class Exactness:
-    """Exactness check of rules over single parameters, with literals in coherent units."""
+    """Checker of whether rules can depend on integers that floats would round.
+
+    Rules must be expanded to scalar parameters and have literals in coherent units.
+    """
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._ranges = Ranges(parameters)
@@ -107,7 +111,11 @@ class Exactness:
         return 0.0 if found is None else max(abs(found[0]), abs(found[1]))
 
     def _cancels(self, node: Node) -> bool:
-        """Return whether the node is a sum in which rounded integers can cancel."""
+        """Return whether the node is a sum with both large positive and large negative terms.
+
+        Their difference may be small and so look exact, although the terms (2**53 and above) are
+        rounded.
+        """
         parts = _summands(node)
         ranges = [self._ranges.of(part) for part in parts]
         known = [one for one in ranges if one is not None]

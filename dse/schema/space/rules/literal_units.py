@@ -1,8 +1,8 @@
 """Inference of the units of a formula's literals from the units of its names.
 
-Internally a literal is a number in the coherent unit that its position requires; a text must
-state the unit. Any consistent assignment has the same meaning, because coherent units convert
-without factors. If several literals could carry a unit, the first one does.
+In an expression tree, a literal is a plain number in the coherent unit that its position requires;
+in a formula's text it needs the unit. If several literals could carry a unit, the first one does:
+since coherent units convert with factor 1, every consistent choice has the same meaning.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], N
     """Return the expression tree with a unit on each literal that needs one.
 
     Args:
-        node: a formula over single parameters, with literals in coherent units.
+        node: a formula with list members expanded and literals in coherent units.
         names: the unit of each name.
         spell: converts a literal with its coherent unit to the form to write.
     """
@@ -50,14 +50,17 @@ def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], N
 
 
 class _Fitter:
-    """Recursive assignment of units to the literals of an expression tree."""
+    """Recursive inference of the units of the literals in an expression tree."""
 
     def __init__(self, names: Mapping[str, str], spell: Callable[[Number], Number]) -> None:
         self._names = names
         self._spell = spell
 
     def fit(self, node: Node, wanted: str) -> Node:
-        """Return the node with units on its literals; an open node gets the unit ``wanted``."""
+        """Return the node with units on its literals, so that its unit is ``wanted``.
+
+        ``wanted`` has no effect where names determine the unit of the node.
+        """
         match node:
             case Number():
                 return self._spell(Number(node.value, wanted)) if wanted else node
@@ -75,10 +78,10 @@ class _Fitter:
                 return node
 
     def _convert_all(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
-        """Return the nodes with units that agree; zeros need none.
+        """Return operands that must have a common unit, with that unit on their literals.
 
-        The unit is ``wanted`` if given, else that of a node that is not open, else that of a node
-        that uses a name.
+        The unit is ``wanted`` if given, else that of the first operand whose names determine one. A
+        literal 0 needs no unit.
         """
         unit = wanted or self._common(nodes)
         return [node if _is_zero(node) else self.fit(node, unit) for node in nodes]
@@ -125,7 +128,7 @@ class _Fitter:
         return found
 
     def _unit(self, node: Node) -> str:
-        """Return the unit of the node if every literal that may lack a unit lacks it."""
+        """Return the unit of the node, with every literal that may have a unit as dimensionless."""
         match node:
             case Name():
                 told = self._names.get(node.name, "")
@@ -164,7 +167,7 @@ class _Fitter:
 
 
 def _open(node: Node) -> bool:
-    """Return whether the node is open: a literal in it can give it any unit."""
+    """Return whether the node can have any unit, because a literal in it can carry one."""
     match node:
         case Number():
             return True
@@ -194,7 +197,7 @@ def _power(unit: str, power: float) -> str:
 
 
 def _short(of: object) -> str:
-    """Return the text of a product of coherent units; by its own name if it has one."""
+    """Return the text of a coherent unit: a named one such as ``W`` if it fits, else a product."""
     text = units.short(of)
     if units.same_dimension(text, ""):
         return ""

@@ -31,14 +31,14 @@ Range = tuple[float, float]
 
 
 class Ranges:
-    """Bounds of formulas over single parameters."""
+    """Interval arithmetic on integer formulas: lower and upper bounds from the domains."""
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = parameters
         self._domains: dict[str, Range | None] = {}
 
     def of(self, node: Node) -> Range | None:  # noqa: C901 - one case per kind of node
-        """Return the bounds of the formula; ``None`` if it may not be an integer."""
+        """Return the lower and upper bound of the formula; ``None`` if it may not be an integer."""
         match node:
             case Number():
                 return (node.value, node.value) if isinstance(node.value, int) else None
@@ -80,7 +80,10 @@ def _of(values: Iterable[Value]) -> Range | None:
 
 
 def _each(fold: Callable[..., Range | None] | None, parts: Sequence[Range | None]) -> Range | None:
-    """Fold the parts from the left; return ``None`` if a part has no integer bounds."""
+    """Combine intervals from left to right by a function of two intervals.
+
+    The result is ``None`` if one of them is ``None`` (not an integer).
+    """
     known = [part for part in parts if part is not None]
     if fold is None or len(known) < len(parts):
         return None
@@ -125,7 +128,7 @@ def _rest(_one: Range, other: Range) -> Range:
 
 
 def _power(one: Range, other: Range) -> Range | None:
-    """Return the bounds of a power; ``None`` if the exponent may be negative (a fraction)."""
+    """Return the interval of a power; ``None`` if a negative exponent may make it a fraction."""
     if other[0] < 0:
         return None
     base = max(_size(one)[1], 1.0)

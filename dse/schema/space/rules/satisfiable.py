@@ -24,7 +24,7 @@ Testing one rule alone is cheaper than that search.
 
 
 def check_satisfiable(space: DesignSpace, where: str) -> None:
-    """Check that the space has a legal design.
+    """Check that the space has at least one legal design.
 
     Raises:
         SpecError: it has none, or none was found; the message names the rule that excludes the
@@ -42,7 +42,7 @@ def check_satisfiable(space: DesignSpace, where: str) -> None:
 
 
 def _against(space: DesignSpace) -> list[Expression]:
-    """Return a rule that cannot hold, or a minimal set of rules that cannot hold together."""
+    """Return a minimal set of rules that cannot hold together, or one unsatisfiable rule."""
     groups = [group for group in space.legal.components if group.count == 0]
     group = min(groups, key=lambda one: len(one.parameters), default=None)
     if group is not None and group.constraints:
@@ -77,7 +77,7 @@ def _impossible(
 
 
 def _hint_equation(space: DesignSpace, rule: Expression) -> list[str]:
-    """Return a hint on an equation over reals, which sampled designs almost never satisfy."""
+    """Return a hint if the rule is an equation over reals, which samples almost never satisfy."""
     real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
     if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
         return []
@@ -85,7 +85,7 @@ def _hint_equation(space: DesignSpace, rule: Expression) -> list[str]:
 
 
 def _elusive(space: DesignSpace, knit: Component, where: str) -> SpecError:
-    """Return the error for a group of parameters without a legal combination found by search."""
+    """Return the error for linked parameters for which search found no legal combination."""
     names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
     rules = list(knit.constraints)
     return SpecError(
@@ -113,7 +113,10 @@ def _order(space: DesignSpace) -> Callable[[Expression], int]:
 
 
 def _prefix(space: DesignSpace) -> list[Expression]:
-    """Find, by bisection, the first rule with which no legal design is found any more."""
+    """Return the first constraint, in file order, with which no legal design is found any more.
+
+    The constraint is found by bisection over the length of the list of constraints.
+    """
     low, high = 0, len(space.constraints)
     while low < high:
         middle = (low + high) // 2

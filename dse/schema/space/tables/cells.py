@@ -23,9 +23,9 @@ _HEADER = re.compile(r"^\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Table of unparsed cells, with one header per column.
+    """Table of unparsed cells, column by column, with one header per column.
 
-    ``place`` returns the location of a cell from its row number (from 0) and its column header;
+    ``place`` returns the file location of a cell from its row index and its column header;
     ``where`` is the location of the table.
     """
 
@@ -49,7 +49,7 @@ class CellColumn:
 
     @property
     def numeric(self) -> bool:
-        """Truth value: every cell that is not blank is a number."""
+        """Whether every cell that is not blank is a number."""
         return all(is_number(value) for value in self.distinct)
 
 
@@ -137,7 +137,7 @@ def _column(
     mixed: bool,
     place: Callable[[int, str], str],
 ) -> CellColumn:
-    """Parse a column; each distinct cell is parsed once."""
+    """Parse the cells of one column; each distinct cell is parsed once."""
     keys = cells if _of_one_type(cells) else [(type(cell), cell) for cell in cells]
     rows: dict[Any, int] = {}
     for row, key in enumerate(keys):
@@ -164,7 +164,10 @@ def _column(
 
 
 def _of_one_type(cells: Sequence[Any]) -> bool:
-    """Return whether all cells have one type, so that equal cells (unlike 1, true) are the same."""
+    """Return whether all cells that are not ``None`` have one type.
+
+    If so, equal cells mean the same; cells 1 and ``true`` are equal but have two types.
+    """
     return len(set(map(type, cells)) - {type(None)}) < 2
 
 
@@ -175,10 +178,7 @@ def _kind(said: _Said) -> str:
 
 
 def _go_together(kinds: Iterable[str]) -> bool:
-    """Return whether the kinds are texts and at most one other kind.
-
-    Numbers and booleans may not be mixed, because 1 and true compare equal.
-    """
+    """Return whether a column may mix these kinds of cells: texts and at most one other kind."""
     return len(set(kinds) - {"a word"}) < 2
 
 
@@ -198,7 +198,7 @@ def _build_mixed_error(
 
 
 def blank(value: Any) -> bool:
-    """Return whether a cell has no content."""
+    """Return whether a cell is empty: ``None``, NaN, or only white space."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
     return isinstance(value, float) and math.isnan(value)

@@ -18,11 +18,12 @@ MAX_ROWS = 100_000
 
 
 def table_of(stated: Stated[Any], files: Files) -> tuple[Table, str]:
-    """Return the lookup table of a ``data:`` entry, and why its first column is not the key.
+    """Return the lookup table of a ``data:`` entry, and a message on a repeated key.
 
-    The reason is empty if there is no repeated key. Records in a mapping are indexed by their
-    keys; a file by its first column if that has distinct texts or integers; anything else by row
-    number from 0. Looking up a blank cell is an error.
+    Records in a mapping are indexed by their keys; a file by its first column, if its values are
+    distinct texts or integers; anything else by row number from 0. If a value is repeated in a
+    file's first column, the message names both locations, else it is empty. Looking up a blank cell
+    is an error.
 
     Raises:
         SpecError: the entry is not a table, a cell cannot be parsed, or a column mixes types or
@@ -90,7 +91,7 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
 
 
 def _describe_repeat(grid: Grid) -> str:
-    """Return a message with both locations of a repeated key; empty if all keys are distinct."""
+    """Return a message on the first repeated value in the first column; empty if all differ."""
     header, seen = grid.headers[0], dict[Any, int]()
     for row, key in enumerate(grid.columns[0]):
         if key in seen:
@@ -103,9 +104,9 @@ def _describe_repeat(grid: Grid) -> str:
 
 
 def _keys(first: CellColumn) -> tuple[Value, ...]:
-    """Return the table's keys: the first column if it can be a key, else the row numbers.
+    """Return the keys of the rows: the values of the first column, or else the row numbers.
 
-    It can be a key if no cell is blank, all values are distinct, and every number is an integer.
+    The first column is used if no cell is blank, all are distinct, and every number is an integer.
     """
     values = [value for value in first.values if value is not None]
     exact = all(not is_number(value) or value == int(value) for value in values)

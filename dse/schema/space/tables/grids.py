@@ -20,7 +20,7 @@ MAX_CELLS = 20_000_000
 
 
 def grid_of(path: Path, files: Files, *, named_at: str) -> Grid:
-    """Read a table file; the suffix of its name selects CSV or Parquet.
+    """Read a table file, CSV or Parquet by its suffix, without parsing the cells.
 
     Raises:
         SpecError: the file does not exist, is not a table, or has no rows.

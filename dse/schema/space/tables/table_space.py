@@ -1,4 +1,4 @@
-"""Construction of a space from ``table:`` of a space file: its legal designs are the rows."""
+"""Construction of a space from a table file whose rows are the legal designs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _Row = tuple[Value | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpace:
-    """Parameters, activity conditions and constraint whose legal designs are a table's rows.
+    """Space whose legal designs are the rows of a table.
 
-    ``parameters`` is keyed by column name; ``conditions`` and ``rule`` use full names.
+    ``parameters`` is keyed by column name. ``conditions`` maps the full names of parameters to
+    their activity conditions; ``rule`` is the constraint to the rows.
     """
 
     parameters: dict[str, Parameter]
@@ -37,7 +38,8 @@ def table_space(grid: Grid, full: Callable[[str], str] = str) -> TableSpace:
     """Build the space whose legal designs are the distinct rows of the table.
 
     A column of numbers becomes an ordinal parameter, one of texts or booleans a choice. A blank
-    cell means that the parameter is inactive; the columns without blanks must determine where.
+    cell means that the parameter is inactive in that row; the values in the columns without blanks
+    must determine in which rows.
 
     Args:
         grid: the unparsed table.
@@ -72,7 +74,7 @@ def table_space(grid: Grid, full: Callable[[str], str] = str) -> TableSpace:
 
 
 def _uniform(column: CellColumn) -> CellColumn:
-    """Convert a column that contains a float to floats, so that equal numbers have one key."""
+    """Return the column with all numbers as floats if any of them is a float."""
     if not column.numeric or not any(isinstance(value, float) for value in column.distinct):
         return column
     return replace(
@@ -94,9 +96,10 @@ def _parameter(column: CellColumn, name: str, grid: Grid) -> Parameter:
 def _presence(
     place: int, always: Sequence[int], names: Sequence[str], rows: Sequence[_Row], grid: Grid
 ) -> Expression:
-    """Return the condition under which the column ``place`` has a value.
+    """Return the activity condition of a column with blanks: where its cells have a value.
 
-    It is stated over columns without blanks (``always``); those that are redundant are omitted.
+    It is a condition on columns without blanks (``always``), of which redundant ones are dropped
+    greedily. ``place`` is the column's index.
 
     Raises:
         SpecError: these columns do not determine it.
@@ -130,7 +133,10 @@ def _presence(
 
 
 def _clash(place: int, columns: Sequence[int], rows: Sequence[_Row]) -> tuple[int, int] | None:
-    """Return two rows equal in these columns of which only one has a value at ``place``, if any."""
+    """Return two rows that agree in these columns although only one has a value at ``place``.
+
+    The result is a pair of row indices, or ``None`` if there is no such pair.
+    """
     first: dict[_Row, int] = {}
     for number, row in enumerate(rows):
         key = tuple(row[column] for column in columns)

@@ -30,7 +30,7 @@ GONE = "\0"
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Unparsed rows of a table, with the location of each row and the unit of each column."""
+    """Unparsed rows of a table, the location of each row, and the unit of each column."""
 
     cells: Sequence[Sequence[Scalar | None]]
     places: Sequence[str]
@@ -40,7 +40,7 @@ class _Rows:
 def rule_of(
     stated: Stated[TableSpec], scope: Scope, files: Files, mistakes: ErrorCollector
 ) -> Expression | None:
-    """Return the constraint that the table states.
+    """Return the constraint that a table of allowed or forbidden combinations states.
 
     If a row is invalid, every error is added to ``mistakes`` and the result is ``None``.
 
@@ -133,7 +133,7 @@ def _read_file_rows(stated: Stated[TableSpec], names: Sequence[str], files: File
 
 
 class _CellReader:
-    """Converter from the cells of one column to values of its parameter, with a cache.
+    """Converter of the cells in one column to values of the column's parameter, with a cache.
 
     A blank text usually means that the parameter is inactive. It is a value if the parameter's
     domain contains that text and either the row is ``written`` in the YAML file, where ``null``
@@ -149,7 +149,7 @@ class _CellReader:
         self._known: dict[tuple[type, Scalar], Value] = {}
 
     def value(self, said: Scalar | None) -> Value | None:
-        """Return the parameter's value in a cell; ``None`` (inactive) if the cell is blank."""
+        """Convert a cell to the parameter's value; ``None`` (inactive) if the cell is blank."""
         if self._keeps_blank and isinstance(said, str) and said in self.parameter:
             return said
         if said is None or blank(said):
@@ -165,7 +165,11 @@ class _CellReader:
         return self._known[key]
 
     def _match_value(self, said: Scalar) -> Value:
-        """Return the parameter's value; ``GONE`` if only an earlier definition had that value."""
+        """Return the parameter's value that equals a parsed cell.
+
+        It is ``GONE`` if only an earlier definition, before ``fix``, ``narrow`` or replacement, had
+        it.
+        """
         try:
             return own_value(self.parameter, said, self.scope)
         except SpecError:
@@ -176,7 +180,7 @@ class _CellReader:
             raise
 
     def _plain(self, said: Scalar) -> Scalar:
-        """Return the value that a text denotes: a number for ``8``, bytes for ``64 KiB``."""
+        """Parse a cell's text as a number in coherent units (65536 for ``64 KiB``) or a text."""
         if not isinstance(said, str) or said in self.parameter:
             return said
         words = isinstance(self.parameter, Choice)
@@ -198,7 +202,7 @@ def _row(
 
 
 def digest_of(rows: Iterable[tuple[Value | None, ...]]) -> str:
-    """Return a hash of six hex digits, which identifies the table in messages and records."""
+    """Return a hash of the table's rows, six hex digits, to identify it in messages and records."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(repr(row).encode())

@@ -30,17 +30,17 @@ MOST_SHARE, MOST_EXPONENT = 1.05, 10.0
 
 
 def is_plausible(constants: RooflineConstants) -> bool:
-    """Return whether these constants are physically plausible for a device."""
+    """Return whether fitted roofline constants are physically plausible."""
     share = np.maximum(constants.compute_share, constants.memory_share)
     return bool(share <= MOST_SHARE and np.max(constants.exponent) <= MOST_EXPONENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCalibration:
-    """Constants of one device and format, with their software stack and errors.
+    """Fitted roofline constants of one device and format, with their software stack and errors.
 
-    Errors are relative, on held-out shapes, and averaged over the stacks whose median the constants
-    are. docs/devices.md lists the ``attempts`` at the fit.
+    Errors are relative, on GEMM shapes held out from the fit. If the constants are medians over
+    several software stacks, the errors are the means over these.
     """
 
     constants: RooflineConstants
@@ -57,7 +57,7 @@ class DeviceCalibration:
 
 @cache
 def calibration_of(device: str, number_format: str, stack: str = "") -> DeviceCalibration:
-    """Return the constants of a device for a format of ``RECIPES``.
+    """Return the roofline constants of a device for a number format of ``RECIPES``.
 
     Args:
         device: a name of ``DEVICES``, or any other.
@@ -115,7 +115,7 @@ _NARROW = {"int8": "fp8"}  # int8 was measured on no device
 
 
 def _measured_like(number_format: str) -> str:
-    """Return the format whose medians are used for a device not measured in this format."""
+    """Return the format whose medians over devices serve one not measured in this format."""
     wide = RECIPES[number_format].operand_bytes >= 2
     return "bf16" if wide else _NARROW.get(number_format, number_format)
 
@@ -128,7 +128,7 @@ def _plausible() -> tuple[Mapping[str, str], ...]:
 
 
 def _is_usable(row: Mapping[str, str]) -> bool:
-    """Return whether constants are plausible and more accurate than the data sheet's roofline."""
+    """Return whether constants are plausible and predict better than the data sheet's roofline."""
     constants = RooflineConstants(
         **{each.name: float(row[each.name]) for each in fields(RooflineConstants)}
     )

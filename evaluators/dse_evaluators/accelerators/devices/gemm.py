@@ -62,12 +62,13 @@ _INPUTS: Mapping[str, Reading] = {
 class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
     """Latency and energy of a GEMM of m x k by k x n, optionally with a given tile.
 
-    Reads m, n, k and, if the space has them, device, format and tile (of ``TILES``, or
-    ``library``, the default). With a given tile, the operations of full waves are counted, at the
-    fraction of the peak rate that libraries reach with their own tiles. The estimate is therefore
-    pessimistic by the libraries' own wave quantization losses, and ``extrapolated``.
-    ``wave_share`` is the utilization of the waves, ``unit_traffic`` the bytes that compute units
-    fetch; for ``library`` they are 1 and each operand once.
+    Reads m, n, k and, if the space has them, device, format and tile (of ``TILES``, or ``library``,
+    the default). With a given tile, a last wave that is partly empty costs as much as a full one,
+    and compute units reach the fraction of the peak rate that libraries reach with tiles of their
+    choice. That fraction already includes the libraries' own losses to partly empty waves, so the
+    estimate is pessimistic; it is marked as ``extrapolated``. ``wave_share`` is the utilization of
+    the waves, ``unit_traffic`` the bytes that compute units fetch; for ``library``, ``wave_share``
+    is 1 and each operand is fetched once.
 
     Args:
         device: name of a device of ``devices.csv``, for designs without one.

@@ -12,7 +12,7 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTile:
-    """Block of the result that one compute unit computes at a time."""
+    """Block of the result matrix, which one compute unit computes at a time."""
 
     rows: int
     cols: int
@@ -30,7 +30,10 @@ TILES: Mapping[str, GemmTile] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
-    """Tiles and waves of a GEMM of m x k by k x n; fields have the shape of m, n and k."""
+    """Tiles and waves of a GEMM of m x k by k x n; fields have the shape of m, n and k.
+
+    A wave is the tiles that all compute units process at the same time, one each.
+    """
 
     tiles: Floats
     waves: Floats

@@ -134,7 +134,7 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
 
 
 def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metrics:
-    """Compute the metrics of a load, with a fault for each infeasible row."""
+    """Compute the metrics of n runs on a device, with a fault for each infeasible run."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w

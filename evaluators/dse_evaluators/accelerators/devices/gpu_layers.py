@@ -17,7 +17,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """Distinct layers of a workload, one row each, with sizes for one input of the network."""
+    """Distinct layers of a workload (first axis), with sizes for one input of the network."""
 
     repeats: Floats  # (l, 1), number of equal layers
     pixels: Floats  # (l, 1), rows of the result
@@ -31,16 +31,16 @@ class Kernels:
     """Parameters outside GEMMs: embeddings, biases, norms."""
 
     def rights(self, batch: Floats) -> Floats:
-        """Return the elements of the right-hand operands, (l, n)."""
+        """Return the elements of each layer's right-hand operands for n batch sizes, (l, n)."""
         once = self.chain * self.filters * self.products
         return once * np.where(self.weighted, 1.0, batch)
 
     def results(self, batch: Floats) -> Floats:
-        """Return the elements of the results, (l, n)."""
+        """Return the elements of each layer's results for n batch sizes, (l, n)."""
         return self.pixels * self.filters * self.products * batch
 
     def work(self, recipe: GemmRecipe, batch: Floats) -> KernelWork:
-        """Return the work of each layer on a batch, (l, n)."""
+        """Return operations and bytes moved of each layer for n batch sizes, (l, n)."""
         lefts, results = self.inputs * batch, self.results(batch)
         return KernelWork(
             flops=2.0 * self.chain * results,
@@ -51,7 +51,7 @@ class Kernels:
         )
 
     def resident_bytes(self, recipe: GemmRecipe, batch: Floats) -> Floats:
-        """Return the bytes that must be in memory at once, (n,).
+        """Return the bytes that must be in memory at once for n batch sizes, (n,).
 
         These are all parameters, the right-hand operands that are activations (keys and values) of
         all layers, and the inputs and results of the layer for which they are largest.
@@ -62,7 +62,7 @@ class Kernels:
         return recipe.operand_bytes * self.others + kept + passing.max(axis=0)
 
     def within(self, ranges: tuple[float, ...], batch: Floats) -> Mask:
-        """Return whether each layer is a single GEMM with sizes in these ranges, (l, n).
+        """Return whether each layer is one GEMM with sizes in the ranges of a fit, (l, n).
 
         ``ranges`` are the least and most rows, columns and depth.
         """
@@ -76,7 +76,7 @@ class Kernels:
 
 @lru_cache(maxsize=256)
 def kernels_of(workload: str) -> Kernels:
-    """Return the kernels of a workload.
+    """Return the distinct layers of a workload with their GEMM sizes.
 
     Raises:
         SpecError: there is no such workload.

@@ -26,7 +26,7 @@ MOST_OUTSIDE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedDevice:
-    """Device in a number format that it supports, with its calibration and power model."""
+    """Device with one of its number formats, and its calibration and power model for it."""
 
     device: Device
     recipe: GemmRecipe
@@ -65,7 +65,7 @@ class GpuLoad:
 
 
 def run(machine: CalibratedDevice, kernels: Kernels, load: GpuLoad) -> Mapping[str, Floats]:
-    """Compute the metrics of ``accelerators.gpu``, each (n,)."""
+    """Compute time, energy, memory and flags of n runs of a network on a device, each (n,)."""
     work = kernels.work(machine.recipe, load.batch)
     free = times(
         work,

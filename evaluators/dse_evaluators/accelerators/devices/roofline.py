@@ -35,7 +35,7 @@ class RooflineConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelWork:
-    """Work of kernels; all fields have one shape, or broadcast to it."""
+    """Operations, traffic and sequential steps of kernels; fields broadcast to one shape."""
 
     flops: Floats
     moved_bytes: Floats

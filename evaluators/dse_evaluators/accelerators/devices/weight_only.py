@@ -28,7 +28,7 @@ FITS = Path(__file__).with_name("weight_only.fits.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightOnly:
-    """Constants of the vector and matrix-unit kernels for one weight width on one device."""
+    """Roofline constants of vector and matrix-unit kernels for one weight width on one device."""
 
     vector: RooflineConstants
     tiles: RooflineConstants
@@ -60,7 +60,7 @@ def rates_of(device: Device) -> PeakRates:
 
 
 def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows: Floats) -> Times:
-    """Compute the time of GEMMs, each with the kernel that is used for its number of rows."""
+    """Compute the times of GEMMs: vector kernels up to ``VECTOR_ROWS`` rows, else matrix units."""
     vector, tiles = (
         times(work, constants, flops_per_s=flops_per_s, bytes_per_s=rates.bytes_per_s)
         for constants, flops_per_s in (
@@ -79,7 +79,7 @@ def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows:
 
 
 def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> KernelWork:
-    """Return the work of (m, k) activations times (k, n) weights of ``weight_bytes`` each."""
+    """Return the work of GEMMs of (m, k) activations by (k, n) weights of ``weight_bytes`` each."""
     return KernelWork(
         flops=2.0 * m * n * k,
         moved_bytes=2.0 * (m * k + m * n) + weight_bytes * (k * n),
@@ -89,14 +89,14 @@ def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> Ke
 
 
 def nearest_widths(bits: Floats) -> Floats:
-    """Return the measured weight width that is nearest to these bits, (n,)."""
+    """Return the measured weight width that is nearest to each number of bits, (n,)."""
     distances = np.abs(np.asarray(bits)[:, None] - np.array(WIDTHS))  # (n, widths)
     return np.array(WIDTHS, dtype=np.float64)[distances.argmin(axis=1)]
 
 
 @cache
 def weight_only_of(device: str, width: int) -> WeightOnly:
-    """Return the kernels of a device for weights of a width.
+    """Return the kernels' roofline constants on a device for weights of ``width`` bits.
 
     A device that was not measured has the constants of one with the same die, or else medians over
     all devices measured in that width.
@@ -113,13 +113,16 @@ def weight_only_of(device: str, width: int) -> WeightOnly:
 
 
 def without(device: str, width: int) -> WeightOnly:
-    """Return the medians over all other devices, which an unmeasured ``device`` would have."""
+    """Return the constants that ``device`` would have if unmeasured: medians over the others."""
     return _of({name: fit for name, fit in _fits(width).items() if name != device}, own=False)
 
 
 @cache
 def _fits(width: int) -> Mapping[str, Fit]:
-    """Return the fits of a width by device; a fit's name starts with the device's name."""
+    """Return the fitted kernel constants for a weight width, by device.
+
+    A fit's name starts with the device's name.
+    """
     fits = fits_in(FITS)
     return {name.split()[0]: fit for name, fit in fits.items() if f" int{width} " in name}
 

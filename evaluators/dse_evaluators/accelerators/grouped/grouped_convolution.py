@@ -19,20 +19,23 @@ _WIDEST = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Regrouping of the depthwise layers in n designs; fractional channel counts are kept."""
+    """Replacement of depthwise convolutions by grouped ones in n designs.
+
+    Channel counts may be fractional.
+    """
 
     group: Floats  # (n,), or (l, n), used only in regrouped layers; at least 1
     by_count: Mask  # (n,), whether group is a count of groups, see GROUPINGS
     width: Floats  # (n,), multiplier of all channels except the image's and the classes'
 
     def with_width(self, width: Floats) -> Grouping:
-        """Return the same groups in a network of another width."""
+        """Return the same grouping with another width multiplier."""
         return Grouping(group=self.group, by_count=self.by_count, width=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionShapes:
-    """Shapes of l layers of n designs, for one image."""
+    """Layer shapes of n networks with l layers each, for one image."""
 
     window_height: Floats  # (l, 1)
     window: Floats  # (l, 1), positions in a window
@@ -45,27 +48,27 @@ class ConvolutionShapes:
 
     @property
     def pairs(self) -> Floats:
-        """Pairs of a filter and a channel that it reads, each a 2-D convolution, (l, n)."""
+        """Number of (filter, channel that it reads) pairs, each a 2-D convolution, (l, n)."""
         return self.filters * self.per_group
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates, (l, n)."""
+        """Multiply-accumulates of each layer for one image, (l, n)."""
         return self.weights * self.outputs
 
     @property
     def weights(self) -> Floats:
-        """Weights without biases, (l, n)."""
+        """Number of weights of each layer, without biases, (l, n)."""
         return self.window * self.pairs
 
     @property
     def input_words(self) -> Floats:
-        """Input activations, (l, n)."""
+        """Number of input activations of each layer for one image, (l, n)."""
         return self.channels * self.inputs
 
     @property
     def output_words(self) -> Floats:
-        """Output activations, (l, n)."""
+        """Number of output activations of each layer for one image, (l, n)."""
         return self.filters * self.outputs
 
 
@@ -110,7 +113,7 @@ class GroupConvolutionNetwork:
         )
 
     def same_macs_width(self, grouping: Grouping) -> Floats:
-        """Solve for the widths at which regrouped networks have this one's MACs, (n,).
+        """Solve for the width multipliers at which regrouped networks keep the original MACs, (n,).
 
         The solution is found by bisection, between 0 and ``_WIDEST``.
         """
@@ -132,6 +135,6 @@ def sum_layers(layers: Floats) -> Floats:
 
 
 def _per_group(channels: Floats, grouping: Grouping) -> Floats:
-    """Return the channels per group, between one and all channels of the layer."""
+    """Return the channels per group of each layer, between 1 and all its channels."""
     by_count = np.maximum(channels / grouping.group, 1.0)
     return np.where(grouping.by_count, by_count, np.minimum(grouping.group, channels))

@@ -30,7 +30,7 @@ _PLAIN = Readings(READINGS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regrouped:
-    """Grouping and batch size (images) of n designs."""
+    """Grouping, width and batch size (images) of n designs."""
 
     grouping: Grouping
     batch: Floats  # (n,)
@@ -39,7 +39,9 @@ class Regrouped:
 def check_grouping(
     network: GroupConvolutionNetwork, readings: Readings, values: Mapping[str, Sequence[Value]]
 ) -> None:
-    """Check that the network can be regrouped by all of these values; ``group`` may be a list.
+    """Check that the network can be regrouped by each of the values that parameters may have.
+
+    A value of ``group`` may be a list.
 
     Raises:
         SpecError: a value is invalid, or the list's length is not the number of regrouped layers.
@@ -48,13 +50,16 @@ def check_grouping(
 
 
 def read_grouping(network: GroupConvolutionNetwork, batch: Batch) -> Regrouped:
-    """Read the regrouping of the designs, solving for the width where it is :data:`SOLVED`."""
+    """Read the grouping of the designs; solve for the width where it is :data:`SOLVED`."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)
 
 
 def _with_widths(network: GroupConvolutionNetwork, batch: Batch) -> Grouping:
-    """Return the grouping with all widths known, solving once per distinct grouping."""
+    """Return the grouping with all widths known.
+
+    A width that is :data:`SOLVED` is computed once per distinct grouping of the batch.
+    """
     told = _PLAIN.column("width", batch)
     grouping = _grouping(network, batch, told)
     if not (told == SOLVED).any():
@@ -72,7 +77,7 @@ def _grouping(network: GroupConvolutionNetwork, batch: Batch, width: Floats) -> 
 
 
 def _groups(network: GroupConvolutionNetwork, batch: Batch) -> Floats:
-    """Return the group of all regrouped layers, (n,), or one value per layer, (l, n)."""
+    """Return the group size or count: one for all regrouped layers, (n,), or by layer, (l, n)."""
     if "group" in batch:
         return np.asarray(batch["group"], dtype=float)
     groups = np.ones((len(network.layers), len(batch)))

@@ -12,7 +12,7 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import ConvolutionS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStationaryArray:
-    """Sizes of n arrays of processing elements, each with one multiplication per cycle."""
+    """Sizes of n arrays; each processing element does one multiply-accumulate per cycle."""
 
     rows: Floats  # (n,)
     cols: Floats  # (n,)
@@ -26,7 +26,7 @@ class RowStationaryArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycles:
-    """Cycles of each layer by cause; every field is (l, n), for a complete batch of images."""
+    """Cycles of each layer for a batch of images, split by cause; every field is (l, n)."""
 
     macs: Floats
     """Cycles if all elements were always multiplying."""
@@ -42,7 +42,7 @@ class Cycles:
 
     @property
     def utilization(self) -> Floats:
-        """Mean fraction of the elements that multiply."""
+        """Mean fraction of the processing elements that multiply, over a layer's cycles, (l, n)."""
         return self.macs / self.all
 
 
@@ -67,7 +67,7 @@ def cycles(shapes: ConvolutionShapes, array: RowStationaryArray, images: Floats)
 
 
 def spatial_share(shapes: ConvolutionShapes, array: RowStationaryArray) -> Floats:
-    """Return the fraction of the elements to which a pair is mapped, (l, n)."""
+    """Return the fraction of processing elements that a layer's mapping occupies, (l, n)."""
     across = np.floor(array.cols / shapes.output_width)
     folds = np.ceil(shapes.output_width / array.cols)
     beside = np.floor(array.rows / shapes.window_height) * np.maximum(across, 1.0)

@@ -56,7 +56,7 @@ class ReversibleTraining:
 
     @property
     def kept(self) -> Floats:
-        """Largest number of activations stored at once, (n,)."""
+        """Largest number of blocks' input activations that are stored at the same time, (n,)."""
         ordinary = self.blocks - self.reversible
         return np.minimum(ordinary + _KEPT * (self.reversible > 0), self.blocks)
 

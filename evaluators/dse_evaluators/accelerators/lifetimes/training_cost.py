@@ -1,4 +1,4 @@
-"""Energy, time and traffic of a training step, by the memory that stores its activations."""
+"""Energy, time and traffic of a training step by the kind of memory for its activations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTS = ("mac", "access", "refresh", "leakage", "dram")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStepCost:
-    """Training step of n designs, with its memory; every field but ``blocks`` is (n,)."""
+    """Inputs of the cost model for a training step of n designs; all but ``blocks`` are (n,)."""
 
     blocks: int
     reversible: Floats
@@ -50,7 +50,7 @@ class TrainingStepCost:
 
     @property
     def training(self) -> ReversibleTraining:
-        """Training step without stalls on DRAM."""
+        """Timing of the training step as if DRAM traffic never stalled it."""
         return ReversibleTraining(
             blocks=self.blocks,
             reversible=self.reversible,
@@ -65,7 +65,7 @@ class TrainingStepCost:
 
     @property
     def storage_bytes(self) -> Floats:
-        """Largest number of bytes that must be stored at once, (n,)."""
+        """Largest number of bytes of activations that must be stored at once, (n,)."""
         return self.training.kept * self.activation_bytes
 
 
@@ -130,7 +130,7 @@ def costs(step: TrainingStepCost, dram_j_per_byte: float) -> Mapping[str, Floats
 
 
 def _bytes(step: TrainingStepCost) -> _Bytes:
-    """Return the bytes that a step stores, reads and writes on chip, and its DRAM traffic.
+    """Return the bytes that a training step stores, reads and writes on chip, and DRAM traffic.
 
     Data that does not fit is written to DRAM each time it is computed, and read back once.
     """
@@ -150,7 +150,7 @@ def _bytes(step: TrainingStepCost) -> _Bytes:
 
 
 def _refreshes(step: TrainingStepCost, lifetimes_s: Floats, latency_s: Floats) -> Floats:
-    """Return the number of refreshes of activations, summed over all stored ones, (n,)."""
+    """Return how many activation refreshes a training step needs in total, (n,)."""
     by_lifetime = sum_layers(refreshes(lifetimes_s, step.retention_s))
     by_clock = refreshes(latency_s, step.retention_s) * step.training.kept
     return np.where(step.refresh_all, by_clock, by_lifetime) * (
@@ -159,5 +159,5 @@ def _refreshes(step: TrainingStepCost, lifetimes_s: Floats, latency_s: Floats) -
 
 
 def _forward_steps(step: TrainingStepCost) -> Floats:
-    """Return the work of a training step in forward steps of one block, (n,)."""
+    """Return a training step's work in units of one block's forward step, (n,)."""
     return step.blocks * (1.0 + BACKWARD) + RECOMPUTE * step.reversible

@@ -26,7 +26,7 @@ _KEPT, _BLOCK = np.array(list(PATTERNS.values()), dtype=np.float64).T
 
 
 def kept_elements(elements: Floats, n_m: Floats) -> Floats:
-    """Return how many elements of a filter stay: N per full block, up to N of the last one."""
+    """Return how many weights of a filter N:M pruning keeps: N per block, up to N of the last."""
     place = n_m.astype(np.intp)
     kept, block = _KEPT[place], _BLOCK[place]
     whole = np.floor(elements / block)
@@ -34,7 +34,7 @@ def kept_elements(elements: Floats, n_m: Floats) -> Floats:
 
 
 def inputs_per_row(n_m: Floats) -> Floats:
-    """Return the inputs from which a multiplier selects, per weight that it receives: M / N."""
+    """Return how many inputs an array row receives per kept weight, to select from: M / N."""
     place = n_m.astype(np.intp)
     return _BLOCK[place] / _KEPT[place]
 

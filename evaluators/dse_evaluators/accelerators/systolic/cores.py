@@ -30,12 +30,12 @@ class CoreShare:
 
 
 def dealt(product: LayerProducts, cores: Floats, split: Floats) -> tuple[CoreShare, ...]:
-    """Partition each layer over the cores; return the larger share first.
+    """Partition each layer over the cores; return the larger and the smaller share.
 
-    The second share may belong to 0 cores. ``m`` partitions the rows of each GEMM; ``n`` its
-    columns or, where a layer consists of several GEMMs, the GEMMs themselves. Shares differ by at
-    most one. Inputs are partitioned with the rows; inputs shared by windows of two cores are
-    counted once.
+    The smaller share may belong to 0 cores. With the split ``m``, the rows of each GEMM are
+    partitioned; with ``n``, its columns or, where a layer consists of several GEMMs, the GEMMs
+    themselves. Shares differ by at most one of these. Inputs are partitioned with the rows; inputs
+    shared by windows of two cores are counted once.
     """
     if (cores == 1.0).all():
         return (CoreShare(product=product, cores=ONE),)

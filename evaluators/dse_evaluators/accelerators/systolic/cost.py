@@ -37,7 +37,7 @@ class Technology:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """Switching energies at the nominal voltage and area, independent of time; fields are (n,)."""
+    """Switching energies at the nominal voltage, and chip area; none depends on time; (n,)."""
 
     macs_j: Floats
     srams_j: Floats
@@ -49,7 +49,8 @@ class Charges:
 def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted: bool) -> Charges:
     """Compute the switching energies and the area of a workload on an accelerator.
 
-    Unless all right-hand operands are ``weighted``, multipliers must also take two activations.
+    Unless all right-hand operands are ``weighted`` (weights), multipliers must also fit the product
+    of two activations.
     """
     node = technology.node_nm
     area = knobs.rows * knobs.cols * _largest(mac_areas_mm2(node), knobs, weighted=weighted)

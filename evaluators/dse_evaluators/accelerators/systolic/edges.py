@@ -23,7 +23,7 @@ class Edges:
 
 
 def edges(knobs: Settings, *, weighted: bool) -> Edges:
-    """Return the edge widths of these designs.
+    """Return the bits per cycle that the designs' arrays exchange with each buffer.
 
     The stationary operand is loaded down the columns of the array. With N:M sparsity, each row
     receives several inputs per weight, from which it selects. Unless all right-hand operands are

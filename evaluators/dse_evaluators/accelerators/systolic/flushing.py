@@ -17,7 +17,10 @@ from dse_evaluators.workloads.layers import Layer
 
 
 def cyclic(words: Floats, passes: Floats, capacity: Floats) -> Floats:
-    """Count the misses when the same distinct ``words`` are read in order ``passes`` times."""
+    """Count buffer misses when the same distinct ``words`` are read in order ``passes`` times.
+
+    They are missed once if fewer than ``capacity``, else in every pass.
+    """
     return words * np.where(words < capacity, 1.0, passes)
 
 
@@ -29,7 +32,7 @@ def count_tiled_misses(
     passes: Floats,
     capacity: Floats,
 ) -> Floats:
-    """Count the misses when each tile is read ``passes`` times before the next one.
+    """Count buffer misses when each tile is read ``passes`` times before the next one.
 
     All words are distinct. A tile larger than the buffer misses on every word. Among tiles that
     fit, one per period is being read when the buffer is flushed; its words up to then miss again.
@@ -51,7 +54,7 @@ def count_tiled_misses(
 def overlapping(  # cached: the arguments determine the trace
     flow: Flow, layer: Layer, array: tuple[int, int], *, passes: int, capacity: int
 ) -> int:
-    """Count the misses of a convolution's inputs, whose windows overlap, by replaying the trace."""
+    """Count a convolution's input misses by replaying the trace, as its windows overlap."""
     words = _trace(flow, layer, array)
     since = _since_last_use(words)
     wrapped = np.concatenate([since, since])
@@ -65,7 +68,7 @@ def overlapping(  # cached: the arguments determine the trace
 
 
 def _phase(since: Ints, capacity: int) -> tuple[int, int]:
-    """Return the accesses until an empty buffer is full, and the words that it took in."""
+    """Return how many accesses fill an empty buffer, and how many distinct words they load."""
     reach = 4 * capacity
     while True:
         new = since[:reach] > np.arange(min(reach, len(since)))
@@ -91,7 +94,7 @@ def _since_last_use(words: Ints) -> Ints:
 
 
 def _trace(flow: Flow, layer: Layer, array: tuple[int, int]) -> Ints:
-    """Return the addresses of one pass of input words, in the order of the reads."""
+    """Return the addresses of the input words that one pass reads, in order."""
     rows, columns = array
     pixel, tap, words = _windows(layer)
     match flow:
@@ -112,7 +115,7 @@ def _trace(flow: Flow, layer: Layer, array: tuple[int, int]) -> Ints:
 
 
 def _windows(layer: Layer) -> tuple[Ints, Ints, Ints]:
-    """Return the output pixel, window position and address of each word in a window."""
+    """Return output pixel, window position and address of each input word that a window reads."""
     pixel, tap = np.indices((layer.output_height * layer.output_width, layer.weights_per_filter))
     top, left = np.divmod(pixel, layer.output_width)
     row, rest = np.divmod(tap, layer.filter_width * layer.channels)

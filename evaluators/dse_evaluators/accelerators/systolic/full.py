@@ -52,7 +52,7 @@ from dse_evaluators.accelerators.systolic.waiting import waits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Done:
-    """Work of the cores that have the same share of each layer."""
+    """Cycles and traffic of the cores that have an equal share of each layer."""
 
     layers: Layers
     vector_cycles: Floats  # (n,), cycles that the vector unit adds to those of the array
@@ -60,14 +60,17 @@ class _Done:
 
 
 def totals(flow: Flow, network: UniqueLayers, knobs: Settings) -> Totals:
-    """Compute the demands of the workload, stalls included, for designs that share a dataflow."""
+    """Compute the workload's cycles and traffic, with DRAM stalls, for designs of one dataflow."""
     layers, unhindered = work(flow, network, knobs)
     stall_cycles = waits(network, layers, knobs).stall_cycles
     return replace(unhindered, cycles=unhindered.cycles + stall_cycles, stall_cycles=stall_cycles)
 
 
 def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, Totals]:
-    """Compute the work without DRAM stalls, which depends on neither clock nor DRAM bandwidth."""
+    """Compute the workload's cycles and traffic without DRAM stalls.
+
+    These depend on neither clock nor DRAM bandwidth.
+    """
     product = _prune_weights(network, network.products(knobs.filter_keep, knobs.batch), knobs)
     shares = dealt(product, knobs.cores, knobs.split)
     word = words(knobs)
@@ -116,7 +119,7 @@ def _count_weight_bytes(product: LayerProducts, word: Words) -> Floats:
 
 
 def _macs(network: UniqueLayers, product: LayerProducts) -> tuple[Floats, Floats]:
-    """Return the multiply-accumulates that involve weights, and those of two activations."""
+    """Return the multiply-accumulates with a weight, and those of two activations."""
     if network.weighted:
         return network.total(product.macs), np.zeros(1)
     return (

@@ -99,7 +99,7 @@ class Settings:
     vector_hidden: Floats
 
     def take(self, rows: Array) -> Settings:
-        """Return the settings of these rows."""
+        """Return the parameters of the designs at the indices ``rows``."""
         return Settings(
             **{
                 name: column if len(column) == 1 else column[rows]
@@ -108,7 +108,7 @@ class Settings:
         )
 
     def columns(self) -> dict[str, Floats]:
-        """Return the columns by parameter name."""
+        """Return the values of every parameter over the designs, by parameter name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 

@@ -1,4 +1,4 @@
-"""Constraints on systolic accelerators, with the amount by which an infeasible design misses."""
+"""Feasibility constraints on systolic accelerators, and the amounts by which designs miss them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ class _Limit(NamedTuple):
 def infeasible(
     knobs: Settings, size: int, *, smallest_buffer_bytes: float, weighted: bool
 ) -> dict[int, Fault]:
-    """Return a fault for each of ``size`` rows that violates a constraint: the first violated one.
+    """Return a fault, by index, for each of ``size`` designs that violates a constraint.
 
-    ``smallest_buffer_bytes`` is the least size of any buffer, however narrow the array.
-    ``weighted``: the right-hand operands of all layers are weights, not activations.
+    The fault names the first constraint violated. ``smallest_buffer_bytes`` is the minimum size of
+    every buffer, for arrays of any width. ``weighted``: the right-hand operands of all layers are
+    weights, not activations.
     """
     faults: dict[int, Fault] = {}
     need = edges(knobs, weighted=weighted)

@@ -1,4 +1,4 @@
-"""DRAM reads of a layer's two operands, under the reuse regimes of :mod:`.full`."""
+"""Bytes that a layer's two GEMM operands read from DRAM, by what fits in the buffers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Words:
 
 
 def words(knobs: Settings) -> Words:
-    """Return the bytes of an input, a weight and a partial sum in these designs."""
+    """Return the bytes per input, per weight and per partial sum in n designs."""
     weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
     return Words(
         input=word_bits(knobs.activation_format) / 8.0,
@@ -50,17 +50,20 @@ def input_bytes(
 def right_bytes(
     flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
 ) -> Floats:
-    """Return the bytes of one GEMM's right-hand operand read from DRAM if it is not resident."""
+    """Return the bytes read from DRAM for one GEMM's right-hand operand.
+
+    They assume that the operand is not kept on chip between runs of the network (``resident``).
+    """
     repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
     fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
     return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
 
 
 def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
-    """Return the bytes that must arrive before the array can begin.
+    """Return the bytes that DRAM must deliver before the array can start on a GEMM.
 
-    These are the first fold of the stationary operand and one edge of the other, or one edge of
-    each if outputs are stationary.
+    They are the first tile of the stationary operand and the first words of the other operand along
+    one edge of the array; if outputs are stationary, the first words along one edge of each.
     """
     down = np.minimum(knobs.rows, schedule.down)
     across = np.minimum(knobs.cols, schedule.across)

@@ -15,7 +15,7 @@ from dse_evaluators.accelerators.systolic.schedule import Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialSums:
-    """Bytes of sums of one GEMM by where they are kept, (l, n).
+    """Bytes of one GEMM's final and partial sums, by the memory that holds them, (l, n).
 
     ``spilled``, ``buffered`` and ``accumulated`` are bytes written; as many are read back.
     """
@@ -33,7 +33,11 @@ class PartialSums:
 def partial_sums(
     product: LayerProducts, schedule: Schedule, knobs: Settings, word: Words
 ) -> PartialSums:
-    """Compute where partial sums go: to the nearest memory that holds those of a fold column."""
+    """Compute the bytes of final and partial sums that pass through each memory.
+
+    Partial sums are kept in the nearest memory that holds the partial sums of one column of folds:
+    the accumulators, then half of the output buffer, then DRAM.
+    """
     outputs = product.m * product.n
     final = outputs * word.input
     partial = outputs * (schedule.partials - 1.0) * word.partial

@@ -1,4 +1,4 @@
-"""Workload as matrix products (GEMMs), with one row of sizes per distinct layer."""
+"""Layers of a workload as matrix products (GEMMs), with sizes by distinct layer."""
 
 from __future__ import annotations
 
@@ -124,10 +124,11 @@ class UniqueLayers:
         )
 
     def total(self, values: Floats, times: Floats = ONE) -> Floats:
-        """Sum (l, n) values over all layers, each multiplied by ``times`` (l, n) and its count.
+        """Return the sum over all layers of (l, n) values, (n,).
 
-        Layers are added one at a time, so that a design's rounding does not depend on the number
-        of designs.
+        The values of each distinct layer are multiplied by ``times`` (l, n) and by the number of
+        times that the layer occurs. Layers are added one at a time, so that a design's rounding
+        does not depend on the number of designs.
         """
         each = self._counts * times
         total = np.zeros(np.broadcast_shapes(each.shape[1:], values.shape[1:]))
@@ -160,7 +161,10 @@ def _pixels_per_channel(layer: Layer, before: Layer | None) -> int:
 
 
 def _touched_pixels(layer: Layer) -> int:
-    """Return the number of pixels covered by a window; the last window may exceed the edge."""
+    """Return the number of input pixels that at least one window covers.
+
+    The last window may extend beyond the edge of the input.
+    """
     return _count_side_pixels(
         layer.height, layer.filter_height, layer.stride, layer.output_height
     ) * _count_side_pixels(layer.width, layer.filter_width, layer.stride, layer.output_width)

@@ -1,4 +1,4 @@
-"""Reproduction of SCALE-Sim 3.0.0's counts for a layer, for conformance rather than for design.
+"""Reproduction of SCALE-Sim 3.0.0's cycle and access counts for a layer, to check against it.
 
 Memory never stalls the array, words are bytes, and partial sums that the array cannot hold go to
 DRAM. All quantities but one are closed forms: where a convolution's inputs overflow their buffer,
@@ -41,7 +41,7 @@ class ScaleSimArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Rows of SCALE-Sim's reports, one per layer; every field is (l, n) or (l, 1)."""
+    """Counts in SCALE-Sim's reports, for l layers and n designs; fields are (l, n) or (l, 1)."""
 
     cycles: Floats
     overall_utilization: Floats
@@ -58,9 +58,10 @@ class Report:
 def report_counts(
     flow: Flow, network: UniqueLayers, product: LayerProducts, array: ScaleSimArray
 ) -> Report:
-    """Return the counts of one GEMM of each layer, in words, and utilizations from 0 to 1.
+    """Return SCALE-Sim's cycles, accesses in words and utilizations (0 to 1) by layer.
 
-    SCALE-Sim has no groups: a group, or an attention head, is a layer of its own.
+    They are those of one GEMM of each layer. SCALE-Sim has no groups: a group, or an attention
+    head, is a layer of its own.
 
     Source:
         The reports of SCALE-Sim 3.0.0 (MIT), whose behaviour these closed forms restate. Under
@@ -86,7 +87,10 @@ def report_counts(
 
 
 def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, Totals]:
-    """Compute the work of designs that share a dataflow; words are bytes, nothing stalls."""
+    """Compute SCALE-Sim's cycles and memory traffic of designs that share a dataflow.
+
+    A word is one byte, and memory never stalls the array.
+    """
     product = network.products(knobs.filter_keep, np.ones(1))
     array = ScaleSimArray(
         rows=knobs.rows,
@@ -121,7 +125,11 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
 
 
 def served_words(sram_bytes: Floats) -> Floats:
-    """Return the words of a read buffer that serve while the rest is filled: 50 of 100 sets."""
+    """Return the words in the half of a read buffer that serves the array.
+
+    The other half is filled from DRAM meanwhile. SCALE-Sim divides a buffer into 100 sets of
+    equally many words; a half is 50 of them.
+    """
     return 50.0 * np.floor(sram_bytes / 100.0)
 
 
@@ -176,10 +184,10 @@ def _filter_reads(
 
 
 def _ofmap_writes(outputs: Floats, array: ScaleSimArray) -> Floats:
-    """Return the words written to DRAM in lines as wide as the array, half a buffer at a time.
+    """Return the output words written to DRAM, in lines as wide as the array.
 
-    Where lines fill the half exactly, the first drain starts one word into a line; that line is
-    padded, and the padding is written too.
+    The output buffer is drained half a buffer at a time. Where lines fill a half exactly, the first
+    drain starts one word into a line; that line is padded, and the padding is written too.
     """
     half = np.floor(array.ofmap_sram_bytes / 2.0)
     lines = half / array.columns

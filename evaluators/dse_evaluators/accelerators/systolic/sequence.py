@@ -10,7 +10,7 @@ from dse_evaluators.accelerators.systolic.schedule import Schedule
 
 
 def at_once(schedule: Schedule, copies: Floats, knobs: Settings) -> Floats:
-    """Return how many GEMMs share the array at a time, each on its own rows and columns."""
+    """Return how many GEMMs of a layer share the array at a time, each on its own part of it."""
     room = np.minimum(np.floor(knobs.rows / schedule.down), np.floor(knobs.cols / schedule.across))
     return np.where(knobs.packed > 0, np.clip(room, 1.0, copies), 1.0)
 

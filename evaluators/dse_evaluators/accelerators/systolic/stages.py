@@ -34,7 +34,10 @@ Work = Callable[[Flow, UniqueLayers, Settings], tuple[Layers, Totals]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
-    """Work of the array over all layers, and its energies and area; every field is (n,)."""
+    """Cycles, traffic, energies and area of n designs, summed over all layers; every field is (n,).
+
+    They are independent of clock, DRAM bandwidth and voltage.
+    """
 
     cycles: Floats
     """Cycles without stalls on DRAM."""
@@ -51,20 +54,23 @@ class Laid:
     extrapolated: Floats
 
     def spread(self, among: Distinct) -> Laid:
-        """Expand from the distinct rows to all rows of the batch."""
+        """Return the results of all designs of the batch from those of its distinct designs."""
         return Laid(**{one.name: among.spread(getattr(self, one.name)) for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """Results that do not depend on the voltage; every field is (n,), or (1,) if all are equal."""
+    """Latency, costs and counts that do not depend on the voltage; every field is (n,).
+
+    A field that is equal for all designs may be (1,).
+    """
 
     latency_s: Floats
     charges: Charges
     counts: dict[str, Floats]
 
     def spread(self, among: Distinct) -> Timed:
-        """Expand from the distinct rows to all rows of the batch."""
+        """Return the results of all designs of the batch from those of its distinct designs."""
         charge = self.charges
         return Timed(
             latency_s=among.spread(self.latency_s),
@@ -177,7 +183,7 @@ def _spread(among: Distinct, values: Floats) -> Floats:
 
 
 def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -> None:
-    """Write the columns of some rows of ``size`` designs into the columns of all of them."""
+    """Write the results of the designs ``rows`` into arrays for all ``size`` designs."""
     for one in fields(part):
         values = getattr(part, one.name)
         whole = found[one.name] = _room(found.get(one.name), (*values.shape[:-1], size))
@@ -187,7 +193,8 @@ def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -
 def _room(whole: Floats | None, shape: tuple[int, ...]) -> Floats:
     """Return an array of at least this shape that keeps the values written so far.
 
-    Some parts have one row for all layers; it is broadcast when another part has one per layer.
+    Some chunks of designs have one value for all layers; it is repeated for every layer once
+    another chunk has one value per layer.
     """
     if whole is None:
         return np.empty(shape)

@@ -166,7 +166,7 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
         )
 
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
-        """Return the parameters fixed by options, and defaults of those that the mode lacks."""
+        """Return the parameters fixed by options, and defaults of those that the mode ignores."""
         chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
         for name in chosen:
             if name not in known:

@@ -49,7 +49,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Demands of a workload on an accelerator, over all layers and cores; every field is (n,)."""
+    """Cycles, operations and traffic of a workload, over all layers and cores; fields are (n,)."""
 
     cycles: Floats
     stall_cycles: Floats
@@ -66,7 +66,7 @@ class Totals:
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates of both kinds."""
+        """Multiply-accumulates in total: of a weight and an activation, and of two activations."""
         return self.weighted_macs + self.unweighted_macs
 
 

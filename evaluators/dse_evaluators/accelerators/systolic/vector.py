@@ -20,7 +20,7 @@ from dse_evaluators.accelerators.technology import (
 
 
 def absent(knobs: Settings) -> bool:
-    """Return whether lanes are fixed at 0 for all designs, in every chunk of the batch."""
+    """Return whether the designs have no vector unit: lanes are fixed at 0 for all of them."""
     return len(knobs.vector_lanes) == 1 and not knobs.vector_lanes.any()
 
 
@@ -31,15 +31,16 @@ def vector_cycles(outputs: Floats, knobs: Settings) -> Floats:
 
 
 def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
-    """Return the cycles of both units: their maximum where the vector unit overlaps, else the sum.
+    """Return the cycles of array and vector unit together.
 
-    It overlaps with the array where ``vector_hidden`` is set.
+    They are the maximum of both where the vector unit works while the array does
+    (``vector_hidden``), otherwise their sum.
     """
     return np.where(knobs.vector_hidden > 0, np.maximum(array, vector), array + vector)
 
 
 def holds_up(array: Floats, vector: Floats) -> Mask:
-    """Return where the vector unit takes longer than the array."""
+    """Return the mask of layers and designs whose vector unit takes longer than the array."""
     return vector > array
 
 

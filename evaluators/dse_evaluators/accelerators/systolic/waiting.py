@@ -16,7 +16,10 @@ BOTTLENECKS = ("compute", "vector", "dram")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Cycles summed over all layers, by cause; every field is (n,)."""
+    """Stall cycles, and cycles bound by DRAM or by the vector unit; every field is (n,).
+
+    They are summed over all layers.
+    """
 
     stall_cycles: Floats
     """Cycles in which the array waits for DRAM."""
@@ -27,7 +30,7 @@ class Waits:
 
 
 def waits(network: UniqueLayers, layers: Layers, knobs: Settings) -> Waits:
-    """Compute the stalls of layers from the clock and the DRAM bandwidth shared by all cores."""
+    """Compute the stalls of all layers on DRAM, whose bandwidth all cores share."""
     cycles_per_byte = knobs.clock / knobs.dram_bandwidth
     traffic = layers.dram_bytes * cycles_per_byte
     late = np.maximum(0.0, traffic - layers.cycles)

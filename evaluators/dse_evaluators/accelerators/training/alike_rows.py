@@ -12,7 +12,7 @@ from dse.core.values import Floats, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """Rows grouped by their combination of values."""
+    """Indices of n designs grouped by c distinct combinations of input values."""
 
     rows: Ints
     """(c,): index of one row of each combination."""
@@ -20,10 +20,11 @@ class Alike:
     """(n,): index of each row's combination."""
 
     def chunks(self, most: int) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
-        """Yield chunks of at most ``most`` combinations, with their rows in equally small pieces.
+        """Yield chunks of at most ``most`` combinations of values, with the designs that have them.
 
-        Each chunk is one row per combination, and a list of pieces: at most ``most`` rows, with
-        the index of each one's combination within the chunk.
+        A chunk is the index of one design per combination, and the chunk's designs in lists of at
+        most ``most``. Each list consists of the designs' indices and of the index of each design's
+        combination within the chunk.
         """
         order = np.argsort(self.place, kind="stable")
         firsts = np.arange(0, len(self.rows) + most, most)
@@ -35,7 +36,7 @@ class Alike:
 
 
 def alike(columns: Sequence[Floats]) -> Alike:
-    """Group the rows that agree in all of these columns, each (n,)."""
+    """Group the designs that agree in all of these columns, each (n,)."""
     place = np.zeros(len(columns[0]), dtype=np.intp)
     for column in columns:
         values, code = np.unique(column, return_inverse=True)

@@ -37,7 +37,7 @@ _SUM_PASSES = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprints:
-    """Bytes of each block of a chain; every field is (b, 1), per sample except for weights."""
+    """Bytes of each of b blocks of a chain, per sample except for weights; fields are (b, 1)."""
 
     input: Floats
     """Input activations, from the previous block."""
@@ -56,7 +56,7 @@ class Footprints:
 
 
 def footprints(chain: Sequence[ConvolutionBlock]) -> Footprints:
-    """Compute the footprints of each block of a chain."""
+    """Compute the bytes that each block of a chain moves and stores."""
 
     def column(count: Callable[[ConvolutionBlock], int]) -> Floats:
         return WORD_BYTES * np.array([[count(block)] for block in chain], dtype=np.float64)
@@ -87,10 +87,10 @@ def _plain(block: ConvolutionBlock) -> int:
 
 
 def _need(block: ConvolutionBlock) -> int:
-    """Return the largest input plus output of a layer, with the residual operand held meanwhile.
+    """Return the most activations that a block holds at a time, in elements per sample.
 
-    The operand held is the block's input; while the shortcut convolution runs, it is the output of
-    the last convolution.
+    They are the input and output of a layer, and the operand held for the residual sum: the block's
+    input or, while the shortcut convolution runs, the output of the last convolution.
     """
     held = 0 if not block.adds else block.convs[0].inputs
     needs = [

@@ -22,7 +22,10 @@ _BLOCK_ROWS = 256.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayWork:
-    """Work on one large array; ``cycles`` is (b, n) by block, the other fields (n,) totals."""
+    """Cycles, operations and buffer bytes on one large array.
+
+    ``cycles`` is (b, n), for b blocks and n designs; the other fields are totals, (n,).
+    """
 
     cycles: Floats
     macs: Floats
@@ -30,7 +33,7 @@ class ArrayWork:
     written_bytes: Floats
 
     def take(self, rows: Array) -> ArrayWork:
-        """Return the work of these designs."""
+        """Return the values of the designs at the indices ``rows``."""
         return ArrayWork(
             cycles=self.cycles[:, rows],
             macs=self.macs[rows],
@@ -40,7 +43,10 @@ class ArrayWork:
 
 
 class BlockWork:
-    """Array work of a chain, computed once for designs that agree in samples and array side."""
+    """Array cycles and buffer traffic of a chain, by number of samples and array side.
+
+    They are computed once for designs that agree in both.
+    """
 
     def __init__(self, chain: Sequence[ConvolutionBlock]) -> None:
         convs = [conv for block in chain for conv in block.all_convs]
@@ -52,7 +58,7 @@ class BlockWork:
         self._block = np.repeat(np.arange(len(chain)), [len(block.all_convs) for block in chain])
 
     def of(self, samples: Floats, side: Floats) -> ArrayWork:
-        """Return the work for (n,) samples on arrays of (n,) sides."""
+        """Return the array cycles and traffic for (n,) samples on arrays of (n,) sides."""
         kinds, place = np.unique(np.stack([samples, side]), axis=1, return_inverse=True)
         return self._compute_work(kinds[0], kinds[1]).take(place.reshape(-1))
 

@@ -32,7 +32,7 @@ class Conv:
 
     @property
     def after(self) -> int:
-        """Side of the output images."""
+        """Side of the output images, in pixels."""
         return self.side // self.stride
 
     @property

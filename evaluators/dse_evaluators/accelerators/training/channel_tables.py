@@ -54,7 +54,11 @@ class ChannelTables:
         )
 
     def _offsets(self, number: int) -> Floats:
-        """Return the offset of each set of channels from the mean, -1 to 1, (v,)."""
+        """Return the random offset of each set of channels from the mean share, -1 to 1, (v,).
+
+        Offsets are in units of ``SPREAD``. A set that several convolutions write takes the largest
+        of their draws.
+        """
         drawn = np.random.default_rng(number).uniform(-1.0, 1.0, len(self._writes))  # one per conv
         offsets: Floats = np.full(len(self._free), -1.0)
         np.maximum.at(offsets, self._writes, drawn)

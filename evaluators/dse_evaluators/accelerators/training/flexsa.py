@@ -73,7 +73,7 @@ _CHUNK = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Laid:
-    """Demands of p GEMMs for c combinations of inputs; fields are (p, c), sums (c,)."""
+    """Cycles and DRAM bytes of p GEMMs for c distinct designs, (p, c), and their sums, (c,)."""
 
     cycles: Floats
     dram_bytes: Floats
@@ -90,9 +90,10 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     [B/s]. ``parted_share`` is the fraction of cycles in which FlexSA's parts do not work as one
     array, ``macs_kept`` the fraction of multiplications left after pruning.
 
-    In each GEMM, the smallest operand stays in half of the buffer while the others pass DRAM once.
-    If it is too large, it is held one part at a time, and the middle operand passes DRAM for every
-    part. Normalization, activation, optimizer and reconfiguration of FlexSA are free.
+    In each GEMM, the smallest of the three matrices stays in half of the buffer, while the others
+    are moved to or from DRAM once. If it is too large, it is held one part at a time, and the
+    second smallest is moved once per part. Normalization, activation, optimizer and the
+    reconfiguration of FlexSA cost nothing.
 
     Args:
         network: ``resnet50`` or ``vgg16``, without its classifier.
@@ -135,7 +136,7 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
         return Metrics(columns=columns, faults=faults)
 
     def _laid(self, knobs: Mapping[str, Floats]) -> _Laid:
-        """Return the demands of the GEMMs, independent of clock and bandwidth."""
+        """Return the cycles and DRAM bytes of the GEMMs, independent of clock and bandwidth."""
         products = self._training.products(
             self._tables.channels(knobs["keep"], knobs["draw"]), knobs["batch"]
         )
@@ -188,7 +189,7 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
         }
 
     def _silicon(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
-        """Return the area, and whether a memory is outside the SRAM fit.
+        """Return the area, and whether a memory is below the sizes of the SRAM fit.
 
         The area is that of multipliers, the buffer, and the memory of each array or part that
         holds the partial sums of a block of rows.
@@ -223,9 +224,9 @@ def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
 
 
 def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
-    """Return a fault for each design whose buffer cannot hold a row block and a tile per group.
+    """Return a fault for each design whose buffer is too small for its groups.
 
-    Both are double-buffered.
+    It must hold a block of rows and a tile for each group, both double-buffered.
     """
     side = knobs["side"] / np.sqrt(knobs["groups"])
     needs = 2.0 * knobs["groups"] * (knobs["block_rows"] + side) * side * WORD_BYTES

@@ -1,4 +1,7 @@
-"""Optimal partition of a chain into groups, where the cost of each group is independent."""
+"""Optimal partition of a chain of blocks into groups of consecutive blocks.
+
+The cost of each group is independent of the other groups.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,11 @@ class Cuts:
 def best_cuts(
     prices: Floats,  # (b, b): cost of the group from the first block to the last, inclusive
 ) -> Cuts:
-    """Find the cuts of least total cost; ties go to the ones with the longest first groups.
+    """Find the partition of a chain of blocks into groups with the least total cost.
 
-    Uses dynamic programming over the blocks from the last one: exact, since a group's cost does
-    not depend on the other groups.
+    Uses dynamic programming over the blocks from the last one: exact, since a group's cost does not
+    depend on the other groups. Of equally good partitions, the one with the longest first groups is
+    returned.
     """
     count = len(prices)
     least = np.zeros(count + 1)

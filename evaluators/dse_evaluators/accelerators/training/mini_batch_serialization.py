@@ -120,13 +120,16 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
                 raise SpecError(f"{name} cannot be {max(map(float, places)):g}", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each value out of range."""
+        """Compute the metrics of n designs, with a fault for each that has a value out of range."""
         knobs, faults = sound(self._readings, self._readings.columns(batch))
         moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
         return Metrics(columns=self._columns(knobs, moved), faults=faults)
 
     def best(self, batch: Batch) -> list[Cuts]:
-        """Find the cuts of least traffic for each design, ignoring the cuts that it has."""
+        """Find, for each design, the cuts between blocks with the least DRAM traffic.
+
+        The cuts that the design itself has are ignored.
+        """
         groups = every_group(self.blocks)
         rows = np.arange(len(groups))
         first, last = (np.array(ends) for ends in zip(*groups, strict=True))
@@ -185,7 +188,7 @@ def _plan(knobs: Mapping[str, Floats], starts: Mask) -> SerializationPlan:
 
 
 def _starts(batch: Batch, blocks: int) -> Mask:
-    """Return whether a group begins at each block, (b, n), from all cuts of a design."""
+    """Return whether a group begins at each block, (b, n): at the first one and at every cut."""
     starts = np.zeros((blocks, len(batch)), dtype=bool)
     rows = np.arange(len(batch))
     for name in batch.names:

@@ -87,7 +87,9 @@ def traffic(prints: Footprints, plan: SerializationPlan) -> BlockTraffic:
 
 
 def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
-    """Return the DRAM passes of a block's input beyond those that its schedule counts, (b, n).
+    """Return the DRAM passes of each block's input due to group boundaries, (b, n).
+
+    They are not included in the traffic within blocks.
 
     Between groups there are three: the input is read, its gradient written and read. From a
     conventional block to a group there is one, as the conventional block's traffic includes the
@@ -101,7 +103,10 @@ def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
 
 
 def _sub_batches(prints: Footprints, plan: SerializationPlan, starts: Mask) -> Floats:
-    """Return the sub-batch of each group: the samples that its largest block can hold, (b, n)."""
+    """Return the sub-batch size of each block's group, in samples, (b, n).
+
+    It is the number of samples that the group's largest block can hold in the buffer.
+    """
     most = np.broadcast_to(prints.need, starts.shape).copy()
     for row in range(1, len(most)):
         most[row] = np.where(starts[row], most[row], np.maximum(most[row], most[row - 1]))

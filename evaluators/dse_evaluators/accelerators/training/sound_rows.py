@@ -1,4 +1,4 @@
-"""Faults of designs with inputs out of range, such as metrics of other evaluators."""
+"""Faults of designs whose inputs, such as metrics of other evaluators, are out of range."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from dse_evaluators.reading_table import NumberInput, Readings, number_of
 def sound(
     readings: Readings, columns: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], dict[int, Fault]]:
-    """Replace all inputs of out-of-range rows by defaults; return the columns and the rows' faults.
+    """Replace all inputs of designs with a value out of range by defaults.
 
-    The replaced rows can be evaluated together with the others.
+    Returns the columns of inputs, and the faults of these designs by index. Such designs can then
+    be evaluated together with the others.
 
     Args:
         readings: the inputs; each must have a default.

@@ -35,7 +35,7 @@ WORD_BYTES = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrays:
-    """Organization of the processing elements in ``groups``; every field is (n,) or (1,)."""
+    """Processing elements in ``groups`` of systolic arrays; every field is (n,) or (1,)."""
 
     kind: Floats
     """Code in :data:`ARRAYS`."""
@@ -50,7 +50,7 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitArrayCost:
-    """Cycles and buffer traffic of GEMMs; every field is (p, n)."""
+    """Cycles and buffer traffic of p GEMMs in n designs; every field is (p, n)."""
 
     cycles: Floats
     parted_cycles: Floats
@@ -62,7 +62,7 @@ class SplitArrayCost:
 
 
 def run(products: TrainingProducts, arrays: Arrays) -> SplitArrayCost:
-    """Compute the cost of GEMMs, each divided among the groups.
+    """Compute the cycles and buffer traffic of GEMMs, each divided among the groups of arrays.
 
     Groups divide the rows m, each with its own copy of a tile; or, in weight gradients, the samples
     summed over in k, each with its own partial sums, which are read and added at the end.
@@ -106,9 +106,9 @@ class _Cut:
 
 
 def _tile_words(m: Floats, n: _Cut, k: _Cut, block_rows: Floats) -> Floats:
-    """Return the words read of all tiles, each once per block of rows.
+    """Return the words read from the buffer to load all tiles, once per block of rows.
 
-    Two or four parts that share a tile process two or four blocks of rows per read.
+    Two or four parts of the array that share a tile process two or four blocks of rows per read.
     """
     blocks = m / block_rows
     wide, halves = n.rest * k.rest, n.left * k.rest + n.rest * k.left

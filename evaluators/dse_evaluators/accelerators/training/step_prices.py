@@ -58,7 +58,10 @@ class OperationCosts:
         written_bytes: Floats,
         dram_bytes: Floats,
     ) -> dict[str, Floats]:
-        """Return the energy by part in joules, (n,); reads and writes are those of the buffer."""
+        """Return the energy of MACs, buffer and DRAM in joules, (n,).
+
+        ``read_bytes`` and ``written_bytes`` are those of the buffer.
+        """
         read_j = self._access_j(SRAM_READ_J, buffer_bytes) * read_bytes
         write_j = self._access_j(SRAM_WRITE_J, buffer_bytes) * written_bytes
         return {
@@ -68,7 +71,7 @@ class OperationCosts:
         }
 
     def sram_mm2(self, size_bytes: Floats) -> Floats:
-        """Return the area of a buffer."""
+        """Return the area of a buffer, in mm2."""
         bank, bus = _bank(size_bytes)
         return sram(SRAM_AREA_MM2, bank, bus, self.node_nm) * size_bytes / bank
 
@@ -83,6 +86,6 @@ class OperationCosts:
 
 
 def _bank(size_bytes: Floats) -> tuple[Floats, Floats]:
-    """Return the bytes of a bank and the bits of its bus, the widest of the fit."""
+    """Return the bytes of an SRAM bank and the bits of its bus, the widest of the fit."""
     bank = np.minimum(size_bytes, LARGEST_BANK_BYTES)
     return bank, np.full(np.shape(bank), SRAM_BUS_BITS[1])

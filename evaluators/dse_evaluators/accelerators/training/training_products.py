@@ -13,7 +13,7 @@ from dse_evaluators.accelerators.training.chains import Conv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channels:
-    """Input channels and filters of each convolution; (l, n) or (l, 1)."""
+    """Input channels and filters of l convolutions in n designs; fields are (l, n) or (l, 1)."""
 
     inputs: Floats
     outputs: Floats
@@ -68,7 +68,7 @@ class ConvolutionTraining:
         self._sums[-len(every) :] = True
 
     def products(self, channels: Channels, samples: Floats) -> TrainingProducts:
-        """Return the GEMMs for these channels and (n,) samples."""
+        """Return the GEMMs of a training step for these channels and (n,) samples in a batch."""
         channels_in, filters = channels.inputs, channels.outputs  # (l, n)
         pixels, back = self._pixels * samples, self._back
         windows = self._taps * channels_in
@@ -97,7 +97,7 @@ def sum_rows(rows: Floats) -> Floats:
 
 
 def _phases(conv: Conv) -> list[int]:
-    """Return the number of window taps for each offset of an input pixel within the stride."""
+    """Return the filter taps that an input pixel meets, for each of its offsets in the stride."""
     if conv.reads == 0:
         return []
     along = [len(range(offset, conv.window, conv.stride)) for offset in range(conv.stride)]
@@ -105,7 +105,7 @@ def _phases(conv: Conv) -> list[int]:
 
 
 def _stack_parts(*parts: Floats) -> Floats:
-    """Stack the parts along the first axis, (p, n), broadcast to the widest."""
+    """Concatenate arrays along the first axis to (p, n), with n that of the widest."""
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.broadcast_to(part, (len(part), width)) for part in parts])
 

@@ -13,7 +13,11 @@ from dse_evaluators.clusters.apex.stage import Fixed, PipelineStage
 
 
 class Line(NamedTuple):
-    """Time of a lane's stage with fixed sequences: step j takes ``start_s + j * slope_s``."""
+    """Linear step times of one lane: one micro-batch on one attention replica.
+
+    While the lane's sequences stay the same, step j takes ``start_s + j * slope_s`` in one pipeline
+    stage.
+    """
 
     start_s: float
     slope_s: float
@@ -21,12 +25,12 @@ class Line(NamedTuple):
     host_s: float
 
     def sum_s(self, before: int, steps: int) -> float:
-        """Return the seconds of ``steps`` steps that follow ``before`` others."""
+        """Return the total seconds of ``steps`` steps after the first ``before`` ones."""
         return steps * (self.start_s + self.slope_s * (before + 0.5 * (steps + 1)))
 
 
 class Costs:
-    """Time coefficients of a stage, computed once for all copies of the model."""
+    """Coefficients of a pipeline stage's time, computed once for all data-parallel copies."""
 
     __slots__ = ("cached_s", "fixed", "sequence_s", "squared_s", "stages")
 
@@ -38,7 +42,11 @@ class Costs:
         self.fixed = cache(stage.fixed)
 
     def line(self, lane: Lane, told: Begun, fixed: Fixed) -> Line:
-        """Return the time of a lane's next steps; ``fixed`` is shared by its micro-batch."""
+        """Return the times of a lane's next steps.
+
+        ``fixed`` is the part that does not depend on the KV cache, equal for all lanes of a
+        micro-batch.
+        """
         host_s = self.sequence_s * lane.texts
         slope_s = self.cached_s * told.writing
         read_s = self.cached_s * (lane.cached - told.prompts) - slope_s
@@ -47,7 +55,7 @@ class Costs:
 
 
 class Piece(NamedTuple):
-    """Run of consecutive steps in which ``line`` is the slowest of all lanes."""
+    """Run of ``steps`` steps, after ``before`` others, in which the lane of ``line`` is slowest."""
 
     line: Line
     before: int
@@ -56,7 +64,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class TimeBreakdown:
-    """Time of one copy of the model, in parts that sum to its clock."""
+    """Simulated time of one data-parallel copy, in additive parts."""
 
     products_s: float = 0.0
     attention_s: float = 0.0
@@ -69,7 +77,7 @@ class TimeBreakdown:
         return self.products_s + self.attention_s + self.collectives_s + self.host_s
 
     def add(self, piece: Piece, rounds: int) -> float:
-        """Add the steps of a piece, ``rounds`` times each, and return their seconds."""
+        """Add a run of steps, ``rounds`` times each, to the parts; return its total seconds."""
         line, steps = piece.line, piece.steps * rounds
         whole_s = rounds * line.sum_s(piece.before, piece.steps)
         fixed = line.fixed
@@ -81,11 +89,12 @@ class TimeBreakdown:
 
 
 def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBreakdown]:
-    """Return the time until all requests of a copy are answered, and its parts.
+    """Simulate one data-parallel copy; return the time until all its requests are answered.
 
-    The micro-batches follow one another through the stages, so a step takes the time of the slowest
-    one, once per stage. Between two events (a request arrives, a sequence ends or is preempted) the
-    running sequences stay the same, and the steps are summed in closed form.
+    The time is also returned in parts. ``batches`` lists the lanes of each micro-batch. The
+    micro-batches follow one another through the pipeline stages, so a step takes the time of the
+    slowest one, once per stage. Between two events (a request arrives, a sequence ends or is
+    preempted) the running sequences stay the same, and the steps are summed in closed form.
 
     Source:
         Lin et al.: APEX, 2024, section 3 (iteration-level batching; the slowest of the
@@ -116,7 +125,7 @@ def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBr
 def _begin(
     costs: Costs, batches: Sequence[Sequence[Lane]], clock_s: float
 ) -> tuple[list[Line], bool]:
-    """Return the line of each busy lane, and whether prompts join in any of them."""
+    """Begin a step in every lane; return the step times of busy lanes, and whether prompts join."""
     lines = list[Line]()
     joined = False
     for batch in batches:
@@ -136,7 +145,7 @@ def _begin(
 
 
 def _pieces(lines: Sequence[Line], steps: int) -> list[Piece]:
-    """Return the slowest line of each step, as runs of steps."""
+    """Return the slowest lane of each of the next ``steps`` steps, as runs of steps."""
     if len(lines) == 1:
         return [Piece(lines[0], 0, steps)]
     pieces, done = list[Piece](), 0
@@ -151,13 +160,13 @@ def _pieces(lines: Sequence[Line], steps: int) -> list[Piece]:
 
 
 def _crossing(longest: Line, steeper: Line) -> int:
-    """Return the last step in which the steeper line is not yet the slower one."""
+    """Return the last step before the lane of steeper slope takes longer than the other lane."""
     ahead_s = longest.start_s - steeper.start_s
     return math.floor(ahead_s / (steeper.slope_s - longest.slope_s))
 
 
 def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
-    """Return the first pieces, cut to the steps that begin within ``wait_s``; at least one step."""
+    """Return the first runs, cut to the steps that begin within ``wait_s``; at least one step."""
     kept = list[Piece]()
     for line, before, steps in pieces:
         if kept and wait_s <= 0.0:
@@ -172,7 +181,10 @@ def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
 
 
 def _count_steps(line: Line, before: int, steps: int, wait_s: float) -> int:
-    """Return the fewest steps of a line that take ``wait_s``: the root of a quadratic."""
+    """Return the fewest steps, after ``before`` others, that take at least ``wait_s``.
+
+    The number is the root of a quadratic, limited to 1 to ``steps``.
+    """
     first_s = line.start_s + line.slope_s * (before + 0.5)
     root = first_s * first_s + 2.0 * line.slope_s * wait_s
     found = math.ceil(2.0 * wait_s / (first_s + math.sqrt(root)))

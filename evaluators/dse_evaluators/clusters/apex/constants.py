@@ -28,7 +28,7 @@ JUDGED_TEXTS = 25
 
 
 def load_efficiency() -> Efficiency:
-    """Return the constants of ``apex.fits.json``."""
+    """Return the efficiency constants fitted in ``apex.fits.json``."""
     told = fits_in(Path(__file__).with_name("apex.fits.json"))["vllm-0.6 on h100-sxm"].constants
     return Efficiency(
         memory=told["memory_share"], step_s=told["step_s"], sequence_s=told["sequence_s"]

@@ -27,7 +27,7 @@ class ApexFabric:
     node_devices: int
 
     def of(self, collective: Collective, ranks: int, span: int) -> CollectiveConstants:
-        """Return the constants among ranks that are spread over ``span`` adjacent devices."""
+        """Return a collective's constants among ranks spread over ``span`` adjacent devices."""
         if span > self.node_devices:
             return self.between
         if self.told is not None:
@@ -50,7 +50,7 @@ class ApexFabric:
 def _law(
     fabric: ApexFabric, collective: Collective, ranks: int, span: int
 ) -> tuple[float, float, float]:
-    """Return the latency [s], the seconds per byte of the array, and the pipelining coefficient."""
+    """Return a collective's latency [s], seconds per byte of the array, and pipelining."""
     found = fabric.of(collective, ranks, span)
     byte_s = float(compute_link_share(collective, ranks)) / found.bytes_per_s
     return found.latency_s, byte_s, found.pipelining

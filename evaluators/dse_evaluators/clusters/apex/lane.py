@@ -14,7 +14,10 @@ MOST_NEW_TOKENS = 65_536
 
 
 class LaneLimits(NamedTuple):
-    """Capacity limits of a lane."""
+    """Limits of a lane: cached tokens, sequences, and new tokens per step.
+
+    A lane is one micro-batch on one attention replica.
+    """
 
     capacity: int
     """Most cached tokens."""
@@ -23,7 +26,7 @@ class LaneLimits(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Contents of a step: sequences that decode, and prompts that join them."""
+    """Work of one step: sequences in decode, and prompts in prefill."""
 
     writing: int
     prompts: int
@@ -33,7 +36,7 @@ class Begun(NamedTuple):
 
 
 class Lane:
-    """Running, preempted and waiting sequences of one lane.
+    """Running, preempted and waiting sequences of one micro-batch on one attention replica.
 
     A running sequence grows by one token per step and ends at the length of its request.
 
@@ -84,7 +87,7 @@ class Lane:
         return len(self._ends)
 
     def begin(self, clock_s: float) -> Begun:
-        """Begin the next step and return its contents."""
+        """Begin the next step: preempt, resume and admit sequences; return the step's work."""
         self.fresh = []
         limits, running = self._limits, len(self._ends)
         calm = not self._stopped and self.next_s > clock_s
@@ -111,7 +114,7 @@ class Lane:
         return Begun(writing, prompts, squares)
 
     def steps(self) -> int:
-        """Return the number of steps, with this one, until a sequence ends or is preempted."""
+        """Return the number of steps, including this one, until a sequence ends or is preempted."""
         while self._ends.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         room = 1 + (self._limits.capacity - self.cached) // len(self._ends)

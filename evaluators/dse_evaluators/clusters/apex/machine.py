@@ -35,7 +35,7 @@ class DvfsDevice:
 
     @staticmethod
     def of(name: str) -> DvfsDevice:
-        """Return the device of a name.
+        """Return the device with this name.
 
         Raises:
             SpecError: the name is unknown, or its clock is not listed.

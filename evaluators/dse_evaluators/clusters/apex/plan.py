@@ -34,7 +34,11 @@ class Cluster(NamedTuple):
         return max(1, self.devices // self.node_devices)
 
     def divisible(self, shares: int) -> bool:
-        """Return whether ``shares`` equal shares are whole nodes, or divide all nodes evenly."""
+        """Return whether the cluster splits into ``shares`` equal parts that respect its nodes.
+
+        Each part must be a number of complete nodes, or all nodes must split into equally many
+        parts.
+        """
         if shares <= self.nodes:
             return self.nodes % shares == 0
         within = self.devices // self.nodes
@@ -42,7 +46,10 @@ class Cluster(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """Violated rule of a plan; ``reason`` formats both numbers and their difference ``over``."""
+    """Violated constraint of a plan: two numbers, and a template of the reason.
+
+    ``reason`` may contain ``first``, ``second`` and their difference ``over``.
+    """
 
     reason: str
     first: float
@@ -83,12 +90,12 @@ class ApexPlan:
 
     @property
     def attn_devices(self) -> int:
-        """Devices that share the heads of one replica."""
+        """Devices of one attention replica, which share its heads."""
         return self.stage_devices // self.attn_replicas
 
     @property
     def ffn_devices(self) -> int:
-        """Devices that share one feed-forward part."""
+        """Devices of one FFN replica, which share its weights."""
         return self.stage_devices // self.ffn_replicas
 
     @property
@@ -146,7 +153,7 @@ class ApexPlan:
 
 
 def unmet(plan: ApexPlan, longest: int) -> Unmet | None:
-    """Return the first rule that a plan breaks: layout, heads and experts, then memory."""
+    """Return the first constraint that a plan violates: layout, heads and experts, then memory."""
     for rules in (_layout, _sharing, _memory):
         for rule in rules(plan):
             return rule

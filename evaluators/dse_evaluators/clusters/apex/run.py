@@ -16,7 +16,7 @@ from dse_evaluators.clusters.apex.traces import TraceRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexResult:
-    """Results of r requests; the time of the copy that ends last is given in parts."""
+    """Latencies of r simulated requests, and the time in parts of the copy that ends last."""
 
     makespan_s: float
     slowest: TimeBreakdown
@@ -46,10 +46,11 @@ class ApexResult:
 
 
 def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int) -> ApexResult:
-    """Simulate a plan on the requests and return its results.
+    """Simulate a plan on the requests; return latencies, makespan and counts.
 
-    Requests go round-robin to the data-parallel copies, there to the micro-batches, and there to
-    the attention replicas. ``most_texts`` limits the sequences of a lane.
+    Each data-parallel copy receives its requests round-robin, as does each of its micro-batches and
+    each attention replica within these. ``most_texts`` limits the sequences of a micro-batch on one
+    attention replica.
 
     Source:
         microsoft/apex_plus@8769096, simulator.py (round robin at each level).

@@ -50,18 +50,24 @@ class PipelineStage:
 
     @property
     def cached_s(self) -> float:
-        """Time to read the KV cache of one token."""
+        """Time to read the KV cache of one token in all layers of the stage."""
         return self.plan.layers * self.plan.token_bytes / self._bytes_per_s
 
     @property
     def squared_s(self) -> float:
-        """Attention time of a prompt over its squared length; causal, so half of the pairs."""
+        """Attention time of a prompt in this stage divided by its squared length.
+
+        Attention is causal, so that half of the query-key pairs count.
+        """
         model = self.plan.model
         flops = 2.0 * self.plan.heads * model.head * self.plan.layers
         return flops / (self.efficiency.attention * self.rates.flops_per_s)
 
     def fixed(self, most: int, total: int) -> Fixed:
-        """Return the time of ``total`` new tokens, ``most`` of them in the fullest replica."""
+        """Return the time of a micro-batch of ``total`` new tokens, without the KV cache's part.
+
+        ``most`` of these tokens are in the attention replica with the most.
+        """
         plan = self.plan
         per_ffn = -(-total // plan.ffn_replicas)
         layer_s = self._product_s(plan.attn_weights, plan.attn_weights, most)
@@ -87,10 +93,10 @@ class PipelineStage:
         return max(computed_s, read * self.plan.weight_bytes / self._bytes_per_s)
 
     def _ffn_s(self, tokens: int) -> float:
-        """Return the FFN time; tokens choose experts at random, and only chosen ones are read.
+        """Return the time of the FFN in one layer; only the weights of chosen experts are read.
 
-        With whole experts on devices, the slowest device sets the time: one that holds the most
-        experts, at least one of which is chosen.
+        Tokens choose experts at random. With whole experts on devices, the slowest device sets the
+        time: one that holds the most experts, at least one of which is chosen.
         """
         plan, model = self.plan, self.plan.model
         chosen = model.active_experts / model.experts

@@ -60,6 +60,6 @@ def _whole(workload: str) -> tuple[TraceRequest, ...]:
 
 
 def at_rate(requests: tuple[TraceRequest, ...], per_s: float) -> tuple[TraceRequest, ...]:
-    """Return the requests at an arrival rate of ``per_s``, with scaled arrival times."""
+    """Return the requests with arrival times scaled to ``per_s`` requests per second."""
     scale = RECORDED_PER_S / per_s
     return tuple(one._replace(arrival_s=one.arrival_s * scale) for one in requests)

@@ -46,12 +46,12 @@ class Segment:
 
     @property
     def hopeless(self) -> Floats:
-        """Exponent of the expected time where that time would overflow; 0 elsewhere."""
+        """Exponent in the moments where they would overflow (too many failures); 0 elsewhere."""
         exponent = 2.0 * (self.length_s + self.redone_s) / self.mtbf_s
         return np.where(exponent > _HIGHEST_EXPONENT, exponent, 0.0)
 
     def mean_s(self) -> Floats:
-        """Return the exact expected time, including failures during recovery.
+        """Return the exact expected time to complete a segment, with failures during recovery.
 
         Source:
             Daly: A higher order estimate of the optimum checkpoint interval for restart dumps,
@@ -61,7 +61,7 @@ class Segment:
         return np.asarray(self.mtbf_s * np.exp(redone) * np.expm1(once), dtype=np.float64)
 
     def variance_s2(self) -> Floats:
-        """Return the exact variance of the time.
+        """Return the exact variance of the time to complete a segment.
 
         The first attempt ends at its length or at a failure. After a failure, the remaining time is
         the waiting time for a failure-free period of recovery plus the segment's length.
@@ -84,20 +84,25 @@ class Segment:
         return np.asarray(self.mtbf_s**2 * np.maximum(square - mean**2, 0.0), dtype=np.float64)
 
     def third_s3(self, failures: Floats) -> Floats:
-        """Return the third central moment of the cost of ``failures`` uniform over a segment."""
+        """Return the third central moment of the time lost to ``failures`` failures.
+
+        Each failure strikes at a uniformly distributed time of a segment.
+        """
         until = self.length_s + self.redone_s
         cube = (until**4 - self.redone_s**4) / (4.0 * self.length_s)
         return np.asarray(failures * cube, dtype=np.float64)
 
     def _exponents(self) -> tuple[Floats, Floats]:
-        """Return both lengths in units of ``mtbf_s``; placeholders where ``hopeless``."""
+        """Return ``length_s`` and ``redone_s`` over ``mtbf_s``; placeholders if ``hopeless``."""
         fine = self.hopeless == 0.0
         once = np.where(fine, self.length_s / self.mtbf_s, 1.0)
         return once, np.where(fine, self.redone_s / self.mtbf_s, 0.0)
 
 
 def quantile(mean: Floats, variance: Floats, third: Floats, score: float) -> Floats:
-    """Return the quantile at a normal score from the first three moments.
+    """Return a quantile from the first three moments, by the Cornish-Fisher expansion.
+
+    ``score`` is that quantile of the standard normal distribution.
 
     Source:
         Cornish, Fisher: Moments and Cumulants in the Specification of Distributions, 1938.
@@ -109,7 +114,7 @@ def quantile(mean: Floats, variance: Floats, third: Floats, score: float) -> Flo
 
 
 def best_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Return the work between checkpoints with the least expected time, (n,).
+    """Return the work between checkpoints that minimizes the job's expected time, (n,).
 
     It is exact for any checkpoint cost C and mean time between failures M: the derivative of Daly's
     expected time is zero at (1 - x) exp(x) = exp(-C / M), x = tau / M, which Lambert's function
@@ -124,12 +129,24 @@ def best_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
 
 
 def young_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Return Young's interval: Young, A first order approximation to the optimum interval, 1974."""
+    """Return Young's optimal work between checkpoints, ``sqrt(2 C M)``, (n,).
+
+    C is the time to write a checkpoint, M the mean time between failures.
+
+    Source:
+        Young: A first order approximation to the optimum checkpoint interval, 1974.
+    """
     return np.asarray(np.sqrt(2.0 * write_s * mtbf_s), dtype=np.float64)
 
 
 def daly_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Return Daly's interval: Daly 2006, equation 37; the mean time to failure where C >= 2 M."""
+    """Return Daly's higher-order approximation of the optimal work between checkpoints, (n,).
+
+    It is the mean time between failures M where writing a checkpoint takes C >= 2 M.
+
+    Source:
+        Daly 2006, equation 37.
+    """
     ratio = write_s / (2.0 * mtbf_s)
     series = np.sqrt(2.0 * write_s * mtbf_s) * (1.0 + np.sqrt(ratio) / 3.0 + ratio / 9.0) - write_s
     return np.where(ratio < 1.0, series, mtbf_s)

@@ -67,8 +67,8 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
     the newest snapshot is written. ``neighbours`` writes nothing, and each failure costs
     ``penalty`` iterations of progress. Without ``checkpoint_interval``, or where it is 0, the
     optimal interval is used. ``break_even`` is the penalty at which ``neighbours`` takes as long as
-    synchronous checkpoints at this interval, ``break_even_tuned`` as those at the optimal interval,
-    which is the fair comparison.
+    synchronous checkpoints at the design's interval, ``break_even_tuned`` the penalty at which it
+    takes as long as those at the optimal interval.
 
     Reads recovery, productive_time [s], state [B], storage_bandwidth [B/s] (of all devices),
     device_mtbf [s], devices; optional: checkpoint_interval [s] (of work), restart_time [s],
@@ -154,7 +154,10 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
 
 
 def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late: Mask) -> Segment:
-    """Return the work between checkpoints; ``late`` marks those written during the work."""
+    """Return the segments of work between two checkpoints of n jobs.
+
+    ``late`` marks jobs that write checkpoints asynchronously, while the work continues.
+    """
     copied_s = told["state"] / told["devices"] / told["copy_bandwidth"]
     visible_s = np.where(late, np.maximum(copied_s - told["iteration_time"], 0.0), written_s)
     least_s = np.where(late, written_s, 0.0)

@@ -1,4 +1,4 @@
-"""Gradient codes: sums of gradients without the slowest workers, and the load that they need."""
+"""Gradient codes, which yield the gradient sum without the slowest workers, and their load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ over several rounds.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Parameters of a scheme: workers, stragglers, and rounds of a burst and of a window."""
+    """Parameters of a coding scheme: workers, stragglers; burst and window in rounds."""
 
     workers: int
     stragglers: int
@@ -38,7 +38,7 @@ class Duty(NamedTuple):
 
 
 def duty(scheme: str, code: Code) -> Duty | str:
-    """Return the load, stragglers and delay of a scheme, or the reason why it is infeasible.
+    """Return a scheme's load, tolerated stragglers and delay, or why it is infeasible.
 
     Source:
         Tandon et al.: Gradient Coding: Avoiding Stragglers in Distributed Learning, 2017, theorems

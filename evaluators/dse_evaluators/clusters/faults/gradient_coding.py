@@ -116,7 +116,7 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
 
 
 def _duties(told: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
-    """Return the rows' load, tolerated stragglers, delay and faults, each code computed once."""
+    """Return each design's load, tolerated stragglers and delay, and faults; equal codes once."""
     columns = np.stack([told[name] for name in _CODE], axis=1)
     codes, place = np.unique(columns, axis=0, return_inverse=True)
     found = [_duty(*map(int, code)) for code in codes.tolist()]

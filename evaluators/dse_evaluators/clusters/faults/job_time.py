@@ -135,7 +135,7 @@ class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
 
 
 def _lateness(ranks: Ranks) -> Lateness:
-    """Return the lateness of n steps; each distinct layout is computed once."""
+    """Return the distribution of each step's lateness; equal layouts are computed once."""
     columns = (ranks.tensor, ranks.pipeline, ranks.data, ranks.microbatches, ranks.interleave)
     layouts, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     tensor, pipeline, data, microbatches, interleave = layouts.T

@@ -22,7 +22,7 @@ class JobSteps:
 
 
 def lasting_share(ranks: Ranks, persistence: Floats) -> Floats:
-    """Return the correlation of the lateness of two steps, (n,).
+    """Return the correlation between the lateness of any two steps of a job, (n,).
 
     By Plackett's identity, the covariance of the maxima of N normals in two draws of correlation r
     grows with r at a rate equal to the probability that both have the same latest rank, which
@@ -42,11 +42,12 @@ def compute_job_quantiles(
 ) -> Floats:
     """Return the quantiles of a job's lateness, (n, scores), in seconds.
 
-    Means and variances are exact. The shape is mixed from a step's and a normal one by the third
-    moment: fully correlated steps keep a step's shape, independent steps approach a normal.
+    Means and variances are exact. The shape is a weighted mean of that of one step and a normal
+    distribution, with a weight from the third moment: fully correlated steps keep the shape of one
+    step, independent steps approach a normal distribution.
 
     Args:
-        late: lateness of a step, in standard deviations of a microbatch.
+        late: lateness of a step, in standard deviations of a device's time for a microbatch.
         busy_s: seconds of one such standard deviation, (n,).
         steps: number of steps, and the correlation between them.
         share: correlation of the lateness of two steps, (n,).
@@ -69,7 +70,10 @@ def compute_job_quantiles(
 
 
 def _same(count: Floats, correlation: Floats) -> Floats:
-    """Return the probability that two draws share the latest rank, mean over correlations, (n,)."""
+    """Return the probability that two draws have the same latest rank, (n,).
+
+    It is averaged over the correlations.
+    """
     chance = count[:, None] ** (-(1.0 - correlation) / (1.0 + correlation))
     ends = (chance[:, 0] + chance[:, -1]) / 2.0
     return np.asarray((chance.sum(axis=1) - ends) / (_PARTS - 1), dtype=np.float64)

@@ -30,15 +30,15 @@ class Neighbours:
         return self.cost_s / self.mtbf_s
 
     def mean_s(self, work_s: Floats) -> Floats:
-        """Return the exact expected time; a placeholder where there is no progress."""
+        """Return the exact expected time of a job; a placeholder where there is no progress."""
         return np.asarray(work_s / self._idle(), dtype=np.float64)
 
     def variance_s2(self, work_s: Floats) -> Floats:
-        """Return the exact variance of the time."""
+        """Return the exact variance of the time of a job."""
         return np.asarray(work_s * self.busy * self.cost_s / self._idle() ** 3, dtype=np.float64)
 
     def third_s3(self, work_s: Floats) -> Floats:
-        """Return the exact third central moment of the time."""
+        """Return the exact third central moment of the time of a job."""
         cube = self.busy * self.cost_s**2 * (1.0 + 2.0 * self.busy)
         return np.asarray(work_s * cube / self._idle() ** 5, dtype=np.float64)
 
@@ -47,7 +47,7 @@ class Neighbours:
 
 
 def break_even(saved: Segment, restart_s: Floats, iteration_s: Floats) -> Floats:
-    """Return the iterations per failure at which neighbours are as fast as checkpoints, (n,).
+    """Return the iterations lost per failure at which neighbours are as fast as checkpoints, (n,).
 
     A negative value means that checkpoints are faster even if a failure costs only a restart.
     """

@@ -68,8 +68,8 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
     are equal or the last is the slowest.
 
     Source:
-        Golden et al.: PRISM, 2025, whose largest claim is about placement; a flow shop of equal
-        jobs takes their sum over stages, plus the slowest stage for every further microbatch.
+        Golden et al.: PRISM, 2025, for the effect of placement; a flow shop of equal jobs takes the
+        sum of one job's stage times, plus the slowest stage for every further microbatch.
     """
 
     stages: int | None = None
@@ -104,7 +104,10 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
 
 
 def step_layers(setting: Setting) -> float:
-    """Return the expected step time of the latest replica, in layer times."""
+    """Return the expected step time of the latest replica, in units of ``layer_time``.
+
+    That is the time of one layer for one microbatch, forward and backward.
+    """
     within = setting.slow_devices
     if setting.placement == PLACEMENTS.index("one_stage"):
         return _replica(setting, min(within, 1))
@@ -146,7 +149,7 @@ def _power(factor: Sequence[int], times: int, degree: int) -> int:
 
 
 def _replica(setting: Setting, count: int) -> float:
-    """Return the step time of a replica with ``count`` slow stages, in layer times."""
+    """Return the step time of a replica with ``count`` slow stages, in units of ``layer_time``."""
     plain, own = _split(setting)
     slow = own * (setting.slow_factor if count else 1.0)
     late = (slow - own) * count
@@ -155,14 +158,18 @@ def _replica(setting: Setting, count: int) -> float:
 
 
 def _split(setting: Setting) -> tuple[float, float]:
-    """Return the layers of the fullest other stage, and of a stage that may be slow."""
+    """Return the most layers of any other stage, and the layers of a stage that may be slow."""
     own = setting.slow_layers or -(-setting.layers // setting.stages)
     others = max(setting.stages - 1, 1)
     return -(-(setting.layers - own) // others), own
 
 
 def _times(setting: Setting) -> tuple[float, float, float]:
-    """Return step times in layer times: with an even split, without slow devices, and with them."""
+    """Return three step times in units of ``layer_time``.
+
+    They are those with an even split of layers and with the actual split, both without slow
+    devices, and that with slow devices.
+    """
     nominal = setting.layers / setting.stages * (setting.microbatches + setting.stages - 1)
     return nominal, step_layers(setting._replace(slow_factor=1.0)), step_layers(setting)
 

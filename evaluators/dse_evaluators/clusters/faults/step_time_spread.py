@@ -67,7 +67,7 @@ class Lateness(NamedTuple):
 
 
 def lateness(ranks: Ranks) -> Lateness:
-    """Return the distribution of a step's lateness.
+    """Return the distribution of a training step's lateness over its nominal time.
 
     With one pipeline stage it is accurate to 0.1 % of its standard deviation.
 
@@ -94,21 +94,27 @@ def lateness(ranks: Ranks) -> Lateness:
 
 
 def moments(quantiles: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and the standard deviation of n distributions, (n,) each."""
+    """Return mean and standard deviation of n distributions given by quantiles, (n,) each."""
     mean = (quantiles * _WEIGHTS).sum(axis=1)
     square = ((quantiles - mean[:, None]) ** 2 * _WEIGHTS).sum(axis=1)
     return mean, np.sqrt(square)
 
 
 def worst(quantiles: Floats, score: float) -> Floats:
-    """Return the mean beyond a quantile, the conditional value at risk, (n,)."""
+    """Return the conditional value at risk: the mean above the quantile at ``score``, (n,).
+
+    ``score`` is that quantile of the standard normal distribution.
+    """
     half = (SCORES[1] - SCORES[0]) / 2.0
     weights = ndtr(-np.maximum(SCORES - half, score)) - ndtr(-np.maximum(SCORES + half, score))
     return np.asarray((quantiles * weights).sum(axis=1) / weights.sum(), dtype=np.float64)
 
 
 def at(quantiles: Floats, score: float) -> Floats:
-    """Return the quantile at one normal score, (n,)."""
+    """Return the quantile at one probability, by interpolation, (n,).
+
+    ``score`` is the quantile of the standard normal distribution at this probability.
+    """
     place = (score - SCORES[0]) / (SCORES[1] - SCORES[0])
     low = min(int(place), len(SCORES) - 2)
     share = place - low
@@ -116,7 +122,7 @@ def at(quantiles: Floats, score: float) -> Floats:
 
 
 def above(quantiles: Floats, limits: Floats) -> Floats:
-    """Return the probability of exceeding a limit, (n,)."""
+    """Return the probability that each of n distributions exceeds its limit, (n,)."""
     scores = [np.interp(x, row, SCORES) for x, row in zip(limits, quantiles, strict=True)]
     # Beyond the last node only an upper bound is known, the tail there, so 0 is returned.
     inside = ndtr(-np.array(scores, dtype=np.float64))
@@ -126,7 +132,7 @@ def above(quantiles: Floats, limits: Floats) -> Floats:
 
 
 def _some(ranks: Ranks, rows: slice) -> Floats:
-    """Return the quantiles of the lateness of some rows, (rows, scores)."""
+    """Return the quantiles of the lateness of the designs ``rows``, (rows, scores)."""
     tensor, stages = ranks.tensor[rows, None], ranks.pipeline[rows, None]
     replicas, interleave = ranks.data[rows, None], ranks.interleave[rows, None]
     lowest = ndtri_exp(_LOWEST_LOG / tensor)
@@ -151,7 +157,10 @@ def _some(ranks: Ranks, rows: slice) -> Floats:
 
 
 def _below(latest: Floats, step: Floats, tensor: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of a stage no later than ``latest``, by the trapezoidal rule."""
+    """Return the mean and variance of a stage's lateness, given that it is at most ``latest``.
+
+    The integrals are evaluated by the trapezoidal rule.
+    """
     function = np.exp(tensor * log_ndtr(latest))
     area = _integrate_values(function, step)
     moment = _integrate_values(function * latest, step)

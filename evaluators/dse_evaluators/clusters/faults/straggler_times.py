@@ -27,7 +27,9 @@ class Crowd:
         return np.where(self.grouped, self.workers / (self.tolerated + 1.0), 1.0)
 
     def mean(self) -> Floats:
-        """Return the expected time: a difference of harmonic numbers, (n,).
+        """Return the expected time until enough workers finish, (n,).
+
+        It is a difference of harmonic numbers.
 
         Source:
             Renyi: On the Theory of Order Statistics, 1953: the k-th of n exponentials is a sum of
@@ -38,7 +40,10 @@ class Crowd:
         return np.where(self.grouped, firsts, any_of_them)
 
     def quantile(self, chance: float) -> Floats:
-        """Return the exact quantile of the time until enough workers finish, by the beta law."""
+        """Return the exact ``chance`` quantile of the time until enough workers finish, (n,).
+
+        It follows from the beta distribution of the order statistics of uniform variables.
+        """
         left = betaincinv(self.tolerated + 1.0, self.workers - self.tolerated, 1.0 - chance)
         any_of_them = -np.log(left)
         late = -np.expm1(np.log(chance) / self.groups)

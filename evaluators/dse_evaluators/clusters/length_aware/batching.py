@@ -30,10 +30,10 @@ class Rules:
 
 
 class Batching:
-    """Simulation of an endless stream of sequences, which repeats a list of lengths.
+    """Simulation of continuous batching for an endless stream of sequences.
 
-    Waiting sequences are sorted by ``(reservation, -number)``: the largest that fits is admitted
-    first, ties in order of arrival.
+    The stream repeats a list of lengths. Waiting sequences are sorted by ``(reservation,
+    -number)``: the largest that fits into memory is admitted first, ties in order of arrival.
 
     Source:
         Jin et al.: S3: Increasing GPU Utilization during Generative Inference for Higher
@@ -60,7 +60,7 @@ class Batching:
         self.slowest_s = 0.0
 
     def run(self, texts: int) -> Tally:
-        """Return the totals over at least ``texts`` sequences, after a warm-up.
+        """Simulate and return the totals over at least ``texts`` sequences, after a warm-up.
 
         The warm-up lasts until as many sequences have finished as run at once at most; the totals
         cover at least three times that number.

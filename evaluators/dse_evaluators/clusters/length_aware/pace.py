@@ -55,7 +55,10 @@ class DecodingTimeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Model on its devices; ``launch_s`` of a step and the host bandwidth are assumed."""
+    """Served model with its devices, memory share and host bandwidth.
+
+    ``launch_s``, the launch overhead of a step, and the host bandwidth are assumed.
+    """
 
     model: Transformer
     device: str

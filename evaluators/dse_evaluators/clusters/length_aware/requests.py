@@ -40,7 +40,10 @@ def texts_of(stream: Stream) -> Texts:
 
 
 def edges(buckets: int, kind: str, stream: Stream) -> Ints:
-    """Return the upper bound of each bucket, of equal width or of equal count, (buckets,)."""
+    """Return the upper bound of each length bucket in tokens, (buckets,).
+
+    Buckets have equal width (``linear``) or equally many sequences.
+    """
     shares = np.arange(1, buckets + 1) / buckets
     if kind == "linear":
         found = np.ceil(shares * stream.longest)
@@ -51,10 +54,11 @@ def edges(buckets: int, kind: str, stream: Stream) -> Ints:
 
 
 def guess_lengths(texts: Texts, most: Ints, accuracy: float) -> Ints:
-    """Return the predictions of a bucket classifier: the upper bound of a bucket, (count,).
+    """Return the output length that a bucket classifier predicts for each sequence, (count,).
 
-    The bucket is the right one, or an adjacent one where the classifier is wrong. A sequence that
-    is predicted right at some accuracy is predicted right at every higher accuracy.
+    It is the upper bound of a bucket: the right one, or an adjacent one where the classifier is
+    wrong. A sequence that is predicted right at some accuracy is predicted right at every higher
+    accuracy.
 
     Args:
         texts: the sequences with their random draws.

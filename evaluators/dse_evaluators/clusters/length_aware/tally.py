@@ -10,7 +10,7 @@ PARTS = ("memory", "compute", "launch", "prompt", "moving")
 
 @dataclass(slots=True)
 class Tally:
-    """Running totals; ``reserved`` and ``used`` are in tokens times steps."""
+    """Running totals of a simulation; ``reserved`` and ``used`` are in tokens times steps."""
 
     memory_s: float = 0.0
     compute_s: float = 0.0

@@ -56,9 +56,10 @@ class OffloadBandwidth(
 ):
     """Closed forms of ZeRO-Infinity: memory of model states, bandwidth of their traffic.
 
-    Each ``..._efficiency`` is that of one kind of traffic alone, at its bandwidth for one GPU;
-    ``efficiency`` and ``step_time`` have all three, one after another. ``..._needs`` is the
-    bandwidth at which one kind alone reaches the efficiency ``target``.
+    Efficiency is the share of a step's time spent computing. Each ``..._efficiency`` counts one
+    kind of traffic alone (weights, optimizer or activations), ``efficiency`` and ``step_time`` all
+    three, one after another. ``..._needs`` is the bandwidth per GPU at which one kind alone reaches
+    the efficiency ``target``.
 
     Reads layers, hidden; optional: heads, batch (sequences of one GPU), sequence (tokens),
     checkpoint_interval (layers), rate [FLOP/s] (of GEMMs), target, and the three bandwidths [B/s].

@@ -17,7 +17,7 @@ KINDS = ("weights", "optimizer", "activations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Size of a training job on one GPU, with its memory and traffic; every field is (n,).
+    """Dimensions of a training job on one GPU, with its memory and traffic; every field is (n,).
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep
@@ -64,7 +64,7 @@ class Need:
 
     @property
     def intensities(self) -> dict[str, Floats]:
-        """Operations per byte of each of KINDS: equations 9, 10 and 11."""
+        """Operations per byte moved, for each kind of traffic in KINDS: equations 9, 10 and 11."""
         return {
             "weights": self.tokens + 0.0 * self.hidden,
             "optimizer": self.tokens / 4.0 + 0.0 * self.hidden,

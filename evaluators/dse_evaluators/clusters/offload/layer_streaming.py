@@ -102,10 +102,11 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
 
 
 def period_s(layer_s: Floats, piece_s: Floats, resident: Floats, moved: Floats) -> Floats:
-    """Return the time between two pieces of layers in the steady state, (n,).
+    """Return the time per ``moved`` layers, transferred and computed, in the steady state, (n,).
 
-    The other resident layers, at most ``moved`` of them, compute during the transfer of a piece.
-    The remaining layers of the period compute after it, without overlap.
+    ``piece_s`` is the time to transfer them to the GPU. Meanwhile the other resident layers
+    compute, at most ``moved`` of them; the rest of ``moved`` layers compute afterwards, without
+    overlap.
     """
     beside = np.minimum(resident - moved, moved)
     return np.asarray(np.maximum(piece_s, beside * layer_s) + (moved - beside) * layer_s)

@@ -1,4 +1,4 @@
-"""Work of a step's passes and optimizer on the GPU, the PCIe link, the disks and the CPU."""
+"""Operations and transfers of a step's passes and optimizer: GPU, PCIe link, disks and CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADAM_BYTES = 2.0 * OPTIMIZER_BYTES + 2.0 * WORD_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLoad:
-    """Work of one phase in floating-point operations, bytes and weights; every field is (n,)."""
+    """Operations, bytes and updated weights of one phase of a step; every field is (n,)."""
 
     flops: Floats
     passed: Floats
@@ -44,7 +44,7 @@ class PhaseLoad:
         )
 
     def times(self, count: Floats) -> PhaseLoad:
-        """Return the work of ``count`` repetitions of the phase."""
+        """Return the operations and transfers of ``count`` repetitions of the phase."""
         return PhaseLoad(**{x.name: getattr(self, x.name) * count for x in fields(self)})
 
     def busy_s(self, node: OffloadNode) -> tuple[Floats, ...]:
@@ -58,10 +58,10 @@ class PhaseLoad:
         )
 
     def took_s(self, node: OffloadNode, together: Mask, layers: Floats) -> Floats:
-        """Return the time of the phase, (n,), sequential or, with ``together``, pipelined.
+        """Return the time of the phase, (n,): sequential or, where ``together``, pipelined.
 
-        In the pipeline equal layers pass through all resources: the time is that of the slowest
-        resource for all layers, plus that of the others for one layer.
+        All layers are equal. The pipelined time is that of the slowest resource for all layers,
+        plus that of the others for one layer.
         """
         gpu, down, up, disks, cpu = self.busy_s(node)
         longest = np.maximum(np.maximum(np.maximum(gpu, down), np.maximum(up, disks)), cpu)
@@ -80,7 +80,7 @@ def forward_flops(plan: OffloadPlan) -> Floats:
 
 
 def remade_flops(plan: OffloadPlan) -> Floats:
-    """Return the operations to recompute activations that were not kept, (n,).
+    """Return the operations of one batch to recompute activations that were not kept, (n,).
 
     The LM head is never recomputed.
     """
@@ -89,7 +89,7 @@ def remade_flops(plan: OffloadPlan) -> Floats:
 
 
 def forward(plan: OffloadPlan) -> PhaseLoad:
-    """Return the work of one batch's forward pass."""
+    """Return the operations and transfers of one batch's forward pass."""
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     none = np.zeros_like(weights)
     return PhaseLoad(
@@ -104,9 +104,10 @@ def forward(plan: OffloadPlan) -> PhaseLoad:
 
 
 def backward(plan: OffloadPlan) -> PhaseLoad:
-    """Return the work of one batch's backward pass, on average over the accumulated batches.
+    """Return the operations and transfers of one batch's backward pass.
 
-    Gradients that are summed on disk are read again for every batch except the first.
+    They are averages over the accumulated batches. Gradients that are summed on disk are read again
+    for every batch except the first.
     """
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     gradients = plan.wire_bytes * plan.parameters
@@ -127,7 +128,7 @@ def backward(plan: OffloadPlan) -> PhaseLoad:
 
 
 def optimizer(plan: OffloadPlan) -> PhaseLoad:
-    """Return the work of one Adam update.
+    """Return the operations and transfers of one Adam update.
 
     With the states on disk, 12 bytes per weight are read and 14 written, of which 2 are the 16-bit
     weight.

@@ -66,7 +66,7 @@ class NodePrices:
 
     @staticmethod
     def of(told: Mapping[str, float]) -> NodePrices:
-        """Return the given prices, with defaults for the others.
+        """Return the prices of a node's parts, with defaults for those not given.
 
         Raises:
             SpecError: a price name is unknown, or a price is out of range.
@@ -85,9 +85,9 @@ class NodePrices:
         )
 
     def held(self, node: OffloadNode, seconds: Floats) -> Floats:
-        """Return the depreciation of a node over ``seconds``, (n,)."""
+        """Return the depreciation of a node over ``seconds``, in US dollars, (n,)."""
         return self.node(node) * (seconds / (self.years * _YEAR_S))
 
     def worn(self, node: OffloadNode, written: Floats) -> Floats:
-        """Return the share of a disk's price that ``written`` bytes wear out, (n,)."""
+        """Return the part of a disk's price that ``written`` bytes wear out, in dollars, (n,)."""
         return self.ssd * (written / node.ssd_endurance)

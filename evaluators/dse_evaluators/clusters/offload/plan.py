@@ -53,7 +53,7 @@ class OffloadPlan:
 
     @property
     def parameters(self) -> Floats:
-        """Weights: 12 hidden**2 per layer and one embedding; biases and norms are left out."""
+        """Number of weights: 12 hidden**2 per layer, one embedding, no biases or norms."""
         return 12.0 * self.layers * self.hidden**2 + self.vocabulary * self.hidden
 
     @property

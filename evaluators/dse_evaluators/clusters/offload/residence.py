@@ -53,7 +53,7 @@ def states(plan: OffloadPlan) -> tuple[Floats, Floats, Floats]:
 
 
 def kept_activations(plan: OffloadPlan) -> Floats:
-    """Return the bytes of activations that wait for the backward pass, in 16 bits, (n,)."""
+    """Return the bytes of 16-bit activations that are kept for the backward pass, (n,)."""
     between = _LAYER_BYTES - _CHECKPOINT_BYTES
     a_layer = _CHECKPOINT_BYTES / plan.checkpoint_interval + between * plan.kept
     return plan.tokens * plan.hidden * plan.layers * a_layer

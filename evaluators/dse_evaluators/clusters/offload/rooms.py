@@ -12,9 +12,9 @@ from dse_evaluators.clusters.rules import Rule, find_rule_faults
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
-    """Return the constraint that bytes used may not exceed those available, (n,) each.
+    """Return the constraint that the bytes used fit into a memory of ``there`` bytes, (n,) each.
 
-    Its message rounds sizes to 0.1 GB.
+    The message of a violation rounds sizes to 0.1 GB.
     """
     return Rule(
         used > there,
@@ -25,7 +25,7 @@ def room(name: str, used: Floats, there: Floats) -> Rule:
 
 
 def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Fault]:
-    """Return the faults by row: the first rule that each of ``count`` rows breaks, if any."""
+    """Return a fault, by index, for the first rule that each of ``count`` designs violates."""
     faults: dict[int, Fault] = {}
     fine = np.ones(count, dtype=bool)
     for rule in rules:

@@ -76,13 +76,16 @@ class Blocks:
 
     @property
     def first_s(self) -> Floats:
-        """GPU time of a block before it is sent back: its work of a step except a late update."""
+        """GPU time of a block on its first visit to the GPU in a step.
+
+        It is all of the block's work except an update for which the block returns (``late``).
+        """
         passes = np.where(self.late, _PASSES - 1.0, _PASSES)
         return self.compute_s + passes * self.pass_s
 
     @property
     def late(self) -> Mask:
-        """Mask of designs in which a block must return to be updated."""
+        """Mask of designs whose blocks visit the GPU a second time in a step to be updated."""
         return self.streamed & ~self.fused
 
     @property

@@ -8,7 +8,7 @@ from dse_evaluators.clusters.power.server import CLOCK_HZ
 
 
 def ladder(told: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
-    """Return the clocks of low and high priority [Hz] at each of the governor's levels."""
+    """Return the clocks [Hz] of low- and high-priority servers at each capping level."""
     return (
         (CLOCK_HZ, CLOCK_HZ),
         (told["low_clock"], CLOCK_HZ),

@@ -15,7 +15,7 @@ LEVELS = ("free", "low", "lower", "both")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Capping policy; thresholds are shares of the power limit, steps are those of the load.
+    """Capping policy; thresholds are shares of the power limit, durations are in steps of the load.
 
     Without ``governed`` only the brake acts.
     """
@@ -31,9 +31,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class GovernorTrace:
-    """Course of a run: successive levels, the steps before which they end, and brake steps.
+    """History of a simulated run: successive capping levels, and the steps that caused a brake.
 
-    A run stops after ``most_brakes`` brakes; its last level then ends before the load does.
+    ``ends`` holds the first step after each level. A run stops after ``most_brakes`` brakes; its
+    last level then ends before the load does.
     """
 
     levels: tuple[int, ...]
@@ -44,8 +45,8 @@ class GovernorTrace:
 class Governor:
     """Simulation of a capping policy over a load.
 
-    A command takes effect ``latency_steps`` after its cause; the brake acts at once and is held.
-    While a command is pending, no other is given.
+    A change of the caps takes effect ``latency_steps`` after its cause, and no other is decided
+    until then. The brake acts at once and is held for ``brake_steps``.
 
     Source:
         Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),
@@ -71,7 +72,7 @@ class Governor:
         self._load = load
 
     def course(self) -> GovernorTrace:
-        """Return the levels and brakes over the complete load."""
+        """Simulate the complete load; return the capping levels and the brakes."""
         end = len(self._load)
         levels, ends, brakes = list[int](), list[int](), list[int]()
         level = step = 0
@@ -87,7 +88,10 @@ class Governor:
         return GovernorTrace(tuple(levels), tuple(ends), tuple(brakes))
 
     def _causes(self, level: int) -> Ints:
-        """Return, for each step, the next step that leaves the level; cached by level."""
+        """Return, for each step, the next one whose load requires another level.
+
+        The result is cached by level.
+        """
         if level not in self._next:
             self._next[level] = self._load.next_outside(*self._bands[level])
             self._over[level] = self._load.above(self._limits[level])

@@ -47,9 +47,9 @@ class LoadTrace:
         return len(self.busy)
 
     def next_outside(self, least: float, most: float) -> Ints:
-        """Return, for each step, the first step from it on outside the band, (steps,).
+        """Return, from each step on, the first step with a load out of bounds, (steps,).
 
-        Where the load stays in the band, the value is the number of steps.
+        The bounds are ``least`` and ``most``. Without such a step the value is the number of steps.
         """
         outside = (self.busy < least) | (self.busy > most)
         found = np.where(outside, self._steps, len(self))
@@ -69,7 +69,7 @@ class LoadTrace:
 
 @cache
 def load_of(wave: Wave) -> LoadTrace:
-    """Return the load of a wave, drawn once and cached."""
+    """Return the time series of a random daily load, drawn once and cached."""
     steps = max(2, round(wave.days * DAY_S / wave.step_s))
     time_s = np.arange(steps) * wave.step_s
     middle, half = (wave.peak + wave.trough) / 2.0, (wave.peak - wave.trough) / 2.0

@@ -15,7 +15,10 @@ from dse_evaluators.clusters.power.server import Class, ServerRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Totals of one design: power over the limit, shares of time, slowdowns over uncapped work."""
+    """Totals of one design: power relative to the limit, shares of time, and mean slowdowns.
+
+    A slowdown is the increase of the time of work relative to that without caps.
+    """
 
     peak: float
     idle_power: float
@@ -39,10 +42,11 @@ def outcome(
     load: LoadTrace,
     brake_steps: int,
 ) -> Outcome:
-    """Return a run's totals, with ``brake_steps`` braked steps after each step that causes a brake.
+    """Return the totals of a run, given its capping levels and brakes.
 
-    Work of a capped class takes ``slowness`` times as long; slowdowns are means over the work.
-    Braked steps are excluded from them; ``braked`` is their share of the time.
+    The ``brake_steps`` steps after each step that causes a brake are braked. Work of a capped class
+    of servers takes ``slowness`` times as long; slowdowns are means over the work outside of braked
+    steps. ``braked`` is the braked share of the time.
     """
     held = _levels(course, len(load), brake_steps, braked=len(rows))
     ladder = (*rows, braked)
@@ -81,5 +85,8 @@ def _levels(
 
 
 def _above_idle(one: Class, busy: Floats) -> float:
-    """Return a class's power above idle, summed over these steps, in a row of one server."""
+    """Return a priority class's power above idle, summed over steps, per server of the row.
+
+    The unit is the provisioned power of one server.
+    """
     return one.share * (one.busy - one.idle) * float(np.minimum(1.0, busy * one.slowness).sum())

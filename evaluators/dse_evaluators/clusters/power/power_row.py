@@ -60,8 +60,8 @@ class PowerRow(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1
     servers of low priority are capped to ``low_clock``, above ``second_threshold`` to
     ``lower_clock``, and if that is not enough those of high priority to ``high_clock``; a cap is
     lifted ``hysteresis`` below its threshold. Commands take effect after ``command_time``; above
-    the limit a brake lowers all clocks to 288 MHz at once. ``peak`` is the largest power over the
-    limit, ``spike`` the largest rise within 40 s over the limit; ``capped_power`` and
+    the limit a brake lowers all clocks to 288 MHz at once. ``peak`` is the largest power,
+    ``spike`` its largest rise within 40 s, both as shares of the limit; ``capped_power`` and
     ``capped_slowdown`` are those of one busy server at ``lower_clock``, relative to one without a
     cap. All designs see the same load.
 
@@ -136,7 +136,7 @@ class PowerRow(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n rows: their power and their slowdown."""
+        """Return the metrics of n designs of a row of servers."""
         told, load = self._readings.rows(batch), load_of(self._wave)
         return row_by_row(told, self.provides, lambda design: self._one(design, load))
 

@@ -54,13 +54,20 @@ class Class:
     slowness: float
 
     def power(self, load: float) -> float:
-        """Return the power at a load, in provisioned servers, in a row of one server."""
+        """Return the power of the class per server of the row, at a load.
+
+        The load is the share of time that uncapped servers are busy; the unit of power is the
+        provisioned power of one server.
+        """
         return self.share * (self.idle + (self.busy - self.idle) * min(1.0, load * self.slowness))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRow:
-    """Row of servers, relative to those that the limit is made for, with a clock per class."""
+    """Row of servers in two priority classes, each at its own clock.
+
+    ``servers`` is their number relative to the number that the power limit is provisioned for.
+    """
 
     servers: float
     low: Class
@@ -71,7 +78,7 @@ class ServerRow:
         return self.servers * (self.low.power(load) + self.high.power(load))
 
     def load_at(self, power: float) -> float:
-        """Return the busy share at which a share of the limit is drawn.
+        """Return the servers' busy share at which the row draws ``power``, a share of the limit.
 
         The result is infinity if the row never draws more, and -1 if it always does.
         """

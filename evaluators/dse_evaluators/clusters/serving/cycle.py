@@ -90,15 +90,15 @@ class Cycle:
 
 
 def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Stepper) -> Cycle:
-    """Compute the steady state of each row.
+    """Compute the steady state of each design's model copies.
 
-    Separate prefill steps stall all decoding sequences: a copy with N places prefills one prompt
-    per finished sequence, so a sequence waits for the prompts of the N - 1 others. Chunks that join
-    a decode step lengthen it; a sequence spends ``pieces`` steps in prefill and then ``steps`` in
-    decode, and no step holds more than one chunk. With separate prefill copies, which ``reader``
-    models, a decoding sequence waits for no prompt. A pipeline has one step in each stage, with a
-    share of the sequences and at most one chunk; a prompt delays the others by the time of one
-    stage.
+    Separate prefill steps stall all decoding sequences: a copy that serves N sequences prefills one
+    prompt per finished sequence, so a sequence waits for the prompts of the N - 1 others. Chunks
+    that join a decode step lengthen it; a sequence spends ``pieces`` steps in prefill and then
+    ``steps`` in decode, and no step holds more than one chunk. With separate prefill copies, which
+    ``reader`` models, a decoding sequence waits for no prompt. A pipeline has one step in each
+    stage, with a share of the sequences and at most one chunk; a prompt delays the others by the
+    time of one stage.
 
     Source:
         Yu et al.: Orca, 2022, section 4 (iterations); Agrawal et al.: Sarathi-Serve, 2024,

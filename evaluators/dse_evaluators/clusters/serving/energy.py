@@ -29,7 +29,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Power model of one device in the format of each row; every field is (n,).
+    """Power model of one device, by the number format of each design; every field is (n,).
 
     ``P = min(limit_w, base_w + flop_j * FLOP/s + byte_j * B/s)``.
 
@@ -60,7 +60,7 @@ class Draw:
 
 
 def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
-    """Return the power constants of a device in each row.
+    """Return a device's power constants for the number format of each design.
 
     Args:
         device: the device.
@@ -84,7 +84,10 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
 
 
 def _per_token(plan: Plans, traffic: ServingTraffic, cycle: Cycle, name: str) -> Floats:
-    """Return field ``name`` of the steps per generated token, summed over devices, (n,)."""
+    """Return operations or bytes per generated token, summed over all devices, (n,).
+
+    ``name`` is ``flops`` or ``moved_bytes``.
+    """
     writing, draft, laden = (
         getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)
     )

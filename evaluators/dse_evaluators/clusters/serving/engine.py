@@ -62,7 +62,7 @@ class Engine:
     def product(
         self, m: Floats, k: Floats, n: Floats, *, copies: Floats | float = 1.0
     ) -> KernelWork:
-        """Return the work of a GEMM of (m, k) activations with (k, n) weights.
+        """Return the operations and bytes of a GEMM of (m, k) activations with (k, n) weights.
 
         With ``copies`` weight matrices (experts) each row uses one of them, and all are read.
         """
@@ -155,7 +155,7 @@ def engine(
 
 
 def _widening(usual: Engine, device: Device, bits: Floats, widened: Mask) -> Engine:
-    """Return the engine with dequantizing GEMM constants in the ``widened`` rows."""
+    """Return the engine with constants of dequantizing GEMM kernels where ``widened`` is true."""
     nearest = nearest_widths(bits)
     narrow = usual.operand_bytes < RECIPES[PLAIN].operand_bytes
     few = many = usual.constants
@@ -184,7 +184,7 @@ def _where(rows: Mask, then: RooflineConstants, otherwise: RooflineConstants) ->
 
 
 def _worse(one: RooflineConstants, other: RooflineConstants) -> RooflineConstants:
-    """Return the slower of the two values of each constant."""
+    """Return, for each roofline constant, the slower of two values."""
     ends = dict.fromkeys(("compute_share", "memory_share", "exponent"), np.minimum)
     return RooflineConstants(
         **{

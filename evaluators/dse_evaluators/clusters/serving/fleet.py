@@ -1,4 +1,4 @@
-"""Dispatch of serving plans to the scenario of their kind of device."""
+"""Distribution of a batch of serving plans over the scenarios of each kind of device."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Fleet:
 
 
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-    """Return the metrics of plans that all use one kind of device."""
+    """Return the metrics and faults of plans that all use one kind of device."""
     formats, faults = _formats(batch, service.device)
     faults = impossible(plan, service.model) | faults
     possible = np.ones(len(batch), dtype=bool)
@@ -57,7 +57,7 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
 
 
 def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
-    """Return the formats of all rows, and a fault for each format the device does not support."""
+    """Return the formats of n plans, and a fault for each plan with an unsupported format."""
     asked = tuple(dict.fromkeys(batch.get("weight_format", PLAIN).tolist()))
     places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
     place = batch.lookup("weight_format", places, places.get(PLAIN, 0.0)).astype(np.intp)

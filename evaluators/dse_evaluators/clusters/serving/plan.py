@@ -1,4 +1,4 @@
-"""Inputs of a serving plan, and the plans of a batch of designs as arrays."""
+"""Inputs of a serving plan, and the serving plans of a batch of designs as arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Plans:
     """Pipeline stages of a replica, each on the same number of devices."""
 
     def take(self, rows: Array) -> Plans:
-        """Return the plans of these rows."""
+        """Return the plans at the indices ``rows``."""
         return Plans(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property

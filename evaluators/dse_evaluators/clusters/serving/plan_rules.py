@@ -1,4 +1,4 @@
-"""Constraints of serving plans, with the reason that is given for a violation."""
+"""Feasibility constraints of serving plans, with the message for each violation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIB = 2.0**30
 
 
 def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
-    """Return the first constraint that each row violates, except that of memory."""
+    """Return a fault, by index, for each plan's first violated constraint except memory."""
     faults = dict[int, Fault]()
     fine = np.ones(len(plan.tp), dtype=bool)
     for rule in _rules(plan, model):
@@ -28,12 +28,12 @@ def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
 
 
 def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
-    """Return a fault for each row in ``among`` that does not fit into memory.
+    """Return a fault, by index, for each plan in ``among`` that does not fit into memory.
 
     Args:
         needed: bytes needed on a device, (n,).
         room: bytes available on a device.
-        among: rows to check, (n,).
+        among: mask of the plans to check, (n,).
     """
     reason = "needs {has:.1f} GiB of memory, has {needs:.1f} GiB: {short:.1f} GiB short"
     needs = np.round(needed / _GIB, 1)  # rows that are equal after rounding share a fault

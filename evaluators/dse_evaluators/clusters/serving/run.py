@@ -114,7 +114,7 @@ class ServingScenario:
         return columns, np.maximum(kept.total, reads)
 
     def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
-        """Return the bytes on a device that prefills one prompt at a time, (n,).
+        """Return the bytes used on a device that only prefills, one prompt at a time, (n,).
 
         ``each`` is the bytes of a weight.
         """

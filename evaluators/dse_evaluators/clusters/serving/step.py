@@ -74,7 +74,7 @@ def step(
     """Compute the parts of a step on one device of a model copy, through all pipeline stages.
 
     In a full pipeline every stage waits for the last one, which also runs the LM head and sampling;
-    the time of the head is therefore counted once for each wave.
+    the time of the head is therefore counted once for each step in flight (``waves``).
 
     Source:
         Shoeybi et al.: Megatron-LM, 2019, section 3 (column and row sharding, two all-reduces per
@@ -129,7 +129,7 @@ def _collectives_s(
 
 
 def _compute_decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Return the attention work of new tokens, each over the full context of its sequence."""
+    """Return the attention operations and bytes of decode tokens, each over its full context."""
     heads = share.model.heads * share.model.head / share.devices
     return _attention(
         flops=4.0 * tokens.written * tokens.context * heads,
@@ -139,9 +139,10 @@ def _compute_decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork
 
 
 def _prompt(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Return the attention work of a prefill chunk, averaged over the chunks of a prompt.
+    """Return the attention operations and bytes of a prefill chunk.
 
-    A token attends to half of the prompt on average; a chunk reads the KV cache of its prefix.
+    They are averages over the chunks of a prompt. A token attends to half of the prompt on average;
+    a chunk reads the KV cache of its prefix.
     """
     heads = share.model.heads * share.model.head / share.devices
     before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)
@@ -166,7 +167,7 @@ def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> 
 
 
 def _count_samples(tokens: StepTokens) -> Floats:
-    """Return the sampled positions: decode tokens, and the last token of each prompt."""
+    """Return the number of positions to sample: decode tokens, and each prompt's last token."""
     return tokens.written + np.where(tokens.prompt > 0, tokens.prompt / tokens.length, 0.0)
 
 

@@ -29,9 +29,9 @@ class PrefillBatch:
 
 
 def admit(state: ServerState, barred: Mask) -> PrefillBatch:
-    """Return the prompt tokens that the next iteration processes.
+    """Admit requests to the next iteration of each server, and return its prefill work.
 
-    Rows in ``barred``, which have just evicted a request's cache, admit no request.
+    Servers in ``barred``, which have just evicted a request's cache, admit no request.
 
     Source:
         Yu et al.: Orca, 2022, section 3 (first come, first served, iteration by iteration); Agrawal
@@ -54,7 +54,7 @@ def admit(state: ServerState, barred: Mask) -> PrefillBatch:
 
 
 def _go_on(state: ServerState, reading: PrefillBatch) -> None:
-    """Add the next chunk of each unfinished prompt."""
+    """Add the next chunk of each unfinished prompt to the iteration's prefill work."""
     rows = np.flatnonzero(state.head >= 0)
     if not len(rows):
         return
@@ -73,7 +73,10 @@ def _go_on(state: ServerState, reading: PrefillBatch) -> None:
 
 
 def _let_in(state: ServerState, reading: PrefillBatch, barred: Mask) -> None:
-    """Admit waiting requests, one per row at a time, while seats, cache and budget have room."""
+    """Admit waiting requests while servers have free seats, cache blocks and token budget.
+
+    Each server admits one request at a time.
+    """
     rows = np.flatnonzero(_may(state, reading) & ~barred)
     if not len(rows):
         return
@@ -117,13 +120,16 @@ def _enter(state: ServerState, reading: PrefillBatch, rows: Ints, who: Ints) -> 
 
 
 def _may(state: ServerState, reading: PrefillBatch) -> Mask:
-    """Return whether a request waits, no prompt is unfinished, and the budget has room, (n,)."""
+    """Return the mask of servers that may admit a request, (n,).
+
+    A request waits, no prompt is unfinished, and the token budget has room.
+    """
     here = waits(state)
     return here & (state.head < 0) & (reading.room > 0)
 
 
 def waits(state: ServerState) -> Mask:
-    """Return whether a request has arrived that is neither in prefill nor in decode, (n,)."""
+    """Return the mask of servers with an arrived request not yet in prefill or decode, (n,)."""
     return (state.depth > 0) | (next_arrival(state) <= state.now)
 
 

@@ -9,10 +9,10 @@ from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 
 def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
-    """Return the blocks in some rows after ``steps`` more tokens per running sequence, (r,).
+    """Return the cache blocks in use in ``rows`` after ``steps`` tokens more per sequence, (r,).
 
-    The last token of a sequence is cached only when the next one is generated. A chunked prompt
-    holds the blocks of all its tokens from its first chunk on.
+    Rows are indices of servers. The last token of a sequence is cached only when the next one is
+    generated. A chunked prompt holds the blocks of all its tokens from its first chunk on.
     """
     ends = state.ends[rows]
     kept = state.full[rows] - ends + (state.step[rows] - 1 + steps)[:, None]
@@ -22,16 +22,16 @@ def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
 
 
 def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:
-    """Return the blocks of the prompt with an unfinished prefill, (r,)."""
+    """Return the cache blocks of each server's unfinished prompt, (r,); 0 without one."""
     head = state.head[rows]
     need = state.need[rows, np.maximum(head, 0)]
     return np.where(head >= 0, -(-need // state.plan.block[rows]), 0)
 
 
 def steps_in_room(state: ServerState, most: Ints) -> Ints:
-    """Return the further tokens per running sequence that fit into the cache, up to ``most``; (n,).
+    """Return how many more tokens of each sequence fit into the cache, up to ``most``, (n,).
 
-    The count is the same for all sequences of a row.
+    The count is the same for all running sequences of a server.
     """
     every = np.arange(len(most))
     found = most.copy()
@@ -44,9 +44,9 @@ def steps_in_room(state: ServerState, most: Ints) -> Ints:
 
 
 def evict(state: ServerState) -> Mask:
-    """Evict the newest requests of rows without room for one more token per sequence.
+    """Evict the newest requests of servers whose cache lacks one more token per sequence.
 
-    Returns a mask of the rows with evictions, (n,).
+    Returns a mask of the servers with evictions, (n,).
 
     Source:
         Kwon et al.: PagedAttention, 2023, section 4.5 (the latest is evicted first, recomputation).

@@ -61,7 +61,7 @@ def run(
     state, gaps = play(rows, queue, server.take(owner).tariff, weight=weight)
 
     def each(values: Floats) -> Floats:
-        """Return values by design and request, (n, r), from those by server, (rows, w)."""
+        """Return values by design, (n, r), from those by server and its own requests, (rows, w)."""
         found = np.zeros((n, r))
         found[np.broadcast_to(owner[:, None], who.shape)[here], who[here]] = values[here]
         return found

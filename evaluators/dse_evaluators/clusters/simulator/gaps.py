@@ -15,7 +15,7 @@ _LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """Histogram of token gaps in n rows, and the slowest pace of each sequence; mutable arrays.
+    """Histogram of token gaps on n servers, and the slowest pace of each sequence; mutable arrays.
 
     The pace of a sequence is the exponential moving average of its gaps, in which a new gap has
     ``weight``; with 0 it is not computed. The time that an evicted sequence waits is in no gap.
@@ -29,7 +29,7 @@ class Gaps:
 
     @staticmethod
     def none(shape: tuple[int, ...], weight: float) -> Gaps:
-        """Return empty statistics for ``shape`` = (n, w): n rows of up to w requests."""
+        """Return empty statistics for ``shape`` = (n, w): n servers of up to w requests each."""
         rows, width = shape
         kept = width if weight else 0
         return Gaps(
@@ -99,7 +99,7 @@ class Gaps:
 
 
 def quantile(tokens: Ints, share: float) -> Floats:
-    """Return the ``share`` quantile of the token gaps of each row [s], (n,); 0 without tokens."""
+    """Return the ``share`` quantile of each server's token gaps [s], (n,); 0 without tokens."""
     below = np.cumsum(tokens, axis=1)
     place = np.argmax(below >= share * below[:, -1:], axis=1)
     found = _LEAST_S * _RATIO ** (place + 0.5)

@@ -21,7 +21,7 @@ from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationCost:
-    """Time and energy of one iteration of each row; every field is (n,)."""
+    """Time and energy of one iteration of each server; every field is (n,)."""
 
     seconds: Floats
     compute_j: Floats
@@ -38,14 +38,15 @@ Prices = Callable[[Ints], Tariff]
 
 
 def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
-    """Advance every row in place to its next event.
+    """Advance every server in place to its next event.
 
     Events are an arrival, the end of a sequence, the end of a prefill, and a full cache.
 
     Args:
         state: the servers; changed in place.
         gaps: statistics of the gaps between tokens; changed in place.
-        twice: tariff of all rows twice over, so that one call prices two iterations.
+        twice: cost function for the list of servers repeated twice, so that one call computes the
+            costs of two iterations.
     """
     _wake(state)
     reading = admit(state, evict(state))
@@ -86,14 +87,14 @@ class _Run:
 
 
 def _wake(state: ServerState) -> None:
-    """Advance the clock of idle rows to their next arrival."""
+    """Advance the clock of idle servers to their next arrival."""
     coming = next_arrival(state)
     idle = (state.running == 0) & (state.head < 0) & (state.depth == 0) & np.isfinite(coming)
     state.now = np.where(idle, np.maximum(coming, state.now), state.now)
 
 
 def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
-    """Return the number of iterations with the same batch of sequences, (n,); 0: no work.
+    """Return the most iterations that can run with the same sequences, (n,); 0: no work.
 
     No sequence or prompt ends before the last of them, and the cache has room for all tokens.
     """
@@ -128,7 +129,7 @@ def _work(
 def _both(
     twice: Tariff, first: IterationWork, last: IterationWork
 ) -> tuple[IterationCost, IterationCost]:
-    """Return the costs of two iterations from a single call of the tariff."""
+    """Return the costs of two iterations from a single call of the cost function."""
     both = IterationWork(
         **{
             each.name: np.concatenate([getattr(first, each.name), getattr(last, each.name)])

@@ -1,4 +1,4 @@
-"""Plans of simulated servers: scheduling policy, limits and KV cache; work of an iteration."""
+"""Settings of simulated servers: scheduling policy, limits, KV cache; work of an iteration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SimulatorPlan:
     """Clients of a closed loop; 0: requests arrive at given times."""
 
     def take(self, rows: Array) -> SimulatorPlan:
-        """Return the plans of some rows."""
+        """Return the plans of the servers at the indices ``rows``."""
         return SimulatorPlan(
             **{each.name: getattr(self, each.name)[rows] for each in fields(SimulatorPlan)}
         )
@@ -43,13 +43,13 @@ class SimulatorPlan:
 
     @property
     def halting(self) -> Mask:
-        """Mask of the rows whose sequences pause while prompts are read."""
+        """Mask of the servers that pause decode while prompts are prefilled."""
         return self.policy == POLICIES.index("prefill_first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationWork:
-    """Work of one iteration of each row; every field is (n,)."""
+    """Sequences and tokens that each of n servers processes in one iteration; fields are (n,)."""
 
     sequences: Floats
     """Sequences in decode."""

@@ -18,7 +18,7 @@ _SETTLED = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """Requests of each row, (n, w); arrivals after the last request of a row are infinite."""
+    """Requests of n servers, (n, w); arrivals after a server's last request are infinite."""
 
     arrival: Floats  # seconds
     prompt: Ints  # tokens

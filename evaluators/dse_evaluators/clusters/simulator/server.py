@@ -44,7 +44,7 @@ class ModelServer:
         place: Ints,
         cache_bytes: Floats,
     ) -> ModelServer:
-        """Build the servers of n rows.
+        """Build the cost model of n servers, each one copy of the model.
 
         Args:
             model: the model.
@@ -67,7 +67,7 @@ class ModelServer:
         )
 
     def take(self, rows: Ints) -> ModelServer:
-        """Return the servers of some rows."""
+        """Return the cost model of the servers at the indices ``rows``."""
         return replace(
             self,
             share=_taken(self.share, rows),
@@ -91,11 +91,11 @@ class ModelServer:
         return text_bytes(self.share, 1.0)
 
     def tariff(self, rows: Ints) -> Tariff:
-        """Return the function that computes the cost of one iteration in some rows."""
+        """Return the function that computes the cost of one iteration on the servers ``rows``."""
         return self.take(rows).cost
 
     def cost(self, work: IterationWork) -> IterationCost:
-        """Return the time and energy of one iteration of each row.
+        """Return the time and energy of one iteration of each server.
 
         Energy is that of arithmetic and memory traffic above the base power, up to the power limit.
         """

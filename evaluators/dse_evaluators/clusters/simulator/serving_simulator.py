@@ -163,7 +163,7 @@ class ServingSimulator(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, ve
         return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, each simulated on the site of its device."""
+        """Return the metrics of n designs, simulated separately for each kind of device."""
         parts = (
             (rows, self._sites[device].run(part, self._readings.columns(part), self._traffic))
             for (device,), rows in groups(batch, {"device": self.device or ""})

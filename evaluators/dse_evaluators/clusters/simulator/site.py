@@ -1,4 +1,4 @@
-"""Metrics of n simulated designs for one model, one kind of device and one request trace."""
+"""Simulated LLM serving of n designs, for one model, device type and request trace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TOGETHER = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Model, device and fabric that designs are simulated on, and the latency limits."""
+    """Fixed conditions of a serving simulation: model, device, fabric, limits and prices."""
 
     model: Transformer
     device: Device
@@ -59,7 +59,7 @@ class Site:
         grid: str,
         pue: float,
     ) -> Site:
-        """Return the site of a device, given by its name.
+        """Build the site, looking up the device and its fabric by the name of the device.
 
         Raises:
             SpecError: the device, its fabric or the grid is unknown.
@@ -88,7 +88,7 @@ class Site:
 
         Args:
             batch: the designs, with their weight formats.
-            read: input columns of the same rows, (n,) each.
+            read: numeric inputs of the same designs by name, such as ``tp``, (n,) each.
             traffic: the requests.
         """
         server = self._server(batch, read)
@@ -127,7 +127,7 @@ class Site:
     def _plan(
         self, read: Mapping[str, Floats], server: ModelServer
     ) -> tuple[SimulatorPlan, dict[str, Floats]]:
-        """Return the scheduler plan of a model copy, and its bytes on each device by part."""
+        """Return the scheduler limits, and a device's bytes of weights, cache and workspace."""
         seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
         texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
         weights, workspace = server.weights(), server.workspace(budget + texts, seats)
@@ -169,7 +169,7 @@ class Site:
         traffic: RequestTrace,
         fine: Mask,
     ) -> dict[str, Floats]:
-        """Simulate the feasible rows and return their metrics; other rows are undefined."""
+        """Simulate the feasible designs and return metrics by name, (n,); 0 if infeasible."""
         columns = dict[str, Floats]()
         speed = read.get("rate", read.get("speedup", np.ones(len(fine))))
         every = np.flatnonzero(fine)

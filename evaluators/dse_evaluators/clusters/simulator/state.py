@@ -66,7 +66,7 @@ class ServerState:
     evictions: Ints
 
     def take(self, rows: Array) -> ServerState:
-        """Return the state of some rows."""
+        """Return the state of the servers with these indices."""
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         return ServerState(plan=self.plan.take(rows), **columns)
 
@@ -78,7 +78,7 @@ def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> S
     """Return the initial state of n servers.
 
     Args:
-        plan: the plans of the servers.
+        plan: scheduler limits of the servers, such as batch size and token budget.
         arrival: seconds, (n, w), infinite after the last request of a row. In a closed loop only
             its finiteness counts: each client's first request arrives at 0, the others later.
         prompt: tokens, (n, w).
@@ -124,7 +124,7 @@ def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> S
 
 
 def join_states(states: list[ServerState]) -> ServerState:
-    """Return the rows of all parts, in their original order."""
+    """Join states of disjoint sets of servers into one, in the servers' original order."""
     order = np.argsort(np.concatenate([one.row for one in states]))
     plan = SimulatorPlan(
         **{

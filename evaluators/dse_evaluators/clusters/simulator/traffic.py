@@ -30,7 +30,7 @@ class RequestTrace:
 
     @property
     def full(self) -> Ints:
-        """Tokens of prompt and answer."""
+        """Total tokens of each request, prompt plus answer, (r,)."""
         return self.prompt + self.answer
 
 
@@ -43,7 +43,7 @@ class Lengths:
     """Coefficient of variation: standard deviation over the mean."""
 
     def of(self, normal: Floats) -> Ints:
-        """Return the token counts that correspond to standard normal draws."""
+        """Return lognormal token counts, at least 1, computed from standard normal draws."""
         variance = np.log1p(self.spread**2)
         drawn = self.mean * np.exp(np.sqrt(variance) * normal - variance / 2.0)
         return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
@@ -66,7 +66,7 @@ def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> 
 def trace(path: Path, most: int) -> RequestTrace:
     """Read up to ``most`` requests from a CSV file with columns arrival [s], prompt and answer.
 
-    ``prompt`` and ``answer`` are in tokens; arrivals are shifted to start at 0.
+    ``prompt`` and ``answer`` are the input and output tokens; arrivals are shifted to start at 0.
 
     Raises:
         SpecError: the file cannot be read, lacks a column, has a cell that is not a number, has a

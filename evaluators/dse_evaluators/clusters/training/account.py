@@ -46,7 +46,7 @@ _IDLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCostModel:
-    """Inputs to the metrics of a step; ``tokens`` is the length of the complete training."""
+    """Job, device and prices of the step metrics; ``tokens`` is the length of the training."""
 
     job: TrainingJob
     device: Device
@@ -79,8 +79,8 @@ def metrics(
     Args:
         account: job, device and costs.
         plan: the layouts.
-        took: seconds of a step, by part.
-        kept: bytes on the fullest device, by part.
+        took: seconds of a step, by part (compute, communication, bubble and others).
+        kept: bytes on the fullest device, by use (weights, gradients and others).
         traffic: bytes that a device sends to replicas in a step, (n,).
     """
     parts = {part: getattr(took, f"{part}_s") for part in PARTS}
@@ -118,8 +118,8 @@ def model_flops(job: TrainingJob) -> float:
     """Return the floating-point operations of one sequence, forward and backward.
 
     Source:
-        Narayanan et al., SC 2021, equation 3 without recomputation, for any widths; only the
-        experts that are active for a token count.
+        Narayanan et al., SC 2021, equation 3 without recomputation, for any widths; of the
+        experts, those that are active for a token.
     """
     model, sequence = job.model, job.sequence
     met = common_weights(model) + model.active_experts * expert_weights(model)
@@ -131,7 +131,7 @@ def model_flops(job: TrainingJob) -> float:
 def _upkeep(
     account: TrainingCostModel, plan: TrainingPlan, took: TrainingStep, total_s: Floats
 ) -> dict[str, Floats]:
-    """Return energy, cost, carbon and training time, as far as their inputs are known."""
+    """Return energy, cost and carbon per token, and the training time, if inputs are known."""
     upkeep, power_w = account.upkeep, account.device.power_limit_w
     tokens = plan.global_batch * account.job.sequence
     held_s = plan.devices * total_s / tokens

@@ -46,7 +46,7 @@ def activations(
         plan: the layouts.
         kept: bytes of one microbatch.
         layers: layers of the fullest stage, (n,).
-        spared: layers that each end stage has fewer, (n,).
+        spared: how many layers fewer the first and the last stage each have, (n,).
 
     Source:
         Korthikanti et al., 2022, equation 5 and appendix B (interleaving); Qi et al.: Zero Bubble

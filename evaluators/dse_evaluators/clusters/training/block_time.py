@@ -37,12 +37,12 @@ class BlockTime:
 
     @property
     def backward_s(self) -> Floats:
-        """Seconds of the backward pass: 2 x the products, 1.5 x the elementwise kernels."""
+        """Backward seconds: 2 x the forward matrix products, 1.5 x the elementwise kernels."""
         return 2.0 * (self.products_s + self.core_s) + 1.5 * (self.softmax_s + self.elementwise_s)
 
     @property
     def weights_s(self) -> Floats:
-        """Seconds of the backward pass for weight gradients, on which no other device depends."""
+        """Seconds of computing weight gradients, for which no other pipeline stage waits."""
         return self.products_s
 
 

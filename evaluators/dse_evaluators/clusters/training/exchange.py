@@ -13,7 +13,7 @@ from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, Train
 
 
 def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
-    """Return the seconds of tensor-parallel communication in a layer.
+    """Return the seconds of a layer's tensor-parallel collectives for one microbatch, (n,).
 
     There are two all-reduces forward and two backward, and two more with full recomputation. With
     sequence parallelism each is an all-gather and a reduce-scatter, and the backward pass needs two
@@ -34,9 +34,9 @@ def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
 def context_s(
     job: TrainingJob, plan: TrainingPlan, system: System, core_s: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the exposed seconds of ring attention, forward and backward.
+    """Return the exposed communication seconds of ring attention, forward and backward.
 
-    Exposed is the part of the communication that attention does not hide.
+    Exposed is the part of the communication that does not overlap with attention.
 
     In the forward pass a device sends its current keys and values to its neighbour, once for each
     other device, while it processes them; in the backward pass it sends them again with their

@@ -23,7 +23,7 @@ OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """Roofline constants of a device; fields are scalars, or arrays aligned with the work."""
+    """Roofline constants of a device in one GEMM format; arrays (n,) for a format per plan."""
 
     constants: RooflineConstants
     flops_per_s: Size
@@ -53,12 +53,12 @@ class Chip:
 
 
 def plain(chips: Mapping[str, Chip]) -> Chip:
-    """Return the device in the first of FORMATS that it has: a 16-bit format where there is one."""
+    """Return the constants of the first format of FORMATS that the device has, 16-bit if any."""
     return next(chips[name] for name in FORMATS if name in chips)
 
 
 def select_chips(chips: Mapping[str, Chip], place: Floats) -> Chip:
-    """Return the device in the format of each row, an index into FORMATS, (n,)."""
+    """Return the device's constants in each plan's format; ``place`` indexes FORMATS, (n,)."""
     usual, at = plain(chips), place.astype(np.intp)
     each = [chips.get(name, usual) for name in FORMATS]
     constants = {

@@ -1,4 +1,4 @@
-"""Inputs of a training plan, and the plans of a batch."""
+"""Design parameters of a training plan, and their conversion to arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIELDS = {"tp": "tensor", "pp": "pipeline", "dp": "data", "cp": "context", "ep"
 
 
 def plans(batch: Batch, readings: Readings) -> TrainingPlan:
-    """Return the plans of n designs."""
+    """Return the training plans of n designs, with one array per parameter, (n,)."""
     found: dict[str, Any] = {  # columns of numbers; flags become masks below
         _FIELDS.get(name, name): column for name, column in readings.columns(batch).items()
     }

@@ -22,7 +22,7 @@ SEEN_BY_LAYERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTime:
-    """Seconds of one layer and microbatch; every field is (n,)."""
+    """Seconds of one layer for one microbatch, forward and backward; every field is (n,)."""
 
     compute_s: Floats
     recompute_s: Floats
@@ -40,7 +40,7 @@ class LayerTime:
 def layer(
     job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip], system: System
 ) -> LayerTime:
-    """Compute the time of one layer and microbatch of each plan."""
+    """Compute the seconds of one layer for one microbatch, for each of n plans."""
     one = block(job, plan, chips)
     again_s = _again_s(one, plan)
     told_s, back_s = context_s(job, plan, system, one.core_s)
@@ -58,7 +58,7 @@ def layer(
 
 
 def _again_s(one: BlockTime, plan: TrainingPlan) -> Floats:
-    """Return the seconds of a layer's recomputation, (n,)."""
+    """Return the seconds of recomputing a layer's activations in the backward pass, (n,)."""
     kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
     choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]
     return np.choose(plan.recompute.astype(np.intp), choices)

@@ -34,8 +34,8 @@ _Record = TypeVar("_Record", bound=_Dataclass)
 class TrainingJob:
     """Training job: a model on sequences of a fixed number of tokens.
 
-    ``fused`` attention never writes its scores, and skips those that the causal mask excludes. The
-    busiest expert has ``imbalance`` times the mean number of tokens.
+    ``fused`` attention writes no scores to memory, and skips those that the causal mask excludes.
+    The busiest expert has ``imbalance`` times the mean number of tokens.
     """
 
     model: Transformer
@@ -79,7 +79,7 @@ class TrainingPlan:
     """Whether communication between replicas overlaps with compute."""
 
     def take(self, among: Distinct) -> TrainingPlan:
-        """Return one plan of each group of equal ones."""
+        """Return one plan from each group that ``among`` found to be equal."""
         if among.place is None:
             return self
         return TrainingPlan(
@@ -88,12 +88,12 @@ class TrainingPlan:
 
     @cached_property
     def replicas(self) -> Floats:
-        """Devices that hold the same weights."""
+        """Number of devices that hold the same weights, (n,)."""
         return self.data * self.context
 
     @cached_property
     def expert_replicas(self) -> Floats:
-        """Devices that hold the same experts."""
+        """Number of devices that hold the same experts, (n,)."""
         return np.maximum(self.replicas / self.expert, 1.0)
 
     @cached_property
@@ -107,7 +107,7 @@ class TrainingPlan:
 
     @cached_property
     def operand_bytes(self) -> Floats:
-        """Bytes of a GEMM operand."""
+        """Bytes of one element of a GEMM operand, (n,)."""
         return OPERAND_BYTES[self.number_format.astype(np.intp)]
 
     def tokens(self, sequence: int) -> Floats:
@@ -116,7 +116,7 @@ class TrainingPlan:
 
 
 def spread(one: _Record, among: Distinct) -> _Record:
-    """Expand a record of arrays from the distinct plans to all plans."""
+    """Expand a dataclass of arrays, one element per distinct plan, to all n plans."""
     if among.place is None:
         return one
     found = {each.name: among.spread(getattr(one, each.name)) for each in fields(one)}

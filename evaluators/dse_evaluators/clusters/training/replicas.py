@@ -17,7 +17,7 @@ from dse_evaluators.clusters.training.state import GRADIENT_BYTES, count_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCommunication:
-    """Seconds and sent bytes of one collective of each kind; every field is (n,)."""
+    """Seconds and sent bytes of one gradient or weight collective; every field is (n,)."""
 
     summed_s: Floats
     """All-reduce of all gradients."""
@@ -42,10 +42,10 @@ class ReplicaCommunication:
 
 
 def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> ReplicaCommunication:
-    """Compute the cost of replica collectives: gradients in 32 bits, and weights as stored.
+    """Compute seconds and sent bytes of gradient and weight collectives between replicas.
 
-    Gradients of experts are reduced over fewer replicas, because expert parallelism splits the
-    experts over replicas.
+    Gradients are in 32 bits, weights in their stored format. Gradients of experts are
+    reduced over fewer replicas, because expert parallelism splits the experts over replicas.
     """
     count = count_weights(job.model, plan)
     common = count.layers + count.edge
@@ -79,7 +79,7 @@ def _said(
 
 
 def _times(plan: TrainingPlan) -> tuple[Floats, Floats]:
-    """Return the number of gradient scatters and of weight gathers in a step.
+    """Return the number of gradient reduce-scatters and of weight all-gathers in a step.
 
     Up to ZeRO stage 1 a device accumulates the gradients of its microbatches locally; from stage 2
     on it has no memory for that and scatters each. Stage 3 gathers weights for the forward and the

@@ -14,11 +14,11 @@ _GIB = 2.0**30
 def too_large(
     kept: TrainingMemoryUse, possible: Mask, *, device_bytes: float, host_bytes: float
 ) -> dict[int, Fault]:
-    """Return a fault with the shortfall for each possible row that does not fit.
+    """Return a fault for each plan that exceeds device or host memory, by plan index.
 
     Args:
         kept: memory use of the plans.
-        possible: rows that violate no other constraint, (n,).
+        possible: mask of the plans to check, which violate no other constraint, (n,).
         device_bytes: usable bytes of a device.
         host_bytes: bytes of a device's share of its host.
     """

@@ -56,7 +56,7 @@ class Held:
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
     def shares(self, plan: TrainingPlan, stage: int) -> Held:
-        """Return the weights per device if they are sharded from ZeRO stage ``stage`` on, (n,)."""
+        """Return weight counts per device if plans of ZeRO ``stage`` or higher shard them."""
         shared = plan.zero >= stage
         among = np.where(shared, plan.replicas, 1.0)
         few = np.where(shared, plan.expert_replicas, 1.0)
@@ -64,9 +64,9 @@ class Held:
 
 
 def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
-    """Return the weights on a device of an end stage: its layers, and the embedding or LM head.
+    """Return the number of weights on a device of the first or last stage.
 
-    A single stage has both the embedding and the LM head.
+    These are its layers, and the embedding or the LM head; a single stage has both of them.
     """
     most, spared = stage_layers(model, plan)
     layers = (most - spared) / plan.tensor
@@ -91,7 +91,7 @@ def stage_layers(model: Transformer, plan: TrainingPlan) -> tuple[Floats, Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """Memory held between steps, on the device or its host; every field is (n,)."""
+    """Weights, gradients and optimizer state of a device, in its memory or its host's; (n,)."""
 
     layers: Floats
     """Layers of the fullest stage."""

@@ -52,7 +52,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Model state, replica communication, and seconds of a message to the next pipeline stage."""
+    """Inputs of a step other than the time of a layer: model state and communication."""
 
     state: ModelState
     told: ReplicaCommunication
@@ -78,7 +78,7 @@ class TrainingStep:
 def step(
     plan: TrainingPlan, one: LayerTime, rest: Rest, *, chip: Chip, habits: Habits
 ) -> TrainingStep:
-    """Compute the parts of a step from the time of one layer and microbatch.
+    """Compute the seconds of a training step by part, from those of a layer per microbatch.
 
     The last stage, which has the LM head, is the slowest unless it has one layer less, and limits
     the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.
@@ -87,9 +87,9 @@ def step(
 
     Args:
         plan: the layouts, (n,).
-        one: seconds of one layer and microbatch.
+        one: seconds of one layer for one microbatch.
         rest: state, replica communication, and messages between stages.
-        chip: the device in 16 bits.
+        chip: roofline constants of the device for 16-bit formats.
         habits: host bandwidth and overlap tax.
 
     Source:
@@ -131,7 +131,7 @@ def _data_s(
     pass_s: Floats,
     one: LayerTime,
 ) -> Floats:
-    """Return the exposed seconds of replica communication, with the cost of hiding the rest.
+    """Return the seconds that replica communication adds to a step after overlap, (n,).
 
     Gradients that are reduced once overlap with the last backward pass, and with ZeRO 1 the weights
     with the next forward pass; from stage 2 on communication overlaps with all passes. During
@@ -150,7 +150,7 @@ def _data_s(
 def _offload_s(
     plan: TrainingPlan, state: ModelState, optimizer_s: Floats, busy_s: Floats, habits: Habits
 ) -> Floats:
-    """Return the exposed seconds of transfers from the host and back.
+    """Return the seconds of host transfers in a step that compute does not hide, (n,).
 
     Optimizer state is read and written back during the weight update. Weights are fetched for both
     passes of each microbatch, overlapped with compute, and written back once.

@@ -150,7 +150,7 @@ class Training(DeclaredEvaluator, reads=READINGS, provides=(), version="2"):
         )
 
     def _formats(self) -> ChoiceInput:
-        """Return the input for the GEMM format: those of the device, and the default."""
+        """Return the choices and the default of the ``number_format`` input for the device."""
         known = {name: float(place) for place, name in enumerate(FORMATS) if name in self._chips}
         usual = self.number_format or next(iter(known))
         chip_of(self._device.name, usual)

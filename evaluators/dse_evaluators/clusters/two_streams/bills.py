@@ -1,4 +1,4 @@
-"""Energy, cost and carbon of device time, by machine."""
+"""Energy, cost and carbon of device time, by type of cluster node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ONE = np.ones(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bills:
-    """Cost of one second of one device, for each machine by its name."""
+    """Power, price and carbon of a device per second, by the name of its cluster node type."""
 
     watts: Mapping[Value, float]
     """Power limit of a device [W]."""
@@ -31,7 +31,7 @@ class Bills:
 
     @staticmethod
     def of(*, price_per_hour: float | None, grid: str, pue: float) -> Bills:
-        """Build the table, at one price for all machines or each at its own if ``None``.
+        """Build the table; a price of ``None`` takes the listed price of each node type.
 
         Raises:
             SpecError: there is no such grid, or a number is out of range.

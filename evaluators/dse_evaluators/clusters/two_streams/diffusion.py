@@ -18,7 +18,7 @@ _FITS = fits_in(Path(__file__).with_name("diffusion.fits.json"))
 
 
 def _unet(name: str, latent: int, fit: str) -> TwoStreamsModel:
-    """Build a U-Net whose units are the blocks of a level, each with the attention after it.
+    """Build a U-Net with one unit of layers per residual block, including its attention.
 
     Its convolutions reach a far smaller share of the peak rate than the GEMMs of MAD-Max models,
     so ``flops_share`` is fitted.
@@ -35,7 +35,7 @@ def _unet(name: str, latent: int, fit: str) -> TwoStreamsModel:
 
 
 def _block(layer: Layer) -> str:
-    """Return the block of a layer, from its name: ``down0-1-residual-first`` or ``up2-double``."""
+    """Return the name of a layer's block: ``down0-1`` for layer ``down0-1-residual-first``."""
     return "-".join(layer.name.split("-")[:2])
 
 

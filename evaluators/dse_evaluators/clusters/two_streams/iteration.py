@@ -1,4 +1,4 @@
-"""Time and memory of an iteration of one strategy on n clusters."""
+"""Time and memory of an iteration with one parallel layout on n clusters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ frozen weight is stored once is an assumption of this project.
 
 
 def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
-    """Return seconds of an iteration, of its parts and of each collective in total, each (n,)."""
+    """Return the seconds of an iteration, its compute and its collectives by name, (n,) each.
+
+    ``exposed_`` names give the seconds of a collective during which nothing is computed.
+    """
     seconds = [job.work_s(work) for work in steps.works]
     played = play(steps, seconds)
     often = Counter(step.work for one in steps.passes for step in one)
@@ -44,7 +47,7 @@ def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
 
 
 def memory_bytes(job: TwoStreamsJob, task: IterationTask) -> Mapping[str, Floats]:
-    """Return the bytes per device of layers and of tables, each (n,).
+    """Return the bytes per device of dense layers and of embedding tables, (n,) each.
 
     These are weights, gradients and optimizer state; activations are left out, as in MAD-Max.
     """

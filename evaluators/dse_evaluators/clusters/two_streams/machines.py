@@ -112,7 +112,7 @@ MACHINES: Mapping[str, ClusterNode] = {
 
 
 def machine_of(name: str) -> ClusterNode:
-    """Return the machine with this name.
+    """Return the type of cluster node with this name.
 
     Raises:
         SpecError: there is no such machine; the hint gives the nearest name.

@@ -38,7 +38,7 @@ def _mlp(stack: Literal["bottom", "top"], layers: int, width: int, experts: int 
 
 
 def _blocks(layers: int, width: int, inner: int, tokens: int, experts: int = 1) -> tuple[Unit, ...]:
-    """Return alternating attention and feed-forward units, without score and value products."""
+    """Return alternating attention and feed-forward units; only GEMMs with weights count."""
     active = min(experts, _ACTIVE)
     attention, forward = 4.0 * width * width, 2.0 * width * inner
     pair = (

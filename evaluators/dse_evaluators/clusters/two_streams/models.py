@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Layers that are gathered, executed and reduced together.
+    """Group of layers whose weights are gathered (FSDP), used and reduced together.
 
     ``weights`` counts those of all ``experts``; ``operations`` are those of one sample's forward
     pass, where a multiply-add counts as two; ``outputs`` are the elements per sample that tensor
@@ -49,7 +49,7 @@ class TwoStreamsModel:
 
     @property
     def stacks(self) -> tuple[str, ...]:
-        """Stacks that can be frozen, in execution order; the tables are ``embedding``."""
+        """Names of the groups of units that can be frozen, in execution order, without tables."""
         return tuple(dict.fromkeys(unit.stack for unit in self.units))
 
     @property

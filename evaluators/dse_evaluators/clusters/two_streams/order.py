@@ -26,14 +26,14 @@ _NOTHING = -1
 
 
 class StreamWork(NamedTuple):
-    """Compute or communication work: its role and its unit; ``None`` for the tables."""
+    """Computation or communication for one unit of layers, or for the tables if ``None``."""
 
     role: Role
     unit: Unit | None = None
 
     @property
     def talks(self) -> bool:
-        """Return whether the work runs in the communication stream."""
+        """Whether the work runs in the communication stream."""
         return self.role not in _COMPUTES
 
 
@@ -50,7 +50,7 @@ class StreamStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Distinct works of an iteration, and the steps of its consecutive passes."""
+    """Distinct work items of an iteration, and the steps of its forward and backward pass."""
 
     works: tuple[StreamWork, ...]
     passes: tuple[tuple[StreamStep, ...], ...]
@@ -91,7 +91,7 @@ class _Ways(NamedTuple):
 
 @dataclass(slots=True)
 class _Pass:
-    """Steps of a pass under construction."""
+    """Builder of the ordered steps of a forward or backward pass."""
 
     works: list[StreamWork]
     steps: list[StreamStep] = field(default_factory=list)
@@ -164,7 +164,7 @@ class _Gathers:
     places: list[int] = field(default_factory=list)
 
     def before(self, turn: int, done: list[int]) -> int:
-        """Return the index of the gather that a unit waits for; -1 if weights are not sharded."""
+        """Issue the weight gather of a unit and return its step index; -1 without FSDP."""
         if "fsdp" not in self.ways.dense:
             return _NOTHING
         if not self.task.ahead:
@@ -175,7 +175,7 @@ class _Gathers:
 
 
 def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
-    """Add the steps that complete tensor-parallel partial results; return the last one."""
+    """Add the collectives after a tensor-parallel unit; return the index of the last step."""
     last = _NOTHING
     if unit.sums_forward if forward else unit.sums_backward:
         last = told.add("sum_activations", unit, waits=done)

@@ -1,4 +1,4 @@
-"""Inputs of a plan as columns over n clusters, and the constraints of a plan."""
+"""Designs as arrays over n clusters, and the constraints that they must satisfy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStreamsPlan:
-    """Clusters of n plans, their batch and their inner parallel degree; each array is (n,)."""
+    """Cluster size, rates, global batch and inner degree of n designs; each array is (n,)."""
 
     nodes: Floats
     node_devices: Floats
@@ -57,11 +57,11 @@ class TwoStreamsPlan:
 
     @property
     def devices(self) -> Floats:
-        """Devices of a cluster, (n,)."""
+        """Number of devices of each cluster, (n,)."""
         return self.nodes * self.node_devices
 
     def take(self, rows: Ints) -> TwoStreamsPlan:
-        """Return the plans of these rows."""
+        """Return the plans with these indices."""
         rates = {name: getattr(self.rates, name)[rows] for name in ClusterRates.__slots__}
         own = {
             name: getattr(self, name)[rows] for name in TwoStreamsPlan.__slots__ if name != "rates"
@@ -69,12 +69,12 @@ class TwoStreamsPlan:
         return TwoStreamsPlan(rates=ClusterRates(**rates), **own)
 
     def layout(self, ways: Ways) -> ParallelLayout:
-        """Return a parallel layout on these clusters."""
+        """Return the layout of these kinds of parallelism, inner first, on the clusters."""
         return ParallelLayout.of(ways, self.inner, self.devices)
 
 
 def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStreamsPlan:
-    """Return the plans of the designs in a batch."""
+    """Return the designs of a batch as arrays; absent inputs take the node type's values."""
     read = readings.columns(batch)
 
     def machine(figure: Callable[[ClusterNode], float]) -> Floats:

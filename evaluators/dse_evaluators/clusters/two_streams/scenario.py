@@ -31,7 +31,7 @@ class Scenario:
     orders: dict[tuple[str, str], Order] = field(default_factory=dict)
 
     def spent(self, batch: Batch, plan: TwoStreamsPlan) -> Mapping[str, Floats]:
-        """Return times [s], memory [B], copies and levels of n plans, (n,) each, by name."""
+        """Return times [s], memory [B], data-parallel copies and layout levels, (n,) each."""
         found: dict[str, Floats] = {}
         usual = {"dense": "", "embedding": self.model.tables}
         for (dense, embedding), rows in groups(batch, usual):
@@ -65,7 +65,7 @@ class Scenario:
 def task_of(
     model: TwoStreamsModel, name: str, frozen: Sequence[str] | None, *, ahead: bool
 ) -> IterationTask:
-    """Return the task of a name; fine-tuning without ``frozen`` freezes the tables.
+    """Return the named task; ``finetune`` without ``frozen`` freezes the embedding tables.
 
     Raises:
         SpecError: ``frozen`` has an unknown stack or all stacks, or the task is not fine-tuning.

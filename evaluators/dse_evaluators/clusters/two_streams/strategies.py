@@ -46,13 +46,13 @@ class ParallelLayout:
 
     @staticmethod
     def of(ways: Ways, inner: Floats, devices: Floats) -> ParallelLayout:
-        """Build a layout of one level over all devices, or of two levels, ``inner`` the first."""
+        """Build a layout of one level, or of two, the first of them over ``inner`` devices."""
         degrees = (devices,) if len(ways) == 1 else (inner, devices / inner)
         return ParallelLayout(ways, degrees)
 
     @property
     def copies(self) -> Floats:
-        """Number of devices, or groups of them, that the samples are split over, (n,)."""
+        """Number of data-parallel groups that the samples are split over, (n,)."""
         return self._product(_COPIES)
 
     @property
@@ -61,7 +61,7 @@ class ParallelLayout:
         return self._product(_SHARDS)
 
     def degree(self, way: str) -> Floats:
-        """Return the parallel degree of ``way``, (n,); 1 without it."""
+        """Return the degree of a kind of parallelism such as ``tp``, (n,); 1 if it is not used."""
         return self._product(frozenset({way}))
 
     def shards_beyond(self, way: str) -> Floats:

@@ -17,7 +17,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSchedule:
-    """Seconds of all passes, (n,), and exposed seconds of each communication by its index, (n,)."""
+    """Total seconds, (n,), and exposed seconds of each communication by work index, (n,)."""
 
     total_s: Floats
     exposed_s: Mapping[int, Floats]
@@ -73,7 +73,7 @@ def _pass_s(
 def _expose(
     one: tuple[int, int, Floats, Floats], computed: Floats, exposed_s: Mapping[int, Floats]
 ) -> None:
-    """Add the part of a communication that runs after ``computed``, the end of compute so far."""
+    """Add to ``exposed_s`` the seconds of a communication after compute ended so far."""
     _, work, start, end = one
     left = end - np.maximum(start, computed)
     exposed_s[work] += np.maximum(left, 0.0, out=left)

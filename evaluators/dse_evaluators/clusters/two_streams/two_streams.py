@@ -187,7 +187,7 @@ class TwoStreams(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version=
 
 
 def _sum_collectives(found: Mapping[str, Floats], pattern: str) -> Floats:
-    """Return the sum over all collectives, (n,), in a fixed order for reproducible rounding."""
+    """Return the sum of a named column over all collectives, (n,), in a fixed order."""
     total = np.zeros(1)
     for name in COLLECTIVES:
         total = total + found[pattern.format(name)]

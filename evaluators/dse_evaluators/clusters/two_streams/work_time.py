@@ -63,7 +63,7 @@ class TwoStreamsJob:
         return self.model.lookup_bytes * samples / self.embedding.shards
 
     def work_s(self, work: StreamWork) -> Floats:
-        """Return the seconds of one work, (n,).
+        """Return the seconds of one computation, table lookup or collective, (n,).
 
         Source:
             Hsia et al., ISCA 2024, section 4, and the authors' tool (ScaleExplorer, 2024).

@@ -43,9 +43,10 @@ class Mlet(
 ):
     """Recommender trained on MovieLens-100k, with the design's embedding width.
 
-    Without an ``inner_dimension`` each field has one table of ``embedding_dimension`` numbers per
-    category; with one, the table is trained as a product of two tables with that inner dimension,
-    and stored as their product, so the size at inference is the same. Both variants are trained at
+    Without an ``inner_dimension`` each categorical feature has one table of
+    ``embedding_dimension`` numbers per category; with one, the table is trained as a product of two
+    tables with that inner dimension, and stored as their product, so the size at inference is the
+    same. Both variants are trained at
     every learning rate in ``rates`` with every seed, and the results of the rate with the best
     ``auc`` are reported: the tuning budget is the same for both.
 
@@ -88,7 +89,7 @@ class Mlet(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time."""
+        """Return the metrics of the designs, measured one at a time."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=_SPREADS)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
@@ -117,7 +118,7 @@ class Mlet(
         return Found(values={**means, "rate": rate}, errors=errors)
 
     def _load_results(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
-        """Return the results of the trainings at one learning rate, one value per seed."""
+        """Return each metric of the trainings at one learning rate, one value per seed."""
         from dse_evaluators.compression.embeddings.training import Training, reading_of
 
         readings = [

@@ -25,7 +25,7 @@ class Widths:
 
     @property
     def dots(self) -> int:
-        """Number of dot products of pairs of vectors, including that of the dense features."""
+        """Number of pairs of feature vectors: the embeddings, and one of all dense features."""
         return math.comb(len(self.categories) + 1, 2)
 
     @property
@@ -66,7 +66,7 @@ class Recommender:
         return [*(part for table in self.tables for part in table), self.dense, *self.weights]
 
     def collapse_tables(self) -> Recommender:
-        """Return the same recommender with one table for each field."""
+        """Return an equivalent recommender with one table per categorical feature."""
         return Recommender(
             tuple((_whole(table),) for table in self.tables), self.dense, self.weights
         )
@@ -76,7 +76,7 @@ class Recommender:
         categories: Tensor,  # (n, fields)
         dense: Tensor,  # (n, dense)
     ) -> Tensor:  # (n,)
-        """Return the logit that each example is liked, (n,)."""
+        """Return the logits of the probability that the user likes the movie, (n,)."""
         fields = zip(categories.T, self.tables, strict=True)
         vectors = [functional.embedding(codes, _whole(table)) for codes, table in fields]
         vectors.append(dense @ self.dense)
@@ -91,7 +91,7 @@ class Recommender:
 
 
 def init_recommender(widths: Widths, chance: torch.Generator) -> Recommender:
-    """Return an untrained recommender; initial embeddings have one scale for one table or two."""
+    """Return an untrained recommender; embeddings start equally large with one table or two."""
 
     def drawn(shape: Sequence[int], size: float) -> Tensor:
         return (torch.randn(tuple(shape), generator=chance) * size).requires_grad_()

@@ -62,7 +62,7 @@ def widths_of(embedding: int, inner: int) -> Widths:
 
 
 def reading_of(training: Training) -> Reading:
-    """Return the result of a training, from the disk cache if it was run before.
+    """Train a recommender, or load its results from the disk cache if it was trained before.
 
     A training without an epoch of finite results has an ``auc`` of 0.
     """
@@ -98,7 +98,7 @@ def _epoch(
     training: Training,
     chance: torch.Generator,
 ) -> None:
-    """Train on every rating once, except those that do not fill a batch."""
+    """Train for one epoch in random order, without the last incomplete batch."""
     categories, features, liked = _tensors(_load_ratings().train)
     order = torch.randperm(len(liked), generator=chance)
     steps = len(order) // training.batch
@@ -112,7 +112,7 @@ def _epoch(
 
 @torch.inference_mode()
 def _score_splits(model: Recommender, known: MovieLens) -> tuple[float, ...]:
-    """Return the fields of :class:`Reading`, with a time of 0."""
+    """Return AUC and loss on the search split, both test AUCs, and 0 for the time."""
     search, test = _scores(model, known.search), _scores(model, known.test)
     few = rare(known)
     loss = functional.binary_cross_entropy_with_logits(search, _tensors(known.search)[2])

@@ -10,7 +10,7 @@ _PAIR = 2
 
 
 def parts(step: str) -> tuple[str, str]:
-    """Return the operator's name and its argument."""
+    """Split one step of a recipe into the operator's name and its argument."""
     name, _, argument = step.strip().partition(" ")
     return name, argument.strip()
 
@@ -28,7 +28,7 @@ def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
 
 
 def whole(text: str) -> int:
-    """Return the non-negative integer that a text holds.
+    """Parse a text as a non-negative integer.
 
     Raises:
         SpecError: the text is not a non-negative integer.
@@ -39,7 +39,7 @@ def whole(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Return the fraction of the weights that a text holds.
+    """Parse a text as a fraction of the weights, 0 to 1.
 
     Raises:
         SpecError: the text is not a number from 0 to 1.

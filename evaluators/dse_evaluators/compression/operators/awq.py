@@ -31,7 +31,7 @@ class Awq:
     text: str
 
     def __call__(self, weight: Single, inputs: Single) -> Record:
-        """Return the record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
+        """Encode a layer's weights, (outputs, ...), by calibration inputs, (n, inputs).
 
         Raises:
             EvaluationError: the inputs do not fit the layer.

@@ -40,7 +40,7 @@ class BinaryIndex:
     seed: int = 0
 
     def __call__(self, weight: Single) -> Record:
-        """Return the record of the pruning mask of a weight tensor.
+        """Encode the magnitude-pruning mask of a weight tensor as low-rank binary factors.
 
         Raises:
             EvaluationError: tiles do not divide the weights, or the density is not in 0 to 1.
@@ -82,7 +82,7 @@ class BinaryIndex:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Return the mask as ones and zeros."""
+    """Decode the pruning mask to ones and zeros, (rows, columns)."""
     rank, high, wide = record.settings
     rows, columns = record.shape
     bits = record.sections[0].loose.reshape(-1, rank * (high + wide))
@@ -94,13 +94,13 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def index_bits(record: Record) -> int:
-    """Return the size of the index by the formula: rank x (rows + columns) bits per tile."""
+    """Return the index size in bits, as papers count: rank x (rows + columns) per tile."""
     rank, high, wide = record.settings
     return rank * (high + wide) * (math.prod(record.shape) // (high * wide))
 
 
 def _factors(magnitudes: Floats, rank: int, seed: int) -> tuple[Floats, Floats]:
-    """Return two non-negative factors of the magnitudes, by multiplicative updates."""
+    """Return the non-negative matrix factors of the magnitudes, by multiplicative updates."""
     rng = np.random.default_rng(seed)
     tall = rng.random((magnitudes.shape[0], rank)) + _TINY
     broad = rng.random((rank, magnitudes.shape[1])) + _TINY
@@ -113,7 +113,7 @@ def _factors(magnitudes: Floats, rank: int, seed: int) -> tuple[Floats, Floats]:
 
 
 def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
-    """Return the second mask with which the product has the wanted density, by bisection."""
+    """Threshold the second factor for the wanted density of the product, by bisection."""
     order = np.sort(broad.ravel())
     low, high = 0, len(order)
     for _ in range(max(_HALVINGS, len(order).bit_length())):
@@ -126,7 +126,7 @@ def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
 
 
 def _above(broad: Floats, order: Floats, place: int) -> Mask:
-    """Return the mask of the elements larger than the first ``place`` numbers of ``order``."""
+    """Return the mask of the elements above the ``place``-th smallest; ``order`` is sorted."""
     return broad > order[place - 1] if place else np.ones(broad.shape, dtype=np.bool_)
 
 

@@ -25,7 +25,7 @@ _MOST_BITS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bloomier:
-    """Encoder that stores ``cells`` x kept weights x ``cell_bits`` bits, and no positions.
+    """Bloomier-filter encoder: ``cells`` x ``cell_bits`` bits per kept weight, no positions.
 
     A position's value is the XOR of three cells and of a mask of its own. A value below two to the
     ``value_bits`` is a cluster index; any other means that the weight is zero. Kept weights are
@@ -43,7 +43,7 @@ class Bloomier:
     cells: float = 1.25  # per kept weight
 
     def __call__(self, weight: Single) -> Record:
-        """Return the record of the non-zero weights.
+        """Encode the non-zero weights as a Bloomier filter of cluster indices.
 
         Raises:
             EvaluationError: a cell is not wider than a value, or there are too few cells.
@@ -70,7 +70,7 @@ class Bloomier:
     def _fill_cells(
         self, values: Single, places: Ints
     ) -> tuple[tuple[int, int, int, int], tuple[Section, ...]]:
-        """Return the settings and the sections with the cells that map positions to clusters."""
+        """Fill the cells so that positions map to clusters; return record settings and data."""
         form = format_of(_clusters(self.value_bits))
         encoded = form.encode(values)
         third, seed, order = self._peel_keys(places)
@@ -88,7 +88,7 @@ class Bloomier:
         )
 
     def _peel_keys(self, places: Ints) -> tuple[int, int, list[tuple[Ints, Ints]]]:
-        """Return cells per third, the seed, and peeling rounds of keys that own a cell each."""
+        """Find a seed by which all keys can be peeled; return cells per third, seed, rounds."""
         if self.cells < 1:
             raise EvaluationError(f"{self.cells} cells per weight are too few", hint="1.25")
         keys = places.astype(np.uint64)
@@ -137,7 +137,7 @@ def _values(record: Record, words: Words, sides: Loose) -> Single:
 
 
 def _spots(keys: Keys, third: int, seed: int) -> Ints:
-    """Return three cell indices for each key, one in each third, (n, 3)."""
+    """Return three cell indices for each key, one in each third of the cells, (n, 3)."""
     columns = [
         mix_keys(keys, _HASHES * seed + each + 1) % np.uint64(third) + np.uint64(each * third)
         for each in range(_HASHES)
@@ -153,7 +153,7 @@ def _masks(keys: Keys, seed: int, cell_bits: int) -> Words:
 def _order(
     spots: Ints,  # (n, 3)
 ) -> list[tuple[Ints, Ints]]:
-    """Return peeling rounds: keys, and for each a cell that no other remaining key uses."""
+    """Return rounds of keys to peel, each with a cell that no other remaining key uses."""
     size = int(spots.max()) + 1
     degree = np.bincount(spots.ravel(), minlength=size)
     ids = np.arange(len(spots))

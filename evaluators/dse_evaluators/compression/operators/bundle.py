@@ -16,7 +16,7 @@ KIND = "bundle"
 
 
 def bundle_layers(layers: Layers, compressed: Mapping[str, Record]) -> Record:
-    """Bundle all layers by name; layers without a record stay in single precision.
+    """Combine all layers into one record; uncompressed layers stay in single precision.
 
     Raises:
         EvaluationError: a record belongs to no layer, or a layer's name contains a line break.
@@ -32,6 +32,6 @@ def bundle_layers(layers: Layers, compressed: Mapping[str, Record]) -> Record:
 
 
 def unbundle_layers(record: Record) -> dict[str, Single]:
-    """Return the weights of each layer."""
+    """Decode a bundle to the weights of each layer, by name."""
     names = record.text.split("\n")
     return {name: restore_tensor(part) for name, part in zip(names, record.parts, strict=True)}

@@ -23,7 +23,7 @@ def correct_layer(
     inputs: Single | None = None,
     store: Store = FP16,
 ) -> Record:
-    """Return a compressed layer plus the best correction of this rank for its error.
+    """Return a compressed layer plus the best low-rank correction of its error.
 
     With calibration ``inputs`` the correction minimizes the output error; without, the error of
     the weights. INT2.1 trains the correction on the task, starting from zero; here it is the
@@ -58,5 +58,5 @@ def correct_layer(
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the sum of the parts."""
+    """Decode to the quantized weights plus their low-rank correction."""
     return (parts[0] + parts[1]).reshape(record.shape)

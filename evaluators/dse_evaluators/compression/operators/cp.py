@@ -44,13 +44,13 @@ def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Reco
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the sum of the products."""
+    """Decode to a convolution: the sum of the outer products of the factors' columns."""
     wide = [part.astype(np.float64) for part in parts]
     return _sum_products(wide).astype(np.float32).reshape(record.shape)
 
 
 def _fit_factors(tensor: Floats, rank: int, seed: int) -> list[Floats]:
-    """Return a factor for each axis, (length, rank)."""
+    """Fit the CP factors of all axes, (length, rank) each, by alternating least squares."""
     rng = np.random.default_rng(seed)
     sides = [rng.standard_normal((length, rank)) for length in tensor.shape]
     whole = float((tensor**2).sum())

@@ -50,13 +50,13 @@ def of_codes(form: Format, encoded: Encoded) -> Record:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Return the numbers that the codes represent."""
+    """Decode a record to its array of numbers."""
     codes, sides = (section.loose for section in record.sections)
     return decode_array(record, codes, sides)
 
 
 def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
-    """Return the bits of the codes, and the bits of the other fields, such as scales."""
+    """Return the bits of an encoded array's codes, and those of its scales and codebooks."""
     size = form.bits(encoded.shape, encoded.axis)
     table = np.frombuffer(form.pack(encoded), dtype=np.uint8)
     bits = np.unpackbits(table, count=size.total, bitorder="little")
@@ -64,7 +64,7 @@ def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
 
 
 def decode_array(record: Record, codes: Loose, sides: Loose) -> Single:
-    """Return the array of a record's shape and format, from its codes and its other fields."""
+    """Decode an array of the record's shape and format from the bits of codes and scales."""
     form = format_of(record.text)
     data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()
     return form.decode(form.unpack(data, record.shape, axis_of(record.shape)))

@@ -17,7 +17,7 @@ KIND = "entropy"
 class Entropy:
     """Encoder that stores arrays in a format such as ``kmeans:4``, with Huffman-coded codes.
 
-    With ``kmeans`` for the kept weights and Huffman-coded ``gaps`` it is Deep Compression.
+    With ``kmeans`` for kept weights and Huffman-coded gaps between them it is Deep Compression.
 
     Source:
         Han et al., Deep Compression: Compressing Deep Neural Networks with Pruning, Trained
@@ -42,7 +42,7 @@ class Entropy:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Return the numbers that the codes represent."""
+    """Decode a record to its array of numbers."""
     table, codes, sides = record.sections
     width = format_of(record.text).grid.bits
     words = huffman.decode_symbols(table, codes, width)

@@ -29,7 +29,7 @@ class Gptq:
     weights; with these scales, each column's rounding error is spread over the later columns.
 
     Args:
-        text: a format with a grid per tensor, channel or group, such as ``int4:group=32,asym``.
+        text: a format with a scale per tensor, channel or group, such as ``int4:group=32,asym``.
         damping: fraction of the mean second moment that is added to each.
 
     Source:
@@ -41,10 +41,10 @@ class Gptq:
     damping: float = 0.01
 
     def __call__(self, weight: Single, inputs: Single) -> Record:
-        """Return the record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
+        """Encode a layer's weights, (outputs, ...), by calibration inputs, (n, inputs).
 
         Raises:
-            EvaluationError: the inputs do not fit, or the format has no fixed grid per column.
+            EvaluationError: the inputs do not fit, or the format has no fixed scales per column.
         """
         table = table_of(weight)
         check_inputs(table, inputs)
@@ -67,7 +67,7 @@ class Gptq:
 
 
 class _Columns:
-    """Columns of a layer during quantization: remaining weights, codes and decoded values."""
+    """Columns of a layer during quantization: adjusted weights, codes and decoded values."""
 
     def __init__(
         self, *, form: Format, lattice: Lattice, layout: BlockLayout, table: Single
@@ -84,7 +84,7 @@ class _Columns:
         self,
         spreading: Floats,  # (inputs, inputs), upper
     ) -> None:
-        """Quantize the columns in order, and spread each one's error over the later ones."""
+        """Quantize the columns in order; compensate each column's error in the later columns."""
         count = self._left.shape[1]
         for start in range(0, count, _AT_ONCE):
             end = min(start + _AT_ONCE, count)

@@ -31,7 +31,7 @@ def check_inputs(
 def moments(
     inputs: Single,  # (n, inputs)
 ) -> Floats:
-    """Return the mean product of every pair of inputs, (inputs, inputs)."""
+    """Return the second moments: mean product of each pair of inputs, (inputs, inputs)."""
     wide = inputs.astype(np.float64)
     return wide.T @ wide / len(wide)
 
@@ -41,7 +41,7 @@ def output_error(
     given: Single,
     inputs: Single,  # (n, inputs)
 ) -> float:
-    """Return the mean squared difference of the outputs, over samples and outputs."""
+    """Return the mean squared output error of a layer with weights ``given``, not ``wanted``."""
     apart = wanted.astype(np.float64) - given
     outputs = inputs.astype(np.float64) @ apart.reshape(len(apart), -1).T
     return float((outputs**2).mean())

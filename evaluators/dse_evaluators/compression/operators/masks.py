@@ -1,4 +1,4 @@
-"""Encodings of the mask of kept weights, with one kind of record each."""
+"""Encodings of pruning masks: bitmap, sparse rows, gaps, N:M and blocks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def of_blocks(block: tuple[int, int]) -> MaskCode:
 
 
 def smallest(mask: Mask) -> Record:
-    """Encode a mask by the smallest encoding that fits every mask; among ties, the simplest."""
+    """Encode a mask as bitmap, sparse rows or gaps, whichever is smallest."""
     return min((bitmap(mask), rows(mask), gaps(mask)), key=lambda record: record.cost.total)
 
 

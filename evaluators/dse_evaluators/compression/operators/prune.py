@@ -11,7 +11,7 @@ from dse_evaluators.formats.arrays import Single
 
 
 def globally(layers: Layers, density: float) -> dict[str, Single]:
-    """Return the layers with only the largest weights of all layers; among ties, the later.
+    """Zero all but the largest weights of all layers together; among ties, keep the later.
 
     Args:
         layers: weights by layer, ranked together under one threshold.
@@ -33,7 +33,7 @@ def globally(layers: Layers, density: float) -> dict[str, Single]:
 
 
 def by_layer(weight: Single, density: float) -> Single:
-    """Return the weights with only the fraction ``density`` of largest magnitudes."""
+    """Return the weights with all but the largest fraction ``density`` set to zero."""
     return _largest(weight.ravel(), density).reshape(weight.shape)
 
 
@@ -42,7 +42,7 @@ def n_of_m(
     kept: int,
     of: int,
 ) -> Single:
-    """Return the weights with only the ``kept`` largest of every ``of`` consecutive inputs.
+    """Zero all but the ``kept`` largest weights of every ``of`` consecutive inputs.
 
     Source:
         Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3 (2:4).
@@ -68,7 +68,7 @@ def blocks(
     density: float,
     block: tuple[int, int],
 ) -> Single:
-    """Return the weights with only the blocks, (outputs, inputs), of largest sums of squares.
+    """Zero all but the (outputs, inputs) blocks of weights with the largest sums of squares.
 
     Source:
         Narang et al., Block-Sparse Recurrent Neural Networks, 2017 (there by the maximum); the
@@ -100,12 +100,12 @@ def check_blocks(shape: tuple[int, int], block: tuple[int, int]) -> None:
 
 
 def _largest(flat: Single, density: float) -> Single:
-    """Return the numbers with all but the largest magnitudes set to zero."""
+    """Return the numbers with all but the largest fraction ``density`` set to zero."""
     return np.where(_stays(np.abs(flat), density), flat, np.float32(0))
 
 
 def _stays(sizes: Single | Floats, density: float) -> Mask:
-    """Return the mask of the largest sizes; among ties, of the later ones."""
+    """Return the mask of the largest fraction ``density`` of sizes; among ties, the later."""
     if not 0 <= density <= 1:
         raise EvaluationError(f"a share of {density} of the weights cannot stay", hint="0 to 1")
     dropped = sizes.size - round(density * sizes.size)

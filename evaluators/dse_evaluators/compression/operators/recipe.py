@@ -32,7 +32,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContext:
-    """Inputs of an operator at the end of a recipe."""
+    """Layer weights, calibration inputs and argument of a recipe's last operator."""
 
     weight: Single
     inputs: Single | None
@@ -51,7 +51,7 @@ class OperatorContext:
         return self.inputs
 
     def stored(self, values: Store) -> Record:
-        """Return the record of all weights, or of the kept weights and their positions."""
+        """Encode all weights, or, after pruning, the kept weights and their positions."""
         if self.places is None:
             return values(self.weight)
         return SparseStore(values, self.places)(self.weight)
@@ -185,7 +185,7 @@ _WHOLE = ("gptq", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "correct
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:
-    """Return the operator of this name."""
+    """Look up an operator by name; the error explains operators in the wrong order."""
     if name in table:
         return table[name]
     if name in _THINNING:

@@ -18,7 +18,7 @@ def rescale_weights(
     factors: Single,  # (inputs,)
     store: Store,
 ) -> Record:
-    """Return the record of the weights times the factors, and of the factors.
+    """Encode the weights, multiplied by the factors, together with the factors.
 
     If the layer before can absorb the factors (a norm, or a linear layer without an activation in
     between) they need no storage; here they are always stored, in single precision, and counted.

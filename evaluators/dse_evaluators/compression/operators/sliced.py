@@ -34,7 +34,7 @@ def basis(
 
 
 def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """Return a layer, (outputs, d), that reads the sliced stream, stored as (outputs, kept).
+    """Encode a layer that reads the sliced stream: (outputs, d) becomes (outputs, kept).
 
     Raises:
         EvaluationError: the directions do not have the width of the stream.
@@ -45,7 +45,7 @@ def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
 
 
 def writing(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """Return a layer, (d, inputs), that writes the sliced stream, stored as (kept, inputs).
+    """Encode a layer that writes the sliced stream: (d, inputs) becomes (kept, inputs).
 
     Raises:
         EvaluationError: the directions do not have the width of the stream.
@@ -56,7 +56,7 @@ def writing(weight: Single, directions: Single, store: Store = FP32) -> Record:
 
 
 def crossing(before: Single, after: Single, store: Store = FP32) -> Record:
-    """Return the map of the residual from one block's directions to the next's.
+    """Encode the matrix that maps the residual from one block's directions to the next's.
 
     Raises:
         EvaluationError: the directions before and after have different widths.

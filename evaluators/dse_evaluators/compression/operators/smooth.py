@@ -14,7 +14,7 @@ _LEAST = 1e-5
 
 
 def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
-    """Return each input's factor, its maximum over that of its weights, to powers, (inputs,).
+    """Return smoothing factors: maximum input over maximum weight, each to a power, (inputs,).
 
     Args:
         weight: weights of the layer, (outputs, ...).

@@ -17,8 +17,8 @@ KIND = "sparse"
 class SparseStore:
     """Encoder of the non-zero weights by ``values``, and of their positions by ``mask``.
 
-    By default, positions have the smallest of the general mask encodings. A block or N:M mask may
-    keep a zero, which is then stored.
+    By default, positions are a bitmap, sparse rows or gaps, whichever is smallest. Zeros that a
+    block or N:M mask keeps are stored.
     """
 
     values: Store
@@ -29,7 +29,7 @@ class SparseStore:
 
 
 def mask_weights(weight: Single, places: Record, values: Store) -> Record:
-    """Return the record of the weights that a mask's record keeps."""
+    """Encode the weights that an encoded mask keeps, together with that mask."""
     kept = table_of(weight)[mask_of(places)]
     row = (values(kept),) if kept.size else ()
     return Record(kind=KIND, shape=weight.shape, parts=(places, *row))

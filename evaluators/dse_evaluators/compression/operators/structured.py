@@ -57,7 +57,7 @@ def strongest(
 
 
 def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
-    """Return the record of a layer with only these outputs and inputs, and zeros elsewhere.
+    """Encode only these outputs and inputs of a layer; it decodes with zeros elsewhere.
 
     The smaller tensor is the record's only part and suffices for computation. The masks are stored
     with one bit per output and input, so that the layer can be compared with the original.

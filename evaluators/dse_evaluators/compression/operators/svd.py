@@ -57,7 +57,7 @@ def factors(
     table: Floats,  # (outputs, inputs)
     rank: int,
 ) -> tuple[Floats, Floats]:
-    """Return both factors of the nearest matrix, each with the roots of the singular values."""
+    """Return both factors of the nearest matrix of this rank, by a truncated SVD."""
     left, values, right = np.linalg.svd(table, full_matrices=False)
     roots = np.sqrt(values[:rank])
     return left[:, :rank] * roots, roots[:, None] * right[:rank]

@@ -44,7 +44,7 @@ class Xor:
     seed: int = 0
 
     def __call__(self, weight: Single, places: Record) -> Record:
-        """Return the record of the weights that a mask's record keeps.
+        """Encode the signs and scales of the weights that an encoded mask keeps.
 
         Raises:
             EvaluationError: ``seed_bits``, ``spread`` or ``planes`` is out of range.
@@ -111,7 +111,7 @@ def patched_share(record: Record) -> float:
 
 
 def _gates(spread: int, seed_bits: int, seed: int) -> Table:
-    """Return, for each sign, the mask of the seed bits whose parity it is, (spread,)."""
+    """Return for each sign a mask of seed bits; the parity of these is the sign, (spread,)."""
     return (mixed_range(spread, seed) >> np.uint64(64 - seed_bits)).astype(np.uint32)
 
 
@@ -137,7 +137,7 @@ def _solve_seeds(
     gates: Table,  # (spread,)
     seed_bits: int,
 ) -> tuple[Words, Mask]:
-    """Return a seed for each slice, and the mask of its wrong signs among ``cared``.
+    """Return a seed for each slice, and the mask of kept signs that it expands to wrongly.
 
     Gaussian elimination runs on all slices at once, sign by sign; a row's pivot is its lowest bit.
     """
@@ -159,7 +159,7 @@ def _solve_seeds(
 
 
 def _substitute_back(rows: Table, sums: Mask) -> Words:
-    """Return the seeds that solve the rows, by back substitution; free bits are zero."""
+    """Solve the triangular GF(2) systems for the seeds; free bits are zero."""
     seeds: Words = np.zeros(len(rows), dtype=np.uint32)
     for pivot in reversed(range(rows.shape[1])):
         known = np.bitwise_count(rows[:, pivot] & seeds) & np.uint8(1)

@@ -43,7 +43,7 @@ def _nothing(update: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steer:
-    """Callbacks of a method: on gradients before an update, on weights after it."""
+    """Callbacks of a retraining method: on gradients before an update, on weights after it."""
 
     pull: Callable[[int], None] = _nothing
     settle: Callable[[int], None] = _nothing
@@ -77,7 +77,7 @@ def lessons(
     teacher: Callable[[Tensor], Tensor] | None,
     seed: int,
 ) -> Iterator[Lesson]:
-    """Yield batches endlessly; each epoch has every image once, except an incomplete batch."""
+    """Yield augmented batches endlessly, in a new order each epoch, without incomplete ones."""
     chance = torch.Generator().manual_seed(seed)
     updates = updates_per_epoch(len(labels))
     while True:

@@ -27,7 +27,7 @@ _NEVER_ZERO = 1e-8
 
 
 def group_lasso(material: Material, knobs: Knobs) -> Trained:
-    """Train from a random start, and remove channels every few epochs.
+    """Train from random weights with a group lasso, and remove channels every few epochs.
 
     The penalty's weight is fixed at the start. Weights are shrunk by the lasso's proximal step,
     which reaches zero, instead of by its gradient, which does not.
@@ -64,7 +64,7 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
 
 
 def penalty_weight(share: float, loss: float, groups: float) -> float:
-    """Return the penalty's weight, with which it is ``share`` of the initial loss plus penalty.
+    """Return the coefficient that makes the penalty ``share`` of the initial total loss.
 
     Source:
         Lym et al., 2019, the code: ratio CE / (P (1 - ratio)), both at the first update.
@@ -73,7 +73,7 @@ def penalty_weight(share: float, loss: float, groups: float) -> float:
 
 
 def groups_sum(affines: Affines) -> float:
-    """Return the group-lasso penalty: the sum of the norms of all filters and all inputs.
+    """Return the group-lasso penalty: the sum of the norms of all filters and input channels.
 
     The first layer's inputs and the last layer's outputs cannot be removed, and are excluded.
     """
@@ -153,6 +153,6 @@ def _first_loss(material: Material, affines: Affines) -> float:
 
 
 def _spans(epochs: int, interval: int) -> list[int]:
-    """Return the epochs in pieces of ``interval``; the last piece may be shorter."""
+    """Return the numbers of epochs between channel removals; the last may be smaller."""
     whole, rest = divmod(epochs, interval)
     return [interval] * whole + [rest] * (rest > 0)

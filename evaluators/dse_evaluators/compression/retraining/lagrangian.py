@@ -112,7 +112,7 @@ def _cut(affines: Affines, weights: Sequence[Tensor]) -> Affines:
 
 
 def _pieces(updates: int, steps: int, rate: float) -> list[LearningRateSchedule]:
-    """Return the updates in equal pieces, each of constant rate, with rates that decrease."""
+    """Split the updates equally over the steps, with a learning rate that drops at each step."""
     ends = [updates * step // steps for step in range(steps + 1)]
     rates = [rate * _LAST_RATE ** (step / max(1, steps - 1)) for step in range(steps)]
     return [

@@ -33,7 +33,7 @@ from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 
 def factor_weights(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
-    """Return the nearest weights of the rank whose factors have this fraction of the numbers."""
+    """Encode weights as low-rank factors with at most ``density`` times as many numbers."""
     ranks = ranks_of(weight.shape, density, factoring)
     if len(ranks) == 1:
         return svd.plain(weight, ranks[0], store)
@@ -47,7 +47,7 @@ def is_cut(place: int, layers: int) -> bool:
 
 
 def low_rank(material: Material, knobs: Knobs) -> Trained:
-    """Reduce the ranks of the trained network, without retraining."""
+    """Reduce the ranks of the trained network's layers, without retraining."""
     return Trained.dense(frozen(_cut(material.whole, knobs)), material, 0)
 
 
@@ -105,7 +105,7 @@ def factors(material: Material, knobs: Knobs) -> Trained:
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    """Return the weights that are the product of two factors, or of a core and two factors."""
+    """Multiply low-rank factors to weights: two factors, or a Tucker-2 core and two factors."""
     if len(parts) == 2:
         return (parts[0] @ parts[1]).reshape(*shape)
     core, out, into = parts
@@ -129,7 +129,7 @@ def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
 
 
 def _count_weights(material: Material, knobs: Knobs) -> Floats:
-    """Return the number of weights that each layer multiplies, (epochs, layers)."""
+    """Return the number of each layer's multiplied weights per epoch, (epochs, layers)."""
     weights = whole_weights(material.layers)
     for place, affine in enumerate(material.whole):
         if is_cut(place, len(material.whole)):

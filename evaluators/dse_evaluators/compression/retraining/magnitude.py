@@ -23,7 +23,7 @@ _CUTTING_SHARE = 0.6  # of the training; the rest trains the kept weights
 
 
 def project_weights(weights: list[Tensor], density: float) -> list[Tensor]:
-    """Return the nearest weights of which only this fraction, over all layers, is non-zero."""
+    """Set all but the largest fraction ``density`` of the weights of all layers to zero."""
     layers = {str(place): weight.detach().numpy() for place, weight in enumerate(weights)}
     return [torch.tensor(thin) for thin in prune.globally(layers, density).values()]
 
@@ -73,7 +73,7 @@ def gradual(material: Material, knobs: Knobs) -> Trained:
 
 
 def cubic_density(density: float, progress: float) -> float:
-    """Return the fraction of weights kept at a progress of 0 to 1.
+    """Return the fraction of weights kept, from 1 at ``progress`` 0 to ``density`` at 1.
 
     Source:
         Zhu, Gupta, To Prune, or Not to Prune, 2017, eq. 1.

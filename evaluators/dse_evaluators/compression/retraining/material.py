@@ -38,7 +38,7 @@ _COPIES = 4  # of each evaluated image, with different noise each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """Model to retrain, and the conditions of its images.
+    """Model to retrain, the share of tail-class training images, and the image noise.
 
     Of the classes in :data:`TAIL` only the fraction ``tail_keep`` of the training images is used;
     ``noise`` is the standard deviation of normal noise on all pixels, where white is 1.
@@ -51,7 +51,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Network and data for a method; ``name`` is a cache key of everything its result needs."""
+    """Network and data for a retraining method; ``name`` is a cache key of all of these."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -124,7 +124,7 @@ def start(layers: Sequence[Layer], seed: int) -> Affines:
 
 
 def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
-    """Return weights and biases by the names of their layers."""
+    """Return weights and biases as arrays, named by layer, such as ``conv1.weight``."""
     arrays: Arrays = {}
     for layer, affine in zip(layers, affines, strict=True):
         arrays[f"{layer.name}.weight"] = affine.weight.numpy().astype(np.float32)
@@ -133,7 +133,7 @@ def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
 
 
 def as_affines(layers: Sequence[Layer], arrays: Arrays) -> Affines:
-    """Return the affines that :func:`as_arrays` was given."""
+    """Return each layer's weights and bias from the arrays of :func:`as_arrays`."""
     return tuple(
         LayerWeights(
             torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"])
@@ -215,7 +215,7 @@ def _name(circumstances: Circumstances, train: ImageDataset, seed: int) -> str:
 
 
 def _further(name: str, whole: Affines) -> str:
-    """Return the name with a hash of the weights, on every bit of which retraining depends."""
+    """Return the cache key ``name`` extended by a hash of the weights."""
     recipe = hashlib.sha256(name.encode())
     for affine in whole:
         recipe.update(affine.weight.numpy().tobytes())

@@ -52,7 +52,7 @@ METHODS: Mapping[str, Method] = {
 
 
 def train_network(circumstances: Circumstances, knobs: Knobs) -> Trained:
-    """Return the result of the method on the network; the same knobs give the same bits."""
+    """Compress and retrain the network by the chosen method, bitwise reproducibly."""
     # The format affects only the storage, so it must not be part of the cache key.
     return _train_or_load(circumstances, replace(knobs, format="fp32"))
 
@@ -82,7 +82,7 @@ def _run_method(given: Material, knobs: Knobs) -> Trained:
 
 
 def _pack_arrays(given: Material, result: Trained) -> Arrays:
-    """Return the result as single-precision arrays, which hold its counts exactly up to 2^24."""
+    """Return weights and weight counts as float32 arrays by name; counts to 2^24 are exact."""
     counts = result.weights.astype(np.float32)
     return {**as_arrays(given.layers, result.affines), _COUNTS: counts}
 

@@ -30,7 +30,7 @@ class ChannelMasks:
 def narrower(
     affines: Affines, kept: ChannelMasks, threshold: float
 ) -> tuple[Affines, ChannelMasks]:
-    """Return the network without channels whose filter or readers are below the threshold.
+    """Return the network without channels of small weights, and masks of those that remain.
 
     A channel is removed if all weights of its filter, or all weights that read it, are below. A
     filter of zeros still outputs its rectified bias; that constant is added to the biases of the
@@ -74,7 +74,7 @@ def widen_network(affines: Affines, kept: ChannelMasks) -> Affines:
 
 
 def _stays(affines: Affines, place: int, threshold: float) -> Tensor:
-    """Return the mask of a layer's outputs that have an effect; at least the strongest."""
+    """Return the mask of a layer's outputs to keep: above the threshold, or the strongest."""
     weight = affines[place].weight
     if place == len(affines) - 1:
         return torch.ones(len(weight), dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Images of each model, and the workload's trained weights for it."""
+"""Training, search and test images of each model, and its trained weights if shared."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Retraining:
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure one design at a time, so that a row's result does not depend on the batch."""
+        """Return metrics, measuring one design at a time so that none depends on the batch."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:

@@ -19,7 +19,7 @@ from dse_evaluators.workloads.workload import Split
 
 
 def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
-    """Return the quality of the network as decoded from storage, its size [B] and operations."""
+    """Compress and retrain a network; return its quality, stored size [B] and operations."""
     given = material(circumstances, knobs.seed)
     result = train_network(circumstances, knobs)
     record = store_network(result, given.layers, knobs)

@@ -50,7 +50,7 @@ def read_network(record: Record, layers: Sequence[Layer]) -> Affines:
 
 
 def count_weights(record: Record) -> list[int]:
-    """Return the number of weights that each layer multiplies: kept ones, or its factors'."""
+    """Return each layer's number of stored weights: non-zeros, or numbers in its factors."""
     names = record.text.split("\n")
     parts = zip(names, record.parts, strict=True)
     return [_count(part) for name, part in parts if not name.endswith(_BIAS)]
@@ -80,7 +80,7 @@ def _factor_layers(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Rec
 
 
 def _narrow_layers(arrays: Layers, store: Store) -> Record:
-    """Store the weights and biases of the outputs with a non-zero weight or bias."""
+    """Encode all layers without the outputs whose weights and bias are all zero."""
     found: dict[str, Record] = {}
     last = list(arrays)[-1]
     inputs: Mask | None = None
@@ -105,7 +105,7 @@ def _select_outputs(array: Single) -> Mask:
 
 
 def _columns(array: Single, inputs: Mask | None) -> Mask:
-    """Return the mask of the kept inputs: all in the first layer, else those of kept outputs.
+    """Return the mask of the kept inputs: all in the first layer, else from outputs that are kept.
 
     After flattening, a layer has several inputs per channel.
     """

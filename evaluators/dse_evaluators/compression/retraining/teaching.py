@@ -35,7 +35,7 @@ class Teaching:
         labels: Tensor,  # (n,)
         taught: Tensor | None,  # (n, classes)
     ) -> Tensor:
-        """Return the mean loss over the examples."""
+        """Return the weighted sum of the loss terms, averaged over the examples."""
         hard = functional.cross_entropy(logits, labels)
         if taught is None or not self.has_teacher:
             return hard
@@ -48,7 +48,7 @@ class Teaching:
 
 
 def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
-    """Return the divergence from the teacher's softened outputs, times the temperature squared."""
+    """Return the KL divergence from the teacher's softened outputs, times temperature^2."""
     ours = torch.log_softmax(logits / temperature, dim=1)
     theirs = torch.log_softmax(taught / temperature, dim=1)
     distance = (theirs.exp() * (theirs - ours)).sum(dim=1).mean()

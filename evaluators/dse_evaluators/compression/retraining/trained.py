@@ -46,7 +46,7 @@ def course_of(material: Material, knobs: Knobs) -> LearningRateSchedule:
 
 
 def teaching_of(knobs: Knobs) -> Teaching:
-    """Return the loss that the knobs define."""
+    """Return the training loss whose terms the knobs weight."""
     return Teaching(alpha=knobs.alpha, beta=knobs.beta, temperature=knobs.temperature)
 
 

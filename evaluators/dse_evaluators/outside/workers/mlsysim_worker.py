@@ -31,7 +31,7 @@ _BOTTLENECKS = ("Compute", "Memory")
 
 
 def versions() -> dict[str, str]:
-    """Return the version of the installed mlsysim."""
+    """Return the version of the installed mlsysim, by package name."""
     return {"mlsysim": version("mlsysim")}
 
 
@@ -97,7 +97,7 @@ def _find_entry(registry: Any, name: str) -> Any:
 
 
 def _entries(registry: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the object of each entry of a registry's groups."""
+    """Yield name and object of each model or device in mlsysim's registry."""
     for group in vars(registry).values():
         if isinstance(group, type):
             for name in dir(group):

@@ -64,12 +64,15 @@ _SHARES = {
 
 
 def versions() -> dict[str, str]:
-    """Return the version of the installed SCALE-Sim."""
+    """Return the version of the installed SCALE-Sim, by package name."""
     return {"scalesim": version("scalesim")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Return a function from a design to metrics of its layers, or of the layers of the options."""
+    """Return a function from a design to its metrics.
+
+    The layers are those of the design's ``layers``, or else of the option ``layers``.
+    """
     from scalesim.scale_sim import scalesim
 
     def measured(design: Mapping[str, Any]) -> dict[str, float]:
@@ -115,7 +118,7 @@ def _write_inputs(
 
 
 def _sum_layers(layers: list[Any], times: list[int]) -> dict[str, float]:
-    """Return counts over all layers, and shares from 0 to 1 weighted by each layer's cycles."""
+    """Return the metrics of all layers: counts are summed, shares weighted by cycles."""
     pairs = list(zip(layers, times, strict=True))
     told = {
         name: float(sum(count * getattr(layer, own) for layer, count in pairs))

@@ -21,7 +21,7 @@ Measured = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def main() -> None:
-    """Answer requests until stdin is closed."""
+    """Read requests from stdin and write the responses, until stdin is closed."""
     file = Path(sys.argv[1])
     asked, channel = _alone()
     sys.path[0] = str(file.parent)
@@ -44,7 +44,10 @@ def main() -> None:
 
 
 def _alone() -> tuple[TextIO, TextIO]:
-    """Return private copies of stdin and stdout for the protocol; redirect stdout to stderr."""
+    """Return private copies of stdin and stdout for the protocol.
+
+    The process's own stdout is redirected to stderr, so that prints of the model do no harm.
+    """
     asked = os.fdopen(os.dup(0), "r", encoding="utf-8")
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDONLY)

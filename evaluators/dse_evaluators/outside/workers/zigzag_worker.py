@@ -15,15 +15,16 @@ _WEIGHTS = "rf_128B"
 
 
 def versions() -> dict[str, str]:
-    """Return the version of the installed ZigZag."""
+    """Return the version of the installed ZigZag, by package name."""
     return {"zigzag": version("zigzag-dse")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Return a function from a design to metrics of its layers, or of the layers of the options.
+    """Return a function from a design to its metrics, in cycles and pJ.
 
-    Results are in cycles and pJ. Options: ``layers``, ``opt`` (the objective of the search: energy,
-    latency or EDP) and ``lpf_limit`` (the number of loop factors to order).
+    The layers are those of the design's ``layers``, or else of the option. Options: ``layers``,
+    ``opt`` (the objective of the search: energy, latency or EDP) and ``lpf_limit`` (the number of
+    loop factors to order).
     """
     import yaml
     import zigzag
@@ -68,7 +69,10 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
 
 
 def _account(found: Any, macs: int) -> dict[str, float]:
-    """Return a layer's energies in pJ; cycles of computing, stalls, and first/last transfers."""
+    """Return one layer's energies in pJ, MACs, and cycles: compute, stall and transfer.
+
+    Transfer cycles are those of the first loads and the last stores.
+    """
     return {
         "compute_cycles": float(found.latency_total0),
         "stall_cycles": float(found.latency_total1 - found.latency_total0),
@@ -80,7 +84,10 @@ def _account(found: Any, macs: int) -> dict[str, float]:
 
 
 def _accelerator(plain: dict[str, Any], design: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``tpu_like`` with the design's array, buffers and DRAM bus; energies per bit stay."""
+    """Return ``tpu_like`` with the design's array, buffers and DRAM bus width.
+
+    The DRAM energy per bit does not change.
+    """
     rows, cols = int(design["rows"]), int(design["cols"])
     plain["operational_array"]["sizes"] = [cols, rows]
     shared_bytes = int(design["ifmap_sram"]) + int(design["ofmap_sram"])
@@ -96,7 +103,7 @@ def _accelerator(plain: dict[str, Any], design: Mapping[str, Any]) -> dict[str, 
 
 
 def _mapping(design: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the weight-stationary mapping: filters along columns, channels along rows."""
+    """Return the weight-stationary mapping: output filters along columns, channels along rows."""
     return {
         "name": "default",
         "spatial_mapping": {
