@@ -37,7 +37,7 @@ class DseError(Exception):
         self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
-        """Return the same error with the location ``where``; ``part`` is dropped."""
+        """Return the same error with the location ``where``, and without the key path ``part``."""
         return type(self)(self.problem, where=where, hint=self.hint)
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class SpecError(DseError):
 
 
 class SpecErrors(DseError):  # noqa: N818 - it is several errors
-    """Several errors raised together, such as every :class:`SpecError` of one file.
+    """Several errors raised as one, such as every :class:`SpecError` of one file.
 
     ``unchecked`` are the parts that could not be checked because of these errors, each by its
     location or a description.
@@ -122,7 +122,7 @@ class StudyError(DseError):
 
 
 class Overtaken(StudyError):  # noqa: N818 - a conflict, not an error: another process was first
-    """Conflict: another process added trials meanwhile; read them and ask again."""
+    """Conflict: another process has added trials since this one read the study."""
 
 
 class StorageError(DseError):
@@ -197,8 +197,8 @@ def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
 def is_misspelt(written: str, name: str) -> bool:
     """Return whether ``written`` is probably a misspelling of ``name``.
 
-    It is if at most a third of the characters, or one, must be edited, or if it abbreviates the
-    name. A common dotted prefix is not counted, nor is the scenario after ``@``.
+    It is if the edit distance is at most one, or at most a third of the longer name's length, or if
+    it abbreviates the name. A common dotted prefix and the scenario after ``@`` are ignored.
     """
     one, other = written.lower(), name.lower()
     other = other if "@" in one else other.partition("@")[0]  # ignore the scenario
@@ -234,9 +234,9 @@ def _edits(one: str, other: str) -> int:
 
 
 def _stems(written: str, names: Iterable[str]) -> list[str]:
-    """Return the name with a word that is a prefix of ``written`` or vice versa, if unique.
+    """Return the only name that shares a word stem with ``written``, as a list; else empty.
 
-    For example, ``population`` matches ``pop_size``.
+    One word is then a prefix of the other: ``population`` matches ``pop_size``.
     """
     low = written.lower()
     if len(low) < _STEM or not low.isalpha():

@@ -1,4 +1,4 @@
-"""Attainment surfaces: the objective space reached by a given number of runs of a group."""
+"""Attainment surfaces: the points that at least k of a group's runs dominate or equal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ MOST_EDGES = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """Attainment surface of at least ``runs`` runs of a group, given by its corner points."""
+    """Boundary of the region that at least ``runs`` runs of a group attain, as its corner points.
+
+    A run attains a point if a point of its front dominates or equals it.
+    """
 
     runs: int
     losses: Floats  # (k, m), minimised
@@ -23,10 +26,11 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Difference of the empirical attainment functions of two groups, on a grid.
+    """Difference of the empirical attainment functions of two groups, on a grid of cells.
 
-    ``shares`` holds, for each cell, the share of the first group's runs that attain the full cell
-    minus that of the second group's. ``across`` and ``up`` are the grid lines between the cells.
+    ``shares`` holds, for each cell, the share of the first group's runs whose front dominates the
+    entire cell minus that share in the second group. ``across`` and ``up`` are the edges of the
+    cells in the first and the second objective.
     """
 
     across: Floats  # (a + 1,), rising
@@ -67,9 +71,10 @@ def difference(
     second: Sequence[Floats],  # each (f, 2), minimised
     point: Floats,  # (2,), reference point: the upper bound of the grid
 ) -> Difference | None:
-    """Return the difference of the attainment of two groups, up to the reference point.
+    """Return the empirical attainment function of the first group minus that of the second.
 
-    ``None`` if no run of either group attains a point below it.
+    The grid ends at the reference point. ``None`` if no front has a point that is better than the
+    reference point in both objectives.
 
     Source:
         Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search
@@ -91,12 +96,15 @@ def slices(
     fronts: Sequence[Floats],  # each (f, 3), minimised
     bound: float,
 ) -> list[Floats]:
-    """Return the first two objectives of the front rows whose third is at most ``bound``."""
+    """Return the first two losses of each front's points whose third loss is at most ``bound``."""
     return [front[front[:, 2] <= bound][:, :2] for front in fronts]
 
 
 def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
-    """Return the share of the fronts that attain each point of a grid, (b, a)."""
+    """Return the share of the fronts that attain each point of a grid, (b, a).
+
+    The grid has a values ``across`` in the first objective and b values ``up`` in the second.
+    """
     counts = np.zeros((len(up), len(across)))
     for front in fronts:
         counts += _least(front, across)[None, :] <= up[:, None]
@@ -104,7 +112,10 @@ def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
 
 
 def _least(front: Floats, across: Floats) -> Floats:
-    """Return the smallest second loss of the rows whose first loss is at most each value, (a,)."""
+    """Return, for each value of ``across``, the least second loss at a first loss up to it, (a,).
+
+    It is infinite where the front has no such point.
+    """
     ordered = front[np.argsort(front[:, 0], kind="stable")]
     least = np.append(np.inf, np.minimum.accumulate(ordered[:, 1]))
     return np.asarray(least[np.searchsorted(ordered[:, 0], across, side="right")])

@@ -23,12 +23,12 @@ _MOST = 3
 
 
 def check_alike(runs: Sequence[Run], *, references: bool, may_differ: Collection[Unlike]) -> None:
-    """Raise StudyError unless all runs pose the same problem as the first one.
+    """Raise StudyError unless all runs solve the same problem as the first one.
 
     Args:
         runs: at least one run.
         references: whether the reference points must be the same, too.
-        may_differ: the parts that are not compared.
+        may_differ: the parts of the problem (space, evaluators) that are not compared.
 
     Raises:
         StudyError: two runs differ; the hint states the difference.
@@ -97,7 +97,7 @@ def _scenarios(problem: Problem) -> str:
 
 
 def _evaluators(problem: Problem) -> dict[str, str]:
-    """Return the identity of each evaluator, by label: plug-in, version and options."""
+    """Return a text per evaluator, by label, that identifies it: plug-in, version and options."""
     found = {}
     for label, one in _identity(problem).get("evaluators", {}).items():
         options = {key: value for key, value in one["options"].items() if key not in _PATHS}
@@ -107,7 +107,7 @@ def _evaluators(problem: Problem) -> dict[str, str]:
 
 
 def _identity(problem: Problem) -> Mapping[str, Any]:
-    """Return the settings that a study was created with, by part; empty if not recorded."""
+    """Return the recorded definition of a study's problem by section; empty if not recorded."""
     return _parts(problem.identity)
 
 

@@ -44,10 +44,12 @@ class ComparisonOptions:
 class Result:
     """Budget that one study spent, and the quality of the front that it reached.
 
-    ``values`` are the indicators of its front at the budget of the comparison, ``final`` those at
-    its end; a distance is infinite if the front is empty. ``share`` is the share of the joint front
-    that the study found; a point found by several studies counts for each. ``to`` is the amount
-    spent to reach each of :data:`SHARES`, by currency; ``None`` if it was never reached.
+    ``totals`` is the amount spent by currency (measurements, trials, seconds, cost). ``values`` are
+    the indicators of its front at the budget of the comparison, ``final`` those of its final front;
+    a distance is infinite if the front is empty. ``share`` is the share of the joint front of all
+    studies that this study found; a point found by several studies counts for each. ``to`` is the
+    amount spent, by currency, until the hypervolume reached each of the fractions :data:`SHARES` of
+    the best final hypervolume; ``None`` if it never did.
     """
 
     name: str
@@ -63,7 +65,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """Results of the studies of one group; a single study is a group of one."""
+    """Results of the studies of one group, usually one optimizer with several seeds."""
 
     name: str
     results: tuple[Result, ...]
@@ -74,11 +76,11 @@ class GroupResult:
         return float(low), float(middle), float(high)
 
     def to(self, currency: Currency, place: int) -> tuple[float | None, int]:
-        """Return the median spent to reach a share, and the number of studies that reached it.
+        """Return the median amount spent to reach a hypervolume, and how many studies reached it.
 
         Args:
             currency: the unit of the amount.
-            place: index into :data:`SHARES`.
+            place: index of the level in :data:`SHARES`, fractions of the best hypervolume.
         """
         spent = [one.to[currency][place] for one in self.results]
         reached = sum(one is not None for one in spent)
@@ -90,7 +92,7 @@ class GroupResult:
 class ComparisonResult:
     """Result of a comparison of groups of studies, with one reference point at one budget.
 
-    ``courses`` holds the front history of each study, in the order of the groups and studies.
+    ``courses`` holds, by group and then by study, how each study's front grew.
     """
 
     objectives: tuple[Objective, ...]
@@ -159,7 +161,7 @@ def compare(groups: Sequence[RunGroup], asked: ComparisonOptions | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """Common scale of all compared studies; ``best`` is the best final hypervolume."""
+    """Reference set, currency and budget shared by all studies, and the best final hypervolume."""
 
     yardstick: ReferenceSet
     best: float
@@ -168,7 +170,7 @@ class _Scale:
     at: float
 
     def result(self, course: FrontHistory) -> Result:
-        """Evaluate one study at the budget of the comparison, and at its end."""
+        """Compute the indicators of a study's front at the common budget and of its final front."""
         run, final = course.run, course.final
         then = int(course.arrived(self.over, np.array([self.at]))[0])
         told = self.yardstick.values(course, np.array([then, len(course.rows)]))
@@ -212,7 +214,7 @@ def _over(asked: ComparisonOptions, known: Sequence[Currency]) -> Currency:
 
 
 def _least(runs: Sequence[Run], over: Currency) -> float:
-    """Return the smallest total of any study; studies that spent nothing are ignored."""
+    """Return the smallest total that any study spent in a currency, ignoring totals of zero."""
     return min((total for run in runs if (total := run.total(over)) > 0), default=0.0)
 
 
@@ -240,7 +242,7 @@ def _signs(problem: Problem) -> Floats:
 
 
 def _compute_front_share(joint: Floats, losses: Floats) -> float:
-    """Return the share of the joint front's rows that are among the study's."""
+    """Return the share of the points of the joint front that the study's front contains."""
     if not len(joint):
         return 0.0
     own = {tuple(row) for row in losses.tolist()}

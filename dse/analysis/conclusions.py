@@ -20,13 +20,13 @@ Values = Mapping[Indicator, Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Comparison of two groups by one indicator.
+    """Result of a significance test between two groups by one indicator.
 
     ``difference`` is the first group's median minus the second's, ``None`` if a median is not
     finite; ``interval`` is its 95 % confidence interval. ``superiority`` is the probability that a
     run of the first group is better than one of the second (A12). ``chance`` is the p-value,
-    ``corrected`` the p-value after Holm's correction over all claims of a comparison, and
-    ``least`` the smallest p-value that is possible with this number of runs.
+    ``corrected`` the p-value after Holm's correction over all tests of a comparison, and ``least``
+    the smallest p-value that is possible with this number of runs.
     """
 
     indicator: Indicator
@@ -43,12 +43,12 @@ class Conclusion:
 
     @property
     def made(self) -> bool:
-        """Whether the difference is significant."""
+        """Whether the corrected p-value is at most the significance level, 0.05."""
         return self.corrected <= LEVEL
 
     @property
     def better(self) -> str | None:
-        """Group that is significantly better; ``None`` if there is none."""
+        """Name of the significantly better group; ``None`` if the difference is not significant."""
         if not self.made:
             return None
         return self.first if self.superiority > 0.5 else self.second
@@ -57,7 +57,7 @@ class Conclusion:
 def claims(
     groups: Sequence[RunGroup], values: Sequence[Values], indicators: Sequence[Indicator]
 ) -> tuple[Conclusion, ...]:
-    """Compare every pair of groups by every indicator, corrected for all comparisons together.
+    """Test every pair of groups by every indicator; correct the p-values for all tests together.
 
     Groups with the same seeds are compared in pairs (Wilcoxon), others unpaired (Mann-Whitney).
 

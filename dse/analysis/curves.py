@@ -29,12 +29,12 @@ class Curves:
     values: tuple[Mapping[Indicator, Floats], ...]  # for each group (studies, g)
 
     def quartiles(self, group: int, indicator: Indicator) -> Floats:
-        """Return the quartiles of an indicator over the studies of a group, (3, g)."""
+        """Return an indicator's quartiles over a group's studies at each of g budgets, (3, g)."""
         return quartiles(self.values[group][indicator])
 
 
 def curves(comparison: ComparisonResult) -> list[Curves]:
-    """Compute the curves of a comparison over each of its currencies."""
+    """Return the convergence curves of a comparison, one set for each currency of the budget."""
     grids = {currency: _grid(comparison, currency) for currency in comparison.currencies}
     ends = np.cumsum([len(grid) for grid in grids.values()])[:-1]
     found = [
@@ -59,7 +59,7 @@ def curves(comparison: ComparisonResult) -> list[Curves]:
 def _values(
     comparison: ComparisonResult, course: FrontHistory, grids: Mapping[Currency, Floats]
 ) -> dict[Indicator, Floats]:
-    """Return the indicators of one study at the budgets of all grids, concatenated."""
+    """Return the indicators of one study at the budgets of all currencies, concatenated."""
     arrived = [course.arrived(currency, grid) for currency, grid in grids.items()]
     return comparison.yardstick.values(course, np.concatenate(arrived))
 

@@ -36,9 +36,10 @@ MOST_COUNTED = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """Level of a factor: one value, ``None`` if absent, or a bin from ``value`` to ``to``.
+    """Level of a factor: one value, a bin from ``value`` to ``to``, or ``None`` for inactive.
 
-    ``mean`` is the mean of the metric at the level, adjusted for the other parameters.
+    ``mean`` is the mean of the metric at the level, adjusted for the other parameters; ``trials``
+    is the number of trials at the level.
     """
 
     value: Value | None
@@ -64,7 +65,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Interaction of two parameters; ``share`` is the variance explained beyond main effects."""
+    """Interaction of two parameters; ``share`` is the share of variance beyond main effects."""
 
     parameters: tuple[str, str]
     share: float | None
@@ -163,7 +164,7 @@ def _most_rows(problem: Problem) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """Metrics that the same trials have, with the factors that they are regressed on."""
+    """Input of one regression: metrics known for the same n trials, and the trials' factors."""
 
     names: Sequence[str]
     units: Sequence[str]
@@ -177,7 +178,7 @@ class _Fit:
 def _fits(
     problem: Problem, trials: Trials, values: Mapping[str, tuple[Floats, str]], most: int
 ) -> list[_Fit]:
-    """Return one fit for each group of metrics that the same trials have."""
+    """Return the inputs of the regressions, one per set of metrics known for the same trials."""
     alike: dict[bytes, list[str]] = {}
     for name, (column, _) in values.items():
         alike.setdefault(np.isfinite(column).tobytes(), []).append(name)
@@ -204,7 +205,10 @@ def _fits(
 
 
 def _with_few_levels(factors: Sequence[Factor]) -> tuple[list[Factor], tuple[str, ...]]:
-    """Return the factors that fit into :data:`MOST_COLUMNS`, and the names of the others."""
+    """Return the factors to fit, those with few levels first, and the names of the others.
+
+    The design matrix may have at most :data:`MOST_COLUMNS` columns in total.
+    """
     order = sorted(range(len(factors)), key=lambda place: len(factors[place].levels))
     columns = np.cumsum([len(factors[place].levels) - 1 for place in order])
     kept = {place for place, end in zip(order, columns, strict=True) if end <= MOST_COLUMNS}
@@ -224,7 +228,7 @@ def _estimate_effects(
 
 
 class _Count:
-    """Counter of estimated terms and of their total, which reports progress."""
+    """Progress counter of the effects and interactions estimated, and of how many there will be."""
 
     def __init__(self, on_progress: Callable[[int, int], None]) -> None:
         self.total = 0
@@ -238,7 +242,7 @@ class _Count:
 
 
 def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
-    """Yield the effects on each metric of a fit; the counts of levels are shared by all."""
+    """Yield the effects of all factors on each metric of a fit; level counts are computed once."""
     counted = CountedFit(fit.values, fit.factors)
     told = []
     for place in range(len(fit.factors)):
@@ -303,7 +307,7 @@ def _rank(share: float | None) -> float:
 
 
 def _lack(trials: Trials) -> str:
-    """Return why there are too few trials, with the most frequent reason."""
+    """Return as text how many trials lack metrics, and the most frequent reason."""
     faults = [fault.reason for fault in trials.faults if fault is not None]
     count = f"{trials.are(State.DONE).sum()} of {len(trials)} finished trials"
     if not faults:

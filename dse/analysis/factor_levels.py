@@ -20,7 +20,7 @@ GROUPS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """Parameter as a factor: the level of each trial, and the range of values of each level."""
+    """Parameter as a factor: the index of each trial's level, and each level's value range."""
 
     name: str
     codes: Ints  # (n,)
@@ -48,7 +48,10 @@ def factors_of(problem: Problem, trials: Trials) -> list[Factor]:
 
 
 def _groups(told: Sequence[Any], *, words: bool) -> list[list[Any]]:  # values of one parameter
-    """Group the distinct values into levels; absence of the parameter is the last level."""
+    """Group the distinct values into levels: one each, or bins if there are many numbers.
+
+    If the parameter is inactive in a trial, the last level is ``[None]``.
+    """
     known = list(dict.fromkeys(value for value in told if value is not None))
     known = known if words else sorted(known)
     cut = len(known) > MOST_LEVELS and not words

@@ -48,17 +48,14 @@ def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]
 
 
 def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
-    """Return the trials whose probability is within :data:`DOUBT`, the most probable first."""
+    """Return the trials whose probability is between the bounds :data:`DOUBT`, highest first."""
     low, high = DOUBT
     open_ = {number: p for number, p in probabilities.items() if low < p < high}
     return dict(sorted(open_.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _draw_samples(problem: Problem, trials: Trials, draws: int) -> Iterator[tuple[Floats, Mask]]:
-    """Yield losses (n, m) and feasibility (n,), each time with newly drawn errors.
-
-    The mask is true where all limits are kept.
-    """
+    """Yield per draw all trials' losses (n, m) and feasibility (n,), with newly drawn errors."""
     rng = np.random.default_rng(_SEED)
     size = len(trials)
     columns = problem.columns(trials)

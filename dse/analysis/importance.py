@@ -36,7 +36,7 @@ _MOST_ROWS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Partial dependence of an objective on one parameter.
+    """Partial dependence of an objective on one parameter: the mean prediction at each value.
 
     The band from ``lows`` to ``highs`` is one standard deviation over the trees to each side.
     """
@@ -81,7 +81,7 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
 
 
 def weightiest(found: Sequence[Importance]) -> list[str]:
-    """Return the parameters by their largest share of any objective, in descending order."""
+    """Return the parameter names, sorted by their largest importance for any of the objectives."""
     most: dict[str, float] = {}
     for one in found:
         for name, share in one.shares:
@@ -91,7 +91,7 @@ def weightiest(found: Sequence[Importance]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Learnt:
-    """Fitted forest with its training inputs; ``wide`` if it predicts logarithms."""
+    """Fitted forest with its training inputs; ``wide`` if it predicts the objective's logarithm."""
 
     forest: Any
     inputs: Floats  # (n, d)
@@ -101,7 +101,7 @@ class _Learnt:
         self,
         rows: Floats,  # (c, r, d)
     ) -> Floats:
-        """Return each tree's mean prediction over the r rows of each group, (c, trees)."""
+        """Return each tree's prediction, averaged over the r rows of each group, (c, trees)."""
         flat = rows.reshape(-1, rows.shape[-1]).astype(
             np.float32
         )  # the dtype of scikit-learn's trees
@@ -135,7 +135,7 @@ def _learnt(problem: Problem, known: Drawn, place: int) -> Importance | None:
 
 
 def _total_effects(learnt: _Learnt) -> dict[int, float]:
-    """Estimate total-effect indices by input position (Jansen).
+    """Estimate the total-effect index of each input column with Jansen's estimator.
 
     An index is half of the mean squared change of the prediction when one input is resampled,
     divided by the variance of the predictions.
@@ -170,12 +170,12 @@ def _slice(problem: Problem, known: Drawn, learnt: _Learnt, at: int) -> Slice:
 
 
 def _few(inputs: Floats) -> Floats:
-    """Return a copy of at most :data:`_MOST_ROWS` evenly spaced rows."""
+    """Return a copy of at most :data:`_MOST_ROWS` rows, at even intervals of their index."""
     return inputs[:: -(-len(inputs) // _MOST_ROWS)].copy()
 
 
 def _inputs(problem: Problem, known: Drawn) -> Floats:
-    """Encode the parameters as numbers, (n, d): choices by position, absent ones below all."""
+    """Encode designs as numbers, (n, d): a choice by its index, an inactive parameter below all."""
     columns = []
     for parameter in problem.space.parameters:
         if isinstance(parameter, Choice):

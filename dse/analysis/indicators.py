@@ -64,7 +64,7 @@ class HypervolumeCurve:
 
 
 def counted_in(trials: Sequence[Trial]) -> Counted:
-    """Return the unit of progress: measurements, or trials if none took a measurement."""
+    """Return the unit of a curve's x axis: measurements, or trials if no trial is a measurement."""
     return "measurements" if Trials.of(trials).measured.any() else "trials"
 
 
@@ -72,9 +72,9 @@ def igd_plus(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
 ) -> float | None:
-    """Return the IGD+ to the best front, with the objectives scaled by that front's range.
+    """Return a front's IGD+ to the best front, with objectives scaled by the best front's range.
 
-    The distance is averaged over the best front; ``None`` if either front is empty.
+    The distance is averaged over the points of the best front; ``None`` if either front is empty.
 
     Source:
         Ishibuchi, Masuda, Tanigaki, Nojima: Modified Distance Calculation in Generational
@@ -93,8 +93,8 @@ def epsilon(
 ) -> float | None:
     """Return the additive epsilon indicator, with the objectives scaled by the best front's range.
 
-    It is the smallest shift by which the rows weakly dominate the best front; ``None`` if either
-    front is empty.
+    It is the least amount by which all losses must be lowered for the front to weakly dominate the
+    best front; ``None`` if either front is empty.
 
     Source:
         Zitzler, Thiele, Laumanns, Fonseca, Grunert da Fonseca: Performance Assessment of
@@ -113,9 +113,9 @@ def r2(
 ) -> float | None:
     """Return the R2 indicator, with the objectives scaled by the best front's range.
 
-    It is the mean over weight vectors of the smallest weighted Chebyshev distance of the rows from
-    the ideal point of the best front: over all weights for two objectives, over a simplex lattice
-    of at most :data:`LATTICE` weights for more. ``None`` if either front is empty.
+    It is the mean over weight vectors of the smallest weighted Chebyshev distance of the front's
+    points from the ideal point of the best front: over all weights for two objectives, over a
+    simplex lattice of at most :data:`LATTICE` weights for more. ``None`` if either front is empty.
 
     Source:
         Hansen, Jaszkiewicz: Evaluating the Quality of Approximations to the Non-dominated Set,
@@ -154,6 +154,6 @@ def lattice(size: int) -> Floats:
 
 
 def _shares(losses: Floats, best: Floats) -> Floats:
-    """Scale the losses so that the best front ranges from 0 to 1 in each objective."""
+    """Scale the losses linearly, so that the best front ranges from 0 to 1 in each objective."""
     low, span = best.min(axis=0), np.ptp(best, axis=0)
     return np.asarray((losses - low) / np.where(span > 0, span, 1.0))

@@ -44,7 +44,7 @@ class Drawn:
 
 
 def draw_designs(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
-    """Draw uniform designs if a quick, pure model gives the objective; else take the trials."""
+    """Draw uniform designs if fast, pure models yield the objective; else return recent trials."""
     asked = objective.expression.names & problem.sources.keys()
     batch = None if asked & problem.unprobed else _uniform(problem)
     got = None if batch is None else problem.known(batch)
@@ -59,7 +59,7 @@ def draw_designs(problem: Problem, trials: Sequence[Trial], objective: Objective
 
 
 def _uniform(problem: Problem) -> Batch | None:
-    """Draw legal designs uniformly; ``None`` if the models are slow or no design was found."""
+    """Draw legal designs uniformly; ``None`` if the models are too slow or no design was found."""
     rng = np.random.default_rng(np.random.SeedSequence([problem.seed, _STREAM]))
     try:
         if quick(problem, MODELLED_DRAWS, MOST_S):

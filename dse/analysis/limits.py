@@ -1,4 +1,4 @@
-"""Analysis of active limits: the designs that each rejects, and the gain if it were relaxed."""
+"""Analysis of active limits: how many trials each one rejects, and the gain if it is relaxed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ NEAR = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buys:
-    """Improvement of the best value of an objective if a limit is relaxed, with its trial."""
+    """Improvement of an objective's best value, from ``now`` to ``then``, if a limit is relaxed.
+
+    ``trial`` is the trial that becomes feasible and attains the new best value.
+    """
 
     objective: int
     now: float
@@ -32,11 +35,12 @@ class Buys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Effect of one limit on the ``done`` trials.
+    """Effect of one limit on the ``done`` trials (their number).
 
-    ``broken`` trials violate it, and ``alone`` of them violate no other limit. ``near`` trials are
-    feasible and at the limit, within :data:`NEAR`. ``looser`` lists the improvements if the bound
-    is relaxed by :data:`LOOSER`, ``without`` those if the limit is removed.
+    ``broken`` trials violate the limit, and ``alone`` of them violate no other one. ``near`` trials
+    are feasible and within :data:`NEAR`, relative to the bound, of violating it. ``looser`` lists
+    the improvements if the bound is relaxed by :data:`LOOSER`, ``without`` those if the limit is
+    removed.
     """
 
     text: str
@@ -50,7 +54,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Done trials for which all objectives and limits are finite."""
+    """Finished trials whose objectives and limits are all finite, with losses and limit slacks."""
 
     problem: Problem
     trials: Trials
@@ -63,7 +67,7 @@ class _Judged:
         return _all(self.slacks >= 0)
 
     def buys(self, wider: Mask) -> tuple[Buys, ...]:
-        """Return the improvements of the best values if the ``wider`` trials are allowed."""
+        """Return the objectives that improve if the trials of the mask ``wider`` are feasible."""
         if not self.kept.any():
             return ()
         found = []
@@ -79,7 +83,7 @@ class _Judged:
 
 
 def activities(problem: Problem, trials: Sequence[Trial]) -> list[Activity]:
-    """Return one activity for each limit; improvements are sought only among tried designs."""
+    """Return the activity of each limit; relaxed limits are tested only on evaluated trials."""
     done = Trials.of(trials)
     done = done.take(done.are(State.DONE))
     if not len(done):

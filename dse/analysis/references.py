@@ -23,7 +23,7 @@ MOST_BEST = 2_000
 
 
 def sign_of(indicator: Indicator) -> float:
-    """Return the sign that turns the indicator into a loss."""
+    """Return the factor that makes lower values better: -1 for hypervolume, else 1."""
     return -1.0 if indicator == "hypervolume" else 1.0
 
 
@@ -57,7 +57,10 @@ class ReferenceSet:
         course: FrontHistory,
         arrived: Ints,  # (g,)
     ) -> dict[Indicator, Floats]:
-        """Return each indicator, (g,), of the front after the given numbers of newcomers."""
+        """Return each indicator, (g,), of the front of the first ``arrived`` newcomers.
+
+        A newcomer is a trial that enters the front when it finishes.
+        """
         different, place = np.unique(arrived, return_inverse=True)
         fronts = [course.front(count) for count in different.tolist()]
         return {
@@ -66,7 +69,7 @@ class ReferenceSet:
         }
 
     def needed(self, course: FrontHistory, level: float) -> int | None:
-        """Return the number of newcomers to reach a hypervolume; ``None`` if never reached."""
+        """Return the number of newcomers until the hypervolume is ``level``; ``None`` if never."""
         low, high = 0, len(course.rows)
         if hypervolume(course.front(high), self.point) < level:
             return None

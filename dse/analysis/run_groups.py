@@ -46,7 +46,7 @@ def by_kind(runs: Sequence[Run]) -> list[RunGroup]:
 
 
 def _kind(run: Run) -> str:
-    """Return the run's settings without the seed, as JSON; its name if none are recorded."""
+    """Return a grouping key: the run's settings without the seed as JSON, or else its name."""
     if not run.problem.identity:
         return run.name
     told = {**json.loads(run.problem.identity), "seed": None}

@@ -31,7 +31,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Design with its metrics; ``number`` is ``None`` if it is not a trial of the study."""
+    """Design with its metrics and losses; ``number`` is that of its trial, if it has one."""
 
     design: Design
     metrics: Mapping[str, float]
@@ -55,7 +55,7 @@ class MetricContrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Total metric with the part metrics that sum to it."""
+    """Total metric, and the part metrics that add up to it, for the winner and the rival."""
 
     total: MetricContrast
     parts: tuple[MetricContrast, ...]
@@ -79,7 +79,7 @@ class Duel:
 
     @property
     def beaten(self) -> bool:
-        """Whether the rival is better: the study has not tried it, or not finished it."""
+        """Whether the rival is better; the study has then not tried it, or not finished it yet."""
         mine, theirs = (float(one.losses[self.place]) for one in (self.winner, self.rival))
         return theirs < mine and not is_tie(theirs, mine)
 
@@ -116,7 +116,7 @@ def _build_contender(trial: Trial, losses: Floats) -> Contender:
 def _rivals(
     problem: Problem, trials: Sequence[Trial], winners: Sequence[Contender]
 ) -> tuple[str, list[Contender]]:
-    """Return a description of the designs that were searched, and the best rivals among them.
+    """Return a description of the searched designs, and the best of them for each objective.
 
     If a trial and a modelled design are the same, the trial is listed first.
     """
@@ -135,7 +135,7 @@ def _rivals(
 
 
 def _unprobed_words(problem: Problem) -> str:
-    """Return a note on a model that was not called for other designs, or an empty text."""
+    """Return a note that only trials are searched, as a model runs only in the study; or ``""``."""
     left = problem.unprobed - problem.measured
     if not left:
         return ""
@@ -143,7 +143,7 @@ def _unprobed_words(problem: Problem) -> str:
 
 
 def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
-    """Model a batch, and return the best feasible designs of each objective."""
+    """Evaluate a batch with the models; return its best feasible designs for each objective."""
     got = problem.known(batch)
     if not problem.asked <= got.columns.keys():
         return []
@@ -162,7 +162,7 @@ def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
 
 
 def _few(losses: Floats, kept: Ints) -> list[int]:
-    """Return the :data:`_FEW` best of the kept rows for each objective."""
+    """Return the indices of the :data:`_FEW` best among the ``kept`` rows for each objective."""
     best = [kept[np.argsort(column, kind="stable")[:_FEW]] for column in losses[kept].T]
     return [int(row) for row in np.unique(np.concatenate(best))]
 
@@ -186,7 +186,10 @@ def _duel(problem: Problem, place: int, two: tuple[Contender, Contender], among:
 def _breakdowns(
     problem: Problem, objective: Objective, two: tuple[Contender, Contender]
 ) -> Iterator[Breakdown]:
-    """Yield the totals in which the two differ, of the evaluators that the objective reads."""
+    """Yield the total metrics whose parts differ between the two designs, with these parts.
+
+    Only totals of the evaluators that the objective reads are included.
+    """
     known = two[0].metrics.keys() & two[1].metrics.keys()
     tellers = {_teller(name) for name in objective.expression.names if name in problem.sources}
     for total, names in totals(problem.metrics).items():

@@ -23,7 +23,7 @@ SWEPT = "swept"
 
 
 def is_swept(events: Iterable[Event]) -> bool:
-    """Return whether the events are those of a study that has ended in a sweep."""
+    """Return whether the events include that of a sweep (one study per optimizer and seed)."""
     return any(event.kind == SWEPT for event in events)
 
 
@@ -93,7 +93,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontHistory:
-    """Growth of a run's front: the newcomers, which no earlier trial dominates or equals."""
+    """Growth of a run's front: the newcomers in order of time.
+
+    A newcomer is a trial that no earlier trial dominates or equals, so that it enters the front.
+    """
 
     run: Run
     rows: Ints  # (k,), rows of the newcomers among the run's trials
@@ -112,7 +115,7 @@ class FrontHistory:
         return self.front(len(self.rows))
 
     def front(self, arrived: int) -> Floats:
-        """Return the front of the first ``arrived`` newcomers, (f, m)."""
+        """Return the front of the first ``arrived`` newcomers to it, in order of time, (f, m)."""
         known = self.losses[:arrived]
         return np.asarray(known[nondominated(known)])
 

@@ -32,7 +32,10 @@ class ScenarioResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """One objective that depends on the scenario; ``chosen`` is the best trial in the study."""
+    """One objective that depends on the scenario, with its best trial under each scenario.
+
+    ``chosen`` is the number of the trial that is best in the study, over all scenarios.
+    """
 
     text: str
     goal: Goal
@@ -48,7 +51,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """Results of all objectives under all scenarios, and the front under each scenario alone."""
+    """Results of all scenario-dependent objectives, and the front under each scenario alone."""
 
     weights: Mapping[str, float]
     contests: tuple[Contest, ...]

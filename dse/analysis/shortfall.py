@@ -42,5 +42,5 @@ def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
 
 
 def _counts(claim: Conclusion, family: int) -> bool:
-    """Return whether a difference is significant, or could not be with this number of runs."""
+    """Return whether a difference is significant, or the runs are too few for any to be so."""
     return claim.better == claim.first or claim.least * family > LEVEL

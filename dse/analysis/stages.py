@@ -15,7 +15,10 @@ SHARES = (0.1, 0.25, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Front of a study after a given amount of a currency was spent."""
+    """Front of a study after a given amount of its budget was spent.
+
+    ``spent`` is the amount, in ``currency``, and ``share`` the fraction of the total spent.
+    """
 
     currency: Currency
     spent: float
@@ -24,9 +27,10 @@ class Stage:
 
 
 def stages(run: Run) -> list[Stage]:
-    """Return the distinct fronts at :data:`SHARES` of the measurements (or trials, if none).
+    """Return the distinct fronts after each of :data:`SHARES` of the study's total was spent.
 
-    A front that equals that of an earlier stage is listed once, at the smallest amount spent.
+    The total counts measurements, or trials if nothing was measured. A front that equals that of an
+    earlier stage is listed once, at the smallest amount spent.
     """
     (currency, *_), course = currencies([run]), FrontHistory.of(run)
     budgets = np.ceil(np.array(SHARES) * run.total(currency))

@@ -34,7 +34,7 @@ class SumOfSquares:
 
 
 class MainEffect(NamedTuple):
-    """Sum of squares of one factor beyond all others, and the metrics' means at its levels."""
+    """Sum of squares of one factor beyond all others, and each metric's mean at its levels."""
 
     own: SumOfSquares
     means: Floats  # (levels, m)
@@ -75,7 +75,7 @@ class CountedFit:
         return _sum_explained_squares(self._root, self._sums)
 
     def main(self, place: int) -> MainEffect:
-        """Return the type II sum of squares of a factor: beyond all other main effects."""
+        """Return a factor's type II sum of squares (beyond other main effects) and level means."""
         own = self._columns[place]
         if self._is_estimable(own):
             inverse = self._inverse[own, own]
@@ -107,7 +107,11 @@ class CountedFit:
         return _sum_explained_squares(_root(gram - along @ along.T, float(np.trace(whole))), rest)
 
     def _count_cell_levels(self, cells: Ints, size: int) -> Floats:
-        """Count how often each level of each factor occurs in each cell, (size, P)."""
+        """Count how often each level of each factor occurs in each cell, (size, P).
+
+        ``cells`` is the cell of each row, from 0 to ``size`` - 1; P is the number of levels of all
+        factors together.
+        """
         tables = [
             np.bincount(
                 cells * len(factor.levels) + factor.codes, minlength=size * len(factor.levels)
@@ -117,7 +121,7 @@ class CountedFit:
         return np.concatenate(tables, axis=1).astype(np.float64)
 
     def _pair_counts(self) -> Floats:
-        """Return how often each pair of levels occurs in the same row, (P, P)."""
+        """Return how many rows have each pair of levels, over all levels of all factors, (P, P)."""
         tables = [
             self._count_cell_levels(factor.codes, len(factor.levels)) for factor in self._factors
         ]
@@ -125,7 +129,7 @@ class CountedFit:
 
     @cached_property
     def _level_sums(self) -> Floats:
-        """Sum of each centred metric at each level, (P, m)."""
+        """Sum of each centred metric over the rows at each level of each factor, (P, m)."""
         sums = [
             [np.bincount(f.codes, column, minlength=len(f.levels)) for column in self._centred.T]
             for f in self._factors
@@ -134,7 +138,7 @@ class CountedFit:
 
     @cached_property
     def _root(self) -> Floats:
-        """Square root of the pseudo-inverse of the Gram matrix, (p, rank)."""
+        """Matrix R with R R^T equal to the pseudo-inverse of the Gram matrix, (p, rank)."""
         return _root(self._gram, self._norms.sum())
 
     @cached_property
@@ -142,13 +146,16 @@ class CountedFit:
         return np.asarray(self._root @ self._root.T)
 
     def _is_estimable(self, own: slice) -> bool:
-        """Return whether the columns are not aliased with other main effects."""
+        """Return whether a factor's columns are not aliased with other main effects."""
         taken = self._inverse[own] @ self._gram  # resolution matrix: identity if estimable
         wanted = np.eye(len(self._gram))[own]
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
     def _explain_aliased_columns(self, own: slice) -> SumOfSquares:
-        """Return the sum of squares of columns beyond all others, some of which alias them."""
+        """Return the sum of squares of a factor's columns beyond all others, if partly aliased.
+
+        The other columns are projected out of them.
+        """
         rest = np.ones(len(self._gram), dtype=bool)
         rest[own] = False
         root = _root(self._gram[np.ix_(rest, rest)], self._norms[rest].sum())
@@ -158,7 +165,10 @@ class CountedFit:
         return _sum_explained_squares(_root(left, self._norms[own].sum()), sums)
 
     def _level_means(self, place: int, rank: int) -> Floats:
-        """Return the mean at each level, (levels, m): fitted, or plain if not estimable."""
+        """Return the metrics' means at each level of a factor, (levels, m).
+
+        They are fitted means, or raw means if the factor's effect is not estimable.
+        """
         factor, own = self._factors[place], self._columns[place]
         if rank < len(factor.levels) - 1:
             counts = np.bincount(factor.codes, minlength=len(factor.levels))
@@ -192,7 +202,7 @@ def _root(
     gram: Floats,  # (k, k)
     scale: float,
 ) -> Floats:
-    """Return a square root of the pseudo-inverse, (k, rank).
+    """Return a matrix R with R R^T equal to the pseudo-inverse of ``gram``, (k, rank).
 
     Eigenvalues below :data:`_LEAST` times ``scale`` count as zero.
     """

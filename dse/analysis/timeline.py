@@ -83,7 +83,7 @@ def timeline(trials: Sequence[Trial]) -> Timeline | None:
 
 
 class _AtWork:
-    """Conversion of wall-clock times to seconds of working time.
+    """Conversion of wall-clock times to working time, without long gaps in which nothing ran.
 
     Args:
         moments: all distinct event times, ascending.
@@ -103,13 +103,15 @@ class _AtWork:
         self.pauses: Floats = self._seconds[:-1][cut > 0]
 
     def place(self, at: Floats) -> Floats:
-        """Convert wall-clock times to seconds of working time; NaN stays NaN."""
+        """Convert wall-clock times to seconds of working time since the first event; keep NaN."""
         rows = np.searchsorted(self._moments, at).clip(max=len(self._moments) - 1)
         return np.where(np.isnan(at), np.nan, self._seconds[rows])
 
 
 def _assign_lanes(driver: Ints, start: Floats, end: Floats) -> tuple[list[tuple[int, int]], Ints]:
-    """Assign each evaluation to the first free lane of its driver (interval partitioning).
+    """Assign each evaluation to a free lane of its driver, opening one if none is free.
+
+    Return the lanes, as pairs (driver, index), and the lane number of each evaluation.
 
     Source:
         Kleinberg, Tardos: Algorithm Design, 2006, section 4.1.

@@ -18,7 +18,7 @@ MOST_PAIRS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Step along the front of two objectives, from ``start`` to ``end``.
+    """Trade-off between two objectives: one step along their front, from ``start`` to ``end``.
 
     The first objective improves from ``value`` by ``gain``, and the second worsens by ``price``;
     both are positive, in the objectives' units. Other objectives are ignored.
@@ -35,12 +35,12 @@ class Rate:
 
     @property
     def each(self) -> float:
-        """Price per unit of gain."""
+        """Loss in the second objective per unit of gain in the first."""
         return self.price / self.gain
 
 
 def rates(front: ParetoSet) -> list[Rate]:
-    """Return the rates at both ends and at the knee of the front of each pair of objectives.
+    """Return the trade-off rates at both ends and the knee of the front of each objective pair.
 
     The knee is the step that begins at the point nearest to the pair's ideal point.
     """
@@ -75,7 +75,7 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
 
 
 def _without_ties(losses: Floats, places: Ints) -> Ints:
-    """Return the places without points that tie with a neighbour in one objective."""
+    """Return the indices ``places`` without points that tie with a neighbour in one objective."""
     sizes = np.abs(losses[places]).max(axis=0, initial=0.0).tolist()
     kept: list[int] = []
     for place in places.tolist():
@@ -87,7 +87,7 @@ def _without_ties(losses: Floats, places: Ints) -> Ints:
 
 
 def _knee(losses: Floats, places: Ints) -> int:
-    """Return the step that begins at the point nearest to the ideal point, or the last step."""
+    """Return the index of the step that begins nearest to the ideal point, or of the last step."""
     some = losses[places]
     shares = (some - some.min(axis=0)) / np.ptp(some, axis=0)
     return min(int(np.argmin((shares**2).sum(axis=1))), len(places) - 2)

@@ -27,11 +27,10 @@ from dse.study.budget import Bounds
 class Asking:
     """Driver that serves the caller of a study: its loop runs in a thread and waits for requests.
 
-    Several threads may request designs and report results; requests are served one at a time.
-
-    Like every driver it holds its unfinished trials: until their results are reported, or until
-    the program ends and they are given back. Without a budget it continues as long as designs are
-    requested. ``reason`` is why the study ended; it is empty while the study runs, and after a
+    Several threads may request designs and report results; requests are served one at a time. Like
+    every driver, it holds (reserves) its running trials until their results are reported, or until
+    the program ends and they become pending again. Without a budget it continues as long as designs
+    are requested. ``reason`` is why the study ended; it is empty while the study runs, and after a
     mere :meth:`close`.
 
     Raises:
@@ -120,7 +119,7 @@ class Asking:
         return []
 
     def _check_reports(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
-        """Check that the request can be served without reports of this thread, or may wait.
+        """Check that a request for designs can be served, or that waiting for it can help.
 
         Raises:
             StudyError: only reports of this thread's own trials would allow a new design, so that
@@ -140,7 +139,7 @@ class Asking:
                 )
 
     def list_unreported(self, asked: Asking) -> list[int]:
-        """Return the trials of the study ``asked`` that only the current thread can report.
+        """Return this driver's trials that block ``asked`` and only the current thread can report.
 
         They were requested by it, or by a thread that has ended.
         """
@@ -188,11 +187,11 @@ class Asking:
         return stored
 
     def leave(self) -> None:
-        """Stop requesting designs; those not reported will be given back."""
+        """Stop requesting designs; trials that are not reported will become pending again."""
         self._desk.leave()
 
     def close(self) -> None:
-        """End the loop and join its thread; designs not reported are given back."""
+        """End the loop and join its thread; trials that are not reported become pending again."""
         self.leave()
         if self._thread.ident is not None:
             self._thread.join()
@@ -226,7 +225,7 @@ class Asking:
             raise self._error
 
     def _outcome(self, task: Task, said: Said, spent_s: float) -> Outcome:
-        """Return the reported result, completed with the metrics of the study's evaluators."""
+        """Return a trial's outcome: the reported metrics, and those of the other evaluators."""
         if said.fault is not None:
             state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
             return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
@@ -240,9 +239,9 @@ class Asking:
         return replace(outcome, cost_s=spent_s, measured=outcome.measured + (1 if own else 0))
 
     def _answer(self, task: Task) -> Outcome | None:
-        """Return the outcome of a task with no metric left to report; else ``None``.
+        """Return the outcome of a task whose metrics are all known already; else ``None``.
 
-        The metrics of such a task are known from reports of other trials with the same inputs.
+        They are known from reports of other trials with the same evaluator inputs.
         """
         known = all(bound.provides.keys() <= task.given.keys() for bound in self._told_by_hand)
         if not known:
@@ -252,12 +251,12 @@ class Asking:
 
     @property
     def _told_by_hand(self) -> list[Bound]:
-        """Bound evaluators whose metrics the caller reports instead of a function."""
+        """Evaluators whose metrics the caller measures and reports, instead of a function."""
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if missing_reason(bound.evaluator)]
 
     def _parts(self, task: Task) -> frozenset[Part]:
-        """Return the caller-reported evaluators whose metrics a task lacks, with their inputs."""
+        """Return the (evaluator, input values) pairs whose metrics the caller must still report."""
         return frozenset(
             (bound.label, self._read_by(bound, task))
             for bound in self._told_by_hand
@@ -269,9 +268,9 @@ class Asking:
         return key_of({name: value for name, value in task.design.items() if name in reads})
 
     def _inform(self, told: Task, outcome: Outcome, other: Task) -> Task:
-        """Return the other task with the reported metrics whose inputs are the same in both.
+        """Copy the reported metrics into another task whose evaluator has the same inputs.
 
-        It is returned unchanged unless the outcome is ``DONE``.
+        The other task is returned unchanged unless the outcome is ``DONE``.
         """
         if outcome.state is not State.DONE:
             return other
@@ -296,7 +295,7 @@ class Asking:
                 )
 
     def _full(self, name: str) -> str:
-        """Return the full name of a metric that is given by its full or its own name.
+        """Return a metric's full name, ``evaluator.metric``, given that name or only ``metric``.
 
         Raises:
             SpecError: there is no such metric, or several.

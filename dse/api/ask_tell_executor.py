@@ -16,7 +16,7 @@ MOST_WAITING = 64
 
 
 class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
-    """Signal that the caller takes no more tasks and leaves some unreported."""
+    """Raised to the loop if the caller stops, and leaves some tasks unreported."""
 
 
 class Desk:
@@ -37,8 +37,8 @@ class Desk:
 
         Args:
             answer: returns the outcome of a task with nothing left to report, else ``None``.
-            parts: returns the unreported parts of a task: evaluators with their input values. A
-                task that shares a part with an open task waits until that one is reported.
+            parts: returns the measurements that a task lacks: pairs of an evaluator and its input
+                values. A task that shares one with an open task waits for that task's report.
         """
         self._answer = answer
         self._parts = parts
@@ -62,7 +62,11 @@ class Desk:
             self.changed.notify_all()
 
     def _lay(self, task: Task, outcome: Outcome | None) -> None:
-        """File a task: as answered, as waiting for a shared result, or as ready to be taken."""
+        """File a new task: as finished, as waiting for another's measurement, or as ready to take.
+
+        The last applies to a task without an ``outcome`` that shares no measurement with open
+        tasks.
+        """
         wanted, is_shared = self._wanted, bool(self._parts(task) & self._under_way())
         self.tasks[task.number] = task
         if outcome is not None:
@@ -78,13 +82,13 @@ class Desk:
         self._want(max(0, wanted))
 
     def _under_way(self) -> frozenset[Part]:
-        """Return the parts of the tasks that are ready to be taken, or taken and unreported."""
+        """Return the missing measurements of all tasks that are ready to be taken or unreported."""
         apart = self.waiting.keys() | self._outcomes.keys()
         open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
         return frozenset[Part]().union(*open_)
 
     def release(self, inform: Callable[[Task], Task]) -> None:
-        """File all waiting tasks again, each completed by ``inform`` with new results."""
+        """File all waiting tasks again, each first completed by ``inform`` with new results."""
         with self._releasing:
             for number, task in sorted(self.waiting.items()):
                 told = inform(task)
@@ -156,7 +160,7 @@ class Desk:
             return taken
 
     def bring(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Report outcomes by trial number."""
+        """Deliver outcomes, keyed by trial number, to the loop."""
         with self.changed:
             self._outcomes |= outcomes
             self.changed.notify_all()
@@ -170,6 +174,6 @@ class Desk:
             self.changed.notify_all()
 
     def _want(self, count: int) -> None:
-        """Set the number of requested tasks; open tasks count towards the capacity, too."""
+        """Set the number of requested tasks, and the capacity: these plus the open tasks."""
         self._wanted = count
         self.capacity = len(self.tasks) + count

@@ -27,9 +27,9 @@ Compared = Study | str | Mapping[str, Study | Sequence[Study]]
 
 
 class Comparison:
-    """Comparison of groups of studies of one question at one budget; see :func:`compare`.
+    """Comparison of groups of studies of one problem at one budget; see :func:`compare`.
 
-    ``found`` holds the numbers: groups, results, claims and courses over the budget.
+    ``found`` holds the numbers: groups, results, significance tests, and the growth of each front.
     """
 
     def __init__(self, found: analysis.ComparisonResult) -> None:
@@ -37,19 +37,19 @@ class Comparison:
 
     @property
     def facts(self) -> ComparisonFacts:
-        """Data that ``dse compare --format json`` prints: curves, medians, tests."""
+        """Content of ``dse compare --format json``: convergence curves, medians and tests."""
         from dse.report.json.comparison import comparison_json
 
         return comparison_json(self.found)
 
     @property
     def groups(self) -> tuple[GroupResult, ...]:
-        """Groups in the given order, each with the spending and the results of its studies."""
+        """Groups in the given order, each with the budget spent and quality reached per study."""
         return self.found.groups
 
     @property
     def claims(self) -> tuple[Conclusion, ...]:
-        """Claims on each pair of groups with several seeds, each with its test."""
+        """Significance test of each pair of groups with several seeds, for each indicator."""
         return self.found.claims
 
     def shortfalls(self, share: float) -> list[str]:
@@ -104,7 +104,7 @@ def compare(
     joint_reference: bool = False,
     ignore: Collection[Unlike] = (),
 ) -> Comparison:
-    """Compare the fronts of studies of one question at one budget, with tests over seeds.
+    """Compare the fronts of studies of one problem at one budget, with tests over seeds.
 
     Example:
         ``compare("grey=edge.grey-box.*", "tpe=edge.tpe.*", storage="sqlite:///dse.db")``, or
@@ -120,10 +120,10 @@ def compare(
         indicators: indicators that are tested; default: hypervolume, IGD+, epsilon and R2.
         joint_reference: if no study states a reference point, use the worst value of all fronts
             in each objective.
-        ignore: parts of the question in which the studies may differ.
+        ignore: parts of the problem in which the studies may differ: space, evaluators.
 
     Raises:
-        StudyError: the questions differ, a selector matches nothing, or there is no reference
+        StudyError: the problems differ, a selector matches nothing, or there is no reference
             point.
         SpecError: an argument is no study.
     """

@@ -21,7 +21,7 @@ _IN_PYTHON = (
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Rewrite the hints of errors raised within the block for use in Python."""
+    """Within the block, rewrite the hints of raised errors: Python arguments for CLI options."""
     try:
         yield
     except DseError as error:

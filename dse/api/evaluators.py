@@ -56,7 +56,7 @@ class FunctionEvaluator(Generic[P, R]):
         return kind
 
     def spec(self, name: str) -> dict[str, Any]:
-        """Return the entry for this evaluator in a study file.
+        """Return the entry for this evaluator in a study file, under the given name.
 
         Raises:
             PluginError: its parameters have no names, or an option is invalid.
@@ -168,7 +168,7 @@ def evaluator(
 
 
 def _check_answers(function: Any) -> None:
-    """Raise PluginError unless the object is callable and synchronous."""
+    """Raise PluginError unless the object is a callable that is not async."""
     if not callable(function):
         hint = "put @evaluator(...) before a function"
         raise PluginError(f"{function!r} is no function", hint=hint)
@@ -187,7 +187,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def told_spec(name: str, metrics: Sequence[Metric], reads: Sequence[str]) -> dict[str, Any]:
-    """Return the entry of a study file for metrics that the program reports itself."""
+    """Return the study-file entry of an evaluator whose metrics the calling program reports."""
     function = TOLD + name
     return {
         "use": "python",

@@ -62,7 +62,10 @@ def _is_partial(function: object) -> bool:
 
 
 def _yield_inputs(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
-    """Yield the texts of a function's outside values: plain values, functions of its module."""
+    """Yield texts that describe the values a function uses from outside, for its hash.
+
+    They are plain values and the functions of its module.
+    """
     for name, value in sorted(values.items()):
         if is_plain(value):
             yield f"{name}={value!r}"
@@ -101,7 +104,7 @@ def _text(function: Function) -> str:
 
 
 def _outside(function: Function) -> Mapping[str, Any]:
-    """Return the values of the names that the function uses but does not define."""
+    """Return the globals and outer variables that the function uses, and its default arguments."""
     try:
         names = inspect.getclosurevars(function)
     except (TypeError, ValueError):  # it refers to a name that is not bound yet

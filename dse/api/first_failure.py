@@ -16,7 +16,7 @@ _HINT = "fix the function and run again; on_error='keep' stores failed trials an
 
 
 class FirstFailure:
-    """Observer that raises the exception of a user's function while every trial has failed.
+    """Observer that re-raises an exception of a user's function if all trials so far have failed.
 
     Args:
         study: the study that is about to run.
@@ -67,7 +67,7 @@ class FirstFailure:
         raise StudyError(f"trial {trial.number} failed: {fault.reason}", hint=_HINT)
 
     def ended(self) -> None:
-        """Check a run that has ended; an exhaustive search with models stores no failed trials.
+        """At the end of a run, raise an exception if all legal designs were searched in vain.
 
         Raises:
             Exception: the last exception of a function, if no design has a value.

@@ -30,7 +30,7 @@ class Front(Sequence[Trial]):
     Args:
         name: the study's name.
         found: the trials with their losses.
-        proof: the extent to which optimality is proved, and the number of designs without a value.
+        proof: over how many designs the front is exact, and how many have no metric values.
         among: all finished trials of the study, which notebooks draw in the background.
     """
 
@@ -58,12 +58,12 @@ class Front(Sequence[Trial]):
 
     @property
     def exact(self) -> bool:
-        """Whether every legal design was taken into account and none of them failed."""
+        """Whether the front is proved exact: all legal designs were considered, and none failed."""
         return self.proof.exact
 
     @property
     def failed(self) -> int:
-        """Number of designs without a value; ``proof.failed_words`` names one and the reason."""
+        """Number of designs without metric values; ``proof.failed_words`` names one and why."""
         return self.proof.valueless
 
     @property

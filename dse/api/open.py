@@ -70,7 +70,7 @@ def asked_here(
     space: Space | Mapping[str, Any] | str | Path,
     objects: Mapping[str, Any],
 ) -> Planned:
-    """Return a function that builds the plan of a study defined in Python.
+    """Return a function that builds the execution plan of a study defined in Python.
 
     Args:
         document: the content of the equivalent study file, without the space.

@@ -24,7 +24,7 @@ def check(file: str | Path) -> JudgedFile:
         file: a path, or ``library:studies/...`` for a shipped one.
 
     Returns:
-        Whether it is ``ok``, a description, and its ``errors``, each with its place and a fix.
+        Whether it is ``ok``, a description, and its ``errors``, each with its line and a fix.
     """
     from dse.services.doctor.check_files import judged_file
 

@@ -120,7 +120,7 @@ def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> Progr
 def both(
     first: Callable[[Trial], None], second: Callable[[Trial], None] | None
 ) -> Callable[[Trial], None]:
-    """Return a function that passes each trial to both; ``first`` itself without a second."""
+    """Return a function that calls both functions with each trial; ``first`` if alone."""
     if second is None:
         return first
 

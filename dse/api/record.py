@@ -47,17 +47,17 @@ class StudyRecord:
 
     @property
     def events(self) -> list[Event]:
-        """Events of the study (choices, fallbacks, proofs), oldest first."""
+        """Events of the study, such as optimizer choices, fallbacks and proofs, oldest first."""
         return self._study.events
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """Versions and machine with which the study was created."""
+        """Software versions and machine with which the study was created."""
         return self._study.provenance
 
     @property
     def claims(self) -> list[Judged]:
-        """Claims that the study states, each judged against its trials."""
+        """Published results that the study file states, each compared with the study's result."""
         return judged_claims(self._study)
 
     def trust(self) -> Trusted:
@@ -75,7 +75,7 @@ class StudyRecord:
         sample: int | None = None,
         seed: int = 0,
     ) -> ReplayResult:
-        """Verify by replay that the optimizer suggests each design, given the trials known then.
+        """Verify by replay that the optimizer proposes each design again from the same trials.
 
         Args:
             on_progress: called with the numbers of replayed and of all asks (optimizer calls).

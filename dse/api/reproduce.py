@@ -1,4 +1,4 @@
-"""Reproduction of published claims: run a study and judge the claims that it states."""
+"""Reproduction of published results: run a study and check the claims that its file states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reproduce(
     on_finished: Callable[[Trial], None] = lambda _: None,
     assumptions: bool = False,
 ) -> list[Judged]:
-    """Run a study file to the end of its budget and judge the claims that it states.
+    """Run a study file to the end of its budget and check the published results it states.
 
     Example:
         ``[one.verdict for one in reproduce("library:studies/yolo_bits.yaml")]``
@@ -31,8 +31,8 @@ def reproduce(
         file: the study file; ``library:studies/...`` is a shipped one.
         storage: the storage in which the study is kept and can be continued; default: in memory.
         on_finished: called with each trial when it is stored.
-        assumptions: also run the study at both ends of the range of each assumption; each
-            claim's ``turned`` then holds the results.
+        assumptions: also run the study with each assumed input (of its file's assumptions) at
+            both ends of its range; each claim's ``turned`` then holds the results.
 
     Returns:
         Each claim with the study's value, whether it ``holds``, and the ``verdict`` as text.

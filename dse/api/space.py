@@ -128,7 +128,7 @@ class Space:
 
     @cached_property
     def told(self) -> core.DesignSpace:
-        """Core space, which may have no legal design; :meth:`why` gives the reason."""
+        """Core space of the file or document, which may have no legal design; see :meth:`why`."""
         from dse.schema.space.space import space_from, space_of
         from dse.schema.yaml.files import Files
 
@@ -138,7 +138,7 @@ class Space:
 
     @cached_property
     def solved(self) -> core.DesignSpace:
-        """Core space with at least one legal design; SpecError if there is none."""
+        """Core space, checked to have at least one legal design; SpecError if it has not."""
         from dse.schema.space.rules.satisfiable import check_satisfiable
         from dse.schema.yaml.source import shown
 

@@ -59,7 +59,7 @@ TOLD = "told"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpecs:
-    """Evaluators of a study: their entries in the study file, their functions and metrics."""
+    """Evaluators of a study: study-file entries, Python functions and metrics, each by name."""
 
     specs: Mapping[str, Mapping[str, Any]]
     objects: Mapping[str, FunctionEvaluator[Any, Any]]
@@ -67,10 +67,10 @@ class EvaluatorSpecs:
 
     @staticmethod
     def of(evaluators: Evaluators, told: ToldMetrics) -> EvaluatorSpecs:
-        """Return the evaluators by name; a reported metric given as a string has no unit.
+        """Return the study-file entries, functions and metrics of the given evaluators.
 
         Reported metrics that depend on the same parameters form one evaluator; further ones get a
-        number appended to the name, from 2 on.
+        number appended to the name, from 2 on. A reported metric given as a string has no unit.
 
         Raises:
             SpecError: two evaluators have one name, there is none, or a reported metric is invalid.
@@ -121,7 +121,7 @@ class EvaluatorSpecs:
         return [{goal: self._full(text)} for text in listed]
 
     def _full(self, text: str) -> str:
-        """Return the full name of a metric if only one evaluator provides the given own name.
+        """Return ``evaluator.metric`` for the name of a metric, if only one evaluator provides it.
 
         Any other text is returned unchanged.
         """

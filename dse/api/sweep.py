@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Watching:
-    """Observer that passes finished trials to the caller."""
+    """Sweep observer that calls the caller's ``on_finished`` with each finished trial."""
 
     def __init__(self, on_finished: Callable[[Trial], None]) -> None:
         self.finished = on_finished

@@ -26,7 +26,10 @@ _ONE_OF_THEM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Reported result: metric values with standard errors, by the caller's names, or a fault."""
+    """Result reported by the caller: metric values with standard errors, or a fault.
+
+    Metrics are keyed by the names that the caller used.
+    """
 
     values: Mapping[str, float]
     spread: Mapping[str, float]

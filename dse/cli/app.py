@@ -53,7 +53,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """Commands; a subcommand given without its group is answered with its full path."""
+    """Group of commands; for a subcommand without its group, the error suggests the full path."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         groups = {name: getattr(one, "commands", {}) for name, one in self.commands.items()}
@@ -184,7 +184,7 @@ def _text(word: str) -> str:
 def _show_warning(
     message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
-    """Print a warning for users as one line; others are for developers, and not printed."""
+    """Print a user warning as one line; drop developer warnings, such as deprecations."""
     if issubclass(category, FutureWarning | UserWarning):
         say(f"warning: {message}")
 

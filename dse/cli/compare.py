@@ -147,7 +147,10 @@ def show(comparison: Any, output: OutputFormat, file: Path | None = None) -> Non
 
 
 def _judge(comparison: Any, share: float) -> None:
-    """Raise typer.Exit with status 1 if a candidate falls short of the first group."""
+    """Exit with status 1 if a group's hypervolume is too far below the first group's.
+
+    ``share`` is the allowed shortfall, as a fraction of the first group's hypervolume.
+    """
     from dse.analysis.shortfall import shortfalls
 
     found = shortfalls(comparison, share)

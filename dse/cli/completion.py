@@ -110,7 +110,7 @@ def complete(app: Callable[[], Any]) -> None:
 
 
 def rejoin_words(words: Sequence[str], cursor: int) -> tuple[list[str], int]:
-    """Return the words as they were typed, and the index of the one at the cursor."""
+    """Undo bash's splitting of words; return the words and the index of the one at the cursor."""
     joined: list[str] = []
     place = 0
     for number, word in enumerate(words):
@@ -129,7 +129,7 @@ def _is_mark(word: str) -> bool:
 
 
 def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Return the known names with this beginning; none if they cannot be listed in time."""
+    """Return the listed names that start with the typed text; none if listing takes too long."""
     with contextlib.suppress(Exception), _in_time(), contextlib.redirect_stderr(io.StringIO()):
         return [one for one in known() if one.startswith(incomplete) and is_visible(one)]
     return []
@@ -137,7 +137,7 @@ def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
 
 @contextlib.contextmanager
 def _in_time() -> Iterator[None]:
-    """Raise TimeoutError inside the block after :data:`PATIENCE_S`."""
+    """Raise TimeoutError inside the block after :data:`PATIENCE_S` seconds."""
 
     def late(*_: object) -> None:
         raise TimeoutError
@@ -165,7 +165,7 @@ def _studies(storage: str | None) -> Iterable[str]:
 
 
 def _files(kinds: Sequence[str], incomplete: str) -> Iterable[str]:
-    """Return the files of these kinds in the folder typed so far, or else in the library."""
+    """Return the study or space files in the typed folder, or else those of the library."""
     if not incomplete.startswith("library:"):
         here = [file for file, kind in _beside(incomplete) if kind in kinds]
         if here or (incomplete and not "library:".startswith(incomplete)):
@@ -177,7 +177,7 @@ def _files(kinds: Sequence[str], incomplete: str) -> Iterable[str]:
 
 
 def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Yield the YAML files in the folder and in its direct subfolders, each with its kind."""
+    """Yield the YAML files in the typed folder and its direct subfolders, each with its kind."""
     folder = incomplete.rpartition("/")[0]
     begun = f"{folder}/" if "/" in incomplete else ""
     base = Path(begun or ".").expanduser()
@@ -206,7 +206,10 @@ def _plugins(group: Any) -> Iterable[str]:
 
 
 def _brought(group: Any) -> Iterable[str]:
-    """Return the names in the packages' tables; the catalogues would import the installers too."""
+    """Return the names in the tables that installed packages register.
+
+    The catalogues of these names would import the installers, too.
+    """
     from dse.registry import load, names
 
     return [name for table in names(group) for name in load(group, table)]

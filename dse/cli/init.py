@@ -20,7 +20,7 @@ T = TypeVar("T", bound="ParameterAnswer | Wish")
 
 
 class Measured(StrEnum):
-    """Source of the metrics of a first study."""
+    """How the evaluator of a new study gets its metrics: command, table or formula."""
 
     COMMAND = "command"
     TABLE = "table"

@@ -31,7 +31,7 @@ from dse.report.schemas.base import Design, Shape
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """Type of a command's JSON output, with the arguments of an example call in ``words``.
+    """JSON output of a command: its Python type, and the arguments of an example call, ``words``.
 
     If ``each_line`` is set, each line of the output is a separate JSON value.
     """

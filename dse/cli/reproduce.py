@@ -1,4 +1,4 @@
-"""``dse check --reproduce``: run studies and judge the claims that they state."""
+"""``dse check --reproduce``: run studies and check the published results that they state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PARTS = {
 def reproduce_claims(
     paths: Sequence[Path], storage: str | None, output: OutputFormat, *, assumptions: bool = False
 ) -> None:
-    """Run the studies of these files and judge their claims.
+    """Run the studies of these files, and compare their results with their stated claims.
 
     Args:
         paths: study files.
@@ -81,7 +81,7 @@ def reproduce_claims(
 
 
 class _Runner:
-    """Runner of a study and, on request, of both ends of its assumptions."""
+    """Runner of a study and, on request, its variants at both ends of each assumption's range."""
 
     def __init__(self, storage: str | None, *, words: str, output: OutputFormat) -> None:
         self._storage = storage or _FORGETFUL
@@ -117,7 +117,7 @@ def _print(study: JudgedStudy) -> None:
 
 
 def _beyond(one: JudgedClaim) -> str:
-    """Return the text of a verdict if it adds to the verdict in the table, else ``""``."""
+    """Return a verdict's long text if the table's short verdict omits part of it, else ``""``."""
     words = verdict_text(one)
     return words if words != one["verdict"] else ""
 

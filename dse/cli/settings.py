@@ -78,14 +78,14 @@ def _parse_choice(text: str, parameter: Choice, space: DesignSpace) -> Value:
 
 
 def _snap_to_value(number: float, parameter: Real | Integer | Ordinal) -> Value | None:
-    """Return the parameter's value that equals this number up to rounding, else ``None``."""
+    """Return the parameter's legal value that equals a number up to rounding, else ``None``."""
     if isinstance(parameter, Real):
         return float(number) if number in parameter else None
     return next((v for v in parameter.values if math.isclose(v, number, rel_tol=1e-9)), None)
 
 
 def _items(name: str, text: str, listing: Any, space: DesignSpace) -> dict[str, Value]:
-    """Return the values of a list's members; for a subset, whether it includes each member."""
+    """Parse the text of a list into values by member; for a subset, true for each item named."""
     words = [word.strip() for word in text.strip("[] ").split(",") if word.strip()]
     members = [node.name for node in listing.nodes]
     keys = [str(key) for key in listing.keys]
@@ -105,7 +105,7 @@ def _items(name: str, text: str, listing: Any, space: DesignSpace) -> dict[str, 
 
 
 def _beside(number: float, parameter: Real | Integer | Ordinal) -> str:
-    """Return a hint with the legal numbers next to an illegal one."""
+    """Return a hint with the nearest legal numbers to an illegal one, and the domain."""
     legal = f"legal: {domain_text(parameter)}"
     if isinstance(parameter, Real):
         return legal

@@ -36,7 +36,7 @@ def mend_usage(error: Any) -> None:
 
 
 def _validation(cause: Any) -> str | None:
-    """Return a message on the expected value; ``None`` if the parser's message is good enough."""
+    """Return an error message that states the expected type; ``None`` to keep the parser's."""
     if not hasattr(cause, "errors"):
         return None
     first = cause.errors()[0]

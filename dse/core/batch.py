@@ -64,7 +64,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Distinct rows of a batch with respect to some columns, and each row's representative."""
+    """Distinct rows of a batch with respect to some columns.
+
+    ``rows`` are their indices; ``place`` maps each row of the batch to its index in ``rows``.
+    """
 
     rows: Ints  # (d,), one row of each combination
     place: Ints | None  # (n,), index into rows; None: every row is its own representative
@@ -74,7 +77,7 @@ class Distinct:
         return values if self.place is None else np.take(values, self.place, axis=-1)
 
     def spread_rows(self, found: Mapping[int, _T]) -> dict[int, _T]:
-        """Expand values of some distinct rows, keyed by their index, to all rows like them."""
+        """Copy results of distinct rows, by index, to all rows of the batch that equal them."""
         if self.place is None or not found:
             return dict(found)
         named = np.zeros(len(self.rows), dtype=bool)
@@ -131,7 +134,7 @@ class Batch:
         return np.where(column.absent, default, column.values)
 
     def absent(self, name: str) -> Mask:
-        """Return in which rows the parameter is inactive, (n,); all, if there is no such column."""
+        """Return the mask of rows where the parameter is inactive, (n,); all without a column."""
         column = self._columns.get(name)
         if column is None:
             return np.ones(self._size, dtype=bool)
@@ -199,7 +202,7 @@ class Batch:
         return Batch({**self._columns, **columns}, self._size)
 
     def renamed(self, names: Mapping[str, str]) -> Batch:
-        """Return a batch of only the columns ``names.values()``, renamed to ``names.keys()``."""
+        """Return a batch with only the columns ``names.values()``, renamed to the matching keys."""
         columns = {new: self._columns[old] for new, old in names.items() if old in self._columns}
         return Batch(columns, self._size)
 

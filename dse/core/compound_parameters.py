@@ -152,7 +152,7 @@ class Partition:
 
     @property
     def parts(self) -> Number | Name:
-        """Number of parts: a number, or the parameter that gives it."""
+        """Formula node of the number of parts: a constant, or the parameter that holds it."""
         if self.counted_by:
             return Name(self.counted_by)
         return Number(self.most) if self.least == self.most else Name(f"{self.name}.parts")
@@ -229,7 +229,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """Names of the members if they are continuous, for sampling them jointly; else empty."""
+        """Names of the members, to be sampled jointly, if the shares are continuous; else empty."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property

@@ -54,7 +54,10 @@ class Design(Mapping[str, Value]):
 
 
 def base(name: str) -> str:
-    """Return the list that a member belongs to (``bits`` for ``bits[3]``), else the name."""
+    """Return the name of the list that a member belongs to (``bits`` for ``bits[3]``).
+
+    Any other name is returned unchanged.
+    """
     return name.partition("[")[0] if name.endswith("]") else name
 
 

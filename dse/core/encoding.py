@@ -17,7 +17,10 @@ from dse.core.values import Floats, Value
 
 @dataclass(frozen=True, slots=True)
 class CoordinateBlock:
-    """Coordinates ``start`` to ``stop`` of one parameter; one-hot for three or more choices."""
+    """Columns ``start`` to ``stop`` of the encoded vector that encode one parameter.
+
+    The encoding is one-hot for a categorical parameter with three or more values.
+    """
 
     parameter: Parameter
     start: int
@@ -101,7 +104,7 @@ def decode_points(space: DesignSpace, points: Floats) -> Batch:
 
 
 def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:
-    """Return the codes of the values with the nearest coordinates, (n,)."""
+    """Return the index of the parameter's value nearest to each row's coordinates, (n,)."""
     if _width(parameter) > 1:
         return np.argmax(coordinates, axis=1).astype(np.int32)
     gaps = np.abs(coordinates - _ranks(parameter)[None, :])
@@ -157,7 +160,10 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
 
 
 def _ranks(parameter: Finite) -> Floats:
-    """Return the coordinate of each value of the parameter, from 0 to 1."""
+    """Return the coordinate of each value of the parameter, (values,): equally spaced in [0, 1].
+
+    With a logarithmic scale it is the value's relative position in the logarithm of the range.
+    """
     if not isinstance(parameter, Choice) and parameter.scale == "log":
         values = np.log(np.asarray(parameter.values, dtype=float))
         return np.asarray((values - values.min()) / max(np.ptp(values), 1e-300))

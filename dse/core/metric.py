@@ -1,4 +1,4 @@
-"""Metrics, faults, and the results that an evaluator returns for a batch."""
+"""Metrics, faults (reasons why a design has no metrics), and evaluators' results for a batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "me
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Named quantity with its unit and, if there is an obvious one, its goal.
+    """Named quantity with its unit and, if there is an obvious one, its goal (min or max).
 
     A metric with ``words`` is categorical: its value is an index into them, as ``bottleneck`` is
-    ``compute`` or ``memory``. The metrics that are ``part_of`` another one sum to it. ``written``
-    is the unit in which the user of a study writes the metric, if it differs from ``unit``.
+    ``compute`` or ``memory``. ``part_of`` names the metric to whose total this one contributes as a
+    summand. ``written`` is the unit in which the user of a study writes the metric, if it differs
+    from ``unit``.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Reason that a row has no metrics.
+    """Reason that a design of a batch has no metrics.
 
     ``infeasible``: the design cannot exist. For the other kinds the evaluation failed: the
     evaluator ``raised`` an exception, exceeded its ``timeout``, its process ``crashed``, its output
@@ -54,10 +55,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """Results for a batch of n designs; the columns are meaningless in the rows of ``faults``.
+    """Results for a batch of n designs; the columns are meaningless for designs with a fault.
 
-    A metric that is undefined for a row is NaN or infinite there; ``undefined`` may give the
-    reason, by metric and row. The study decides whether the design then counts as failed.
+    ``faults`` maps the index of a failed design to its fault. A metric that is undefined for a
+    design is NaN or infinite there; ``undefined`` may give the reason, by metric and index. The
+    study decides whether the design then counts as failed.
     """
 
     columns: Mapping[str, Floats]  # each (n,)

@@ -55,7 +55,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Constraint on metrics that a feasible design satisfies: ``slack`` is then at least zero.
+    """Constraint on metrics: a design is feasible if ``slack``, its margin to the bound, is >= 0.
 
     The slack is divided by ``scale`` (the absolute value of the bound, if there is one), so that
     slacks of different limits can be compared and added.

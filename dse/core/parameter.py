@@ -30,7 +30,7 @@ class Real:
         self,
         shares: Floats,  # (n,), each in [0, 1]
     ) -> Floats:
-        """Return the values at shares of the range on the parameter's scale, (n,)."""
+        """Return the values at fractions (0 to 1) of the range, linear or logarithmic, (n,)."""
         if self.low == self.high:
             return np.full(shares.shape, self.low)
         if self.scale == "log":
@@ -44,7 +44,7 @@ class Real:
         self,
         values: Floats,  # (n,)
     ) -> Floats:
-        """Return the shares of the range at values, (n,); the inverse of :meth:`at`."""
+        """Return each value's fraction of the range (0 to 1), (n,); the inverse of :meth:`at`."""
         if self.high == self.low:
             return np.full(values.shape, 0.5)
         if self.scale == "log":

@@ -19,7 +19,10 @@ REFERENCE_TRIALS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoSet:
-    """Pareto front of a study: trials sorted by their first objective, with their losses."""
+    """Pareto front of a study: trials sorted by their first objective, with their losses.
+
+    A loss is an objective with the sign that makes it minimised.
+    """
 
     problem: Problem
     trials: tuple[Trial, ...]
@@ -54,7 +57,7 @@ class ParetoSet:
 
     @property
     def knee(self) -> Trial | None:
-        """Trial nearest to the ideal point, with objectives scaled to the front's range."""
+        """Trial nearest to the best value of every objective, scaled by the front's range."""
         if not self.trials:
             return None
         halves = 0.5 * self.losses  # halved, because the range of the largest floats overflows
@@ -74,7 +77,7 @@ class ParetoSet:
 def nondominated(
     losses: Floats,  # (n, m), minimised
 ) -> Mask:
-    """Return which rows no other row dominates, (n,); of equal rows only the first counts."""
+    """Return the mask of the rows that no other row dominates, (n,); of equal rows the first."""
     if not len(losses):
         return np.zeros(0, dtype=bool)
     if losses.shape[1] == 0:
@@ -134,7 +137,7 @@ def is_exact(
 
 
 def most_exact(objectives: int) -> float:
-    """Return the most rows whose hypervolume is exact; twice as many would take ten times longer.
+    """Return the largest number of rows whose hypervolume is computed exactly.
 
     Args:
         objectives: the number of objectives; with fewer than five there is no limit.
@@ -177,7 +180,7 @@ def newcomers(
 ) -> Ints:
     """Return the indices of the rows that no earlier row weakly dominates, (k,), ascending.
 
-    These are the non-dominated rows when the row index is added as one more loss.
+    A row weakly dominates another if it is at least as good in every objective.
     """
     if losses.shape[1] == 0:
         return np.arange(min(len(losses), 1))
@@ -193,9 +196,9 @@ LEAST_VOLUMES = 32
 
 
 def hypervolume_trace(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """Return the hypervolume after each trial, (n,); all zero until the reference point is fixed.
+    """Return the hypervolume after each trial, (n,); all zero if the reference point is not fixed.
 
-    The reference point of all trials is used for every prefix of them.
+    The reference point that all trials give is used from the first trial on.
     """
     point = reference(problem, trials)
     trace = np.zeros(len(trials))
@@ -212,7 +215,7 @@ def volumes_of(
     losses: Floats,  # (k, m), minimised; no row is as good as a later one
     point: Floats,  # (m,)
 ) -> Floats:
-    """Return the hypervolume of the first row, of the first two rows, and so on, (k,).
+    """Return the hypervolume of the first 1, 2, ..., k rows, (k,).
 
     For very many rows only the volumes at the indices of :func:`_choose_places` are computed, which
     are evenly spaced and include the last row; the rows in between repeat the previous volume. The
@@ -231,7 +234,7 @@ def volumes_of(
 
 
 def _choose_places(count: int, objectives: int) -> list[int]:
-    """Return the indices of the rows whose volumes are computed: all, or what the budget allows."""
+    """Return the indices of the rows whose hypervolume is computed, evenly spaced if not all."""
     each = min(MOST_EACH, most_exact(objectives) / 2)
     measured = min(count, max(LEAST_VOLUMES, int(each * each / max(count, 1))))
     return np.unique(np.linspace(0, count - 1, measured).round().astype(np.int64)).tolist()

@@ -19,7 +19,7 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Origin of a metric: its kind, and the parameters that it depends on.
+    """Origin of a metric: its kind (modelled or measured), and the parameters it depends on.
 
     A ``pure`` metric is computed without starting a program or calling third-party code.
     """
@@ -32,7 +32,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """Results of another study for transfer: they guide the ranking, but are not measurements.
+    """Results of another study for transfer: they inform optimizers, but are not measurements.
 
     ``designs`` use the parameter names of this study's space, and need not be legal in it.
     ``metrics`` use this study's names and units; NaN where the other study has no value.
@@ -75,7 +75,7 @@ class Problem:
         return {name: source.metric for name, source in self.sources.items()}
 
     def known(self, batch: Batch) -> Metrics:
-        """Compute every modelled metric of n designs, with the faults of designs without any."""
+        """Compute every modelled metric of n designs, and the faults of those that failed."""
         return self.model(batch)
 
     def reads(self, metric: str) -> frozenset[str]:
@@ -95,7 +95,10 @@ class Problem:
 
     @property
     def unprobed(self) -> frozenset[str]:
-        """Names of the metrics in :attr:`asked` that are measured or not pure."""
+        """Names of the metrics in :attr:`asked` that are measured or not pure.
+
+        A pure metric is computed without starting a program or calling third-party code.
+        """
         return self.measured | {name for name in self.asked if not self.sources[name].pure}
 
     def rng(self, told: int, pending: int = 0) -> np.random.Generator:
@@ -167,7 +170,7 @@ class Problem:
         return np.asarray(kept.over & ((kept.measured > 0) | failed))
 
     def failed(self, trials: Sequence[Trial]) -> Mask:
-        """Return which trials have no value, (n,).
+        """Return which trials have no valid result, (n,).
 
         These have failed, or are done with an objective or a limit that is undefined.
         """
@@ -185,7 +188,7 @@ class Problem:
         return "; ".join([*words, *(f"the limit {text!r} has no value" for text in unknown)])
 
     def modelled_trial(self, design: Design) -> Trial:
-        """Return a trial, with number -1, that holds a design's modelled metrics or its fault."""
+        """Return a trial, numbered -1, with the modelled metrics of a design, or its fault."""
         known = self.known(self.space.batch([design]))
         metrics = {name: float(values[0]) for name, values in known.columns.items()}
         defined = {name: value for name, value in metrics.items() if np.isfinite(value)}

@@ -1,4 +1,4 @@
-"""Proof of optimality of a Pareto front: how many legal designs it covers, and which failed."""
+"""Proof of optimality of a Pareto front, and the number of designs that it does not cover."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _MOST_LETTERS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Number of legal, impossible and failed designs in an exhaustive search.
+    """Counts of legal, infeasible and failed designs in an exhaustive search of a space.
 
-    ``impossible`` designs were reported as infeasible by an evaluator. ``failed`` designs have no
-    value: an evaluator failed, or an objective or a limit is undefined; ``example`` is one of them,
-    with the reason. If ``at_least`` is set, ``failed`` is a lower bound. ``note`` is a further
-    remark that is appended to the claim.
+    ``impossible`` is the number of designs that an evaluator reported as infeasible. ``failed``
+    designs have no value: an evaluator failed, or an objective or a limit is undefined; ``example``
+    is one of them, with the reason. If ``at_least`` is set, ``failed`` is a lower bound. ``note``
+    is a remark to append to the claim in :attr:`text`.
     """
 
     legal: int
@@ -51,7 +51,7 @@ class Coverage:
 
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial], legal: int) -> Coverage:
-        """Return the coverage of ``legal`` designs by trials; a design's last trial counts.
+        """Return the counts of an exhaustive search; of several trials of a design the last counts.
 
         Args:
             problem: the space, objectives and limits.
@@ -71,7 +71,7 @@ class Coverage:
 
     @property
     def text(self) -> str:
-        """Claim that the counts prove, as one line of text."""
+        """Claim that follows from the counts, such as ``exact over all 12 legal designs``."""
         cannot = f"{self.impossible:,} cannot exist" if self.impossible else ""
         if not self.failed and not self.at_least:
             claim = f"exact over all {self.legal:,} legal designs"
@@ -95,13 +95,13 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Claims that can be made about a study's Pareto front.
+    """Statement of how far a study's Pareto front is proved exact, with the failed designs.
 
-    ``over`` is the number of legal designs with values over which the front is exact; ``None``
-    if it is not exact or they were not counted. ``failed`` is the number of designs without a
-    value among ``of`` designs: all legal ones if ``searched``, else those of the finished trials.
-    ``sharing`` is the number of further designs that share a measurement but whose modelled metrics
-    have no value.
+    ``searched`` is true after an exhaustive search. ``over`` is the number of designs over which
+    the front is then exact; ``None`` if not exact or unknown. ``failed`` is the number of designs
+    without a value among ``of`` designs: all legal ones if ``searched``, else those of the finished
+    trials. ``sharing`` counts further designs without a value: their measurement was made for
+    another design with the same measured inputs, but their modelled metrics failed.
     """
 
     searched: bool = False
@@ -115,7 +115,7 @@ class Proof:
 
     @staticmethod
     def of_study(problem: Problem, trials: Sequence[Trial], events: Sequence[Event]) -> Proof:
-        """Return the proof that a study's finished trials and events give."""
+        """Return the proof that follows from a study's finished trials and recorded events."""
         kept = Trials.of(trials)
         rows = np.flatnonzero(problem.failed(kept))
         example = failure_text(problem, kept[int(rows[0])]) if len(rows) else ""
@@ -145,7 +145,7 @@ class Proof:
 
     @property
     def search_words(self) -> str:
-        """Extent of the search as text, such as ``every legal design considered``."""
+        """Extent of the search as text, such as ``best found so far``."""
         if self.exact:
             return "every legal design considered"
         if not self.searched:
@@ -165,12 +165,12 @@ class Proof:
 
     @property
     def valueless(self) -> int:
-        """Number of designs without a value, including those that share a measurement."""
+        """Number of designs without a value, including those in ``sharing``."""
         return self.failed + self.sharing
 
 
 def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
-    """Return the proof with the failures that the last completion event reports."""
+    """Return the proof with the failures reported by the last ``COMPLETED`` event."""
     text = next((one.text for one in reversed(events) if one.kind == COMPLETED), "")
     found = _SHARING.search(text)
     if found is None:
@@ -179,7 +179,7 @@ def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
 
 
 def _add_failures(proof: Proof, seen: Proof) -> Proof:
-    """Return the proof of a search, updated by trials that have failed since."""
+    """Return the proof of a search, updated by further failed trials in ``seen``."""
     if seen.failed <= proof.failed:
         return proof
     lost = seen.failed - proof.failed

@@ -118,7 +118,7 @@ class DesignSpace:
         return all(name in self.by_name and v in self.by_name[name] for name, v in design.items())
 
     def fixed(self, values: Mapping[str, Value]) -> DesignSpace:
-        """Return the subspace in which the given parameters are active and have these values."""
+        """Return the subspace in which these parameters are active and have the given values."""
         rules: list[Expression] = []
         parameters: list[Parameter] = []
         for parameter in self.parameters:
@@ -143,7 +143,7 @@ class DesignSpace:
         return self.legal.count
 
     def estimate(self) -> Estimate | None:
-        """Estimate the number of legal designs, with a bound; ``None`` with real parameters."""
+        """Estimate the number of legal designs, with an interval; ``None`` with real parameters."""
         return self.legal.estimate()
 
     def enumerate(self, size: int = 65_536) -> Iterator[Batch]:
@@ -174,7 +174,8 @@ class DesignSpace:
     ) -> Batch:
         """Return legal designs at points of the unit cube; uniform points give uniform designs.
 
-        A point whose design violates a rule that is kept by rejection gives no design.
+        Points whose design violates a rule over real parameters (or one too large to solve) are
+        skipped.
         """
         return self.legal.at_points(points)
 
@@ -184,7 +185,7 @@ class DesignSpace:
         return self.legal.coordinates
 
     def neighbours(self, design: Design) -> Batch:
-        """Return the legal designs one small move away; coupled parameters move together."""
+        """Return the legal designs one small change away; coupled parameters change together."""
         return self.legal.neighbours(self.batch([design]))
 
     def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:

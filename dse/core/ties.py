@@ -11,7 +11,7 @@ only affects what is reported, while limits decide feasibility."""
 
 
 def is_tie(one: float, other: float, size: float = 0.0) -> bool:
-    """Return whether two values are reported as equal.
+    """Return whether two values are equal up to rounding errors, and reported as a tie.
 
     Args:
         one: a value.

@@ -1,4 +1,7 @@
-"""Trials and the other records of a study: outcomes, events, asks, drivers and reports."""
+"""Trials and the other records of a study: outcomes, events, asks, drivers and reports.
+
+An ask is one request to an optimizer for designs; a driver is a process that runs trials.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,10 @@ class State(StrEnum):
 class Outcome:
     """Result of the evaluation of one design.
 
-    ``spread`` holds the standard errors of metrics. ``measured`` counts the measured evaluators
-    that ran for it; a cached measurement does not count. ``begun_at`` and ``finished_at`` are the
-    wall clock of the evaluating machine, in seconds since 1970 (UTC); equality ignores them.
+    ``spread`` holds the standard errors of metrics. ``measured`` is the number of measured
+    evaluators that ran; one whose result came from a cache does not count. ``begun_at`` and
+    ``finished_at`` are the wall clock of the evaluating machine, in seconds since 1970 (UTC);
+    equality ignores them.
     """
 
     state: State
@@ -55,7 +59,7 @@ class Outcome:
     finished_at: float | None = field(default=None, compare=False)
 
     def attempt(self, number: int, attempt: int) -> Attempt:
-        """Return the record of this outcome as a failed attempt at a trial that is issued again.
+        """Return the record of this failed outcome as an attempt at a trial to be repeated.
 
         Args:
             number: the number of the trial.
@@ -73,13 +77,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Suggested design of a study, with its state and outcome.
+    """Design suggested in a study, with the state and the outcome of its evaluation.
 
-    It also stores the number of finished trials that were known when it was suggested.
-    ``attempts`` counts how often it was given up and issued again; ``worker`` is the driver that
-    holds it, or that finished it. The times are wall clock, in seconds since 1970 (UTC): when it
-    was suggested, when its last attempt began, and when that ended; ``None`` if not recorded, as
-    in trials of older versions. Equality ignores the times.
+    It also stores the number of finished trials that were known when it was suggested. ``attempts``
+    is the number of times that its evaluation was abandoned and the trial made pending again;
+    ``worker`` is the driver (process) that runs it or has finished it. The times are wall clock, in
+    seconds since 1970 (UTC): when it was suggested, when its last attempt began, and when that
+    ended; ``None`` if not recorded, as in trials of older versions. Equality ignores the times.
     """
 
     number: int
@@ -116,11 +120,11 @@ class Trial:
         return replace(self, state=state)
 
     def held(self, worker: int) -> Trial:
-        """Return the trial as running and held by the driver."""
+        """Return the trial as running, assigned to this driver."""
         return replace(self, state=State.RUNNING, worker=worker)
 
     def freed(self, attempts: int = 0) -> Trial:
-        """Return the trial as pending and held by no driver, with ``attempts`` more attempts."""
+        """Return the trial as pending, assigned to no driver, after ``attempts`` more attempts."""
         return replace(
             self,
             state=State.PENDING,
@@ -151,7 +155,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Event in a study's record besides its trials: a choice, a fallback or a proof."""
+    """Event recorded in a study, such as an optimizer's choice, a fallback or a proof."""
 
     kind: str
     text: str
@@ -160,15 +164,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Origin of suggested designs, stored atomically with them.
+    """Designs to add to a study, with their origin: the request to an optimizer.
 
     ``told`` is the number of finished trials that the optimizer had seen. ``after`` is the number
     of trials that the study then had: if the number has changed, nothing is added; ``None`` skips
     the check. ``wanted`` is the number of designs that were requested from the plug-in ``by``,
-    which took ``seconds``. ``worker`` is the driver that runs the new trials at once, except the
-    last ``ahead`` of them, which any driver may take. ``term`` is the term of the driver that holds
-    the role of asker (see :class:`~dse.protocols.Queueing`); with ``releases`` the ask also gives
-    up that role; ``None`` asks without the role. ``at`` is the wall clock, in seconds since 1970
+    which took ``seconds``. ``worker`` is the driver (process) that runs the new trials at once,
+    except the last ``ahead`` of them, which any driver may take. One driver at a time is the asker,
+    which may ask (see :class:`~dse.protocols.Queueing`); ``term`` numbers its period in this role,
+    which ``releases`` ends; a ``term`` of ``None`` asks without the role. ``at`` is the wall clock, in seconds since 1970
     (UTC), that the new trials store as the time of their suggestion.
     """
 
@@ -196,7 +200,7 @@ class Ask:
         return [*(trial.held(self.worker) for trial in new[:held]), *new[held:]]
 
     def kept(self, first: int, count: int) -> Asked:
-        """Return the record of this ask, which added ``count`` trials from number ``first`` on."""
+        """Return the record to keep of this ask, which added ``count`` trials from ``first`` on."""
         return Asked(
             first=first,
             count=count,
@@ -210,7 +214,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Record of an ask that added ``count`` trials, numbered from ``first`` on."""
+    """Record of a request to an optimizer that added ``count`` trials, numbered from ``first``."""
 
     first: int
     count: int
@@ -241,13 +245,14 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """State of a study's queue of trials, for a driver that requests some.
+    """State of a study's queue of trials, as returned to a driver that requests trials to run.
 
-    ``waiting`` counts the unfinished trials that no driver holds, ``holders`` the drivers that hold
-    trials, and ``drivers`` those that have not left. ``asker`` is the driver that currently asks
-    the optimizer for designs, in term number ``term``; if there is none, the next asker's term is
-    ``term + 1``. The last ask gave ``asked`` designs in ``ask_s`` seconds. ``trials`` and
-    ``finished`` count all and the finished trials of the study.
+    ``waiting`` is the number of unfinished trials that no driver holds, ``holders`` the number of
+    drivers that hold trials, and ``drivers`` the number of those that have not left. ``asker`` is
+    the driver that currently may ask the optimizer for designs, in term number ``term``; without an
+    asker, the next one's term is ``term + 1``. The last ask gave ``asked`` designs in ``ask_s``
+    seconds. ``trials`` and ``finished`` are the numbers of all and of the finished trials of the
+    study.
     """
 
     waiting: int = 0
@@ -263,9 +268,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take:
-    """Trials that a driver has taken, and the state of the queue at that time.
+    """Trials that a driver has taken from the queue to run, and the queue's state at that time.
 
-    ``inherited`` holds the numbers of those trials that a lost driver held before.
+    ``inherited`` holds the numbers of those trials that were held before by a driver that was lost.
     """
 
     trials: Sequence[Trial] = ()
@@ -275,7 +280,10 @@ class Take:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Record of an attempt that was given up, with its fault and times (as in :class:`Trial`)."""
+    """Record of an abandoned attempt to evaluate a trial, with its fault and times.
+
+    The times are as in :class:`Trial`.
+    """
 
     number: int
     attempt: int
@@ -298,7 +306,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """New data of a study: trials finished, in the order of finishing, and trials added."""
+    """Trials of a study that are new to a reader: those finished since (in order) and added."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()

@@ -106,7 +106,7 @@ class Trials(Sequence[Trial]):
         return {state: count for state, count in zip(STATES, found, strict=True) if count}
 
     def are(self, state: State) -> Mask:
-        """Return which trials are in this state, (n,)."""
+        """Return the mask of the trials that are in this state, (n,)."""
         return np.asarray(self.state == _CODES[state])
 
     def column(self, name: str) -> Column:
@@ -179,7 +179,7 @@ _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStream:
-    """Stream of all trials of a study at one time, sorted by number, in parts."""
+    """All trials of a study at one time, sorted by number, as a stream of parts."""
 
     size: int
     """Total number of trials."""
@@ -196,14 +196,17 @@ class TrialStream:
 
 
 def column_of(trials: Sequence[Trial], name: str) -> Column:
-    """Return a metric or, where a trial lacks it, a parameter as a column of n rows."""
+    """Return the metric or parameter of this name as a column of n rows, one per trial.
+
+    Where a trial lacks the metric, its parameter of this name is used.
+    """
     if isinstance(trials, Trials):
         return trials.column(name)
     return Column.of([t.metrics[name] if name in t.metrics else t.design.get(name) for t in trials])
 
 
 def are(trials: Sequence[Trial], state: State) -> Mask:
-    """Return which trials are in this state, (n,)."""
+    """Return the mask of the trials that are in this state, (n,)."""
     if isinstance(trials, Trials):
         return trials.are(state)
     return np.array([trial.state is state for trial in trials], dtype=bool)
@@ -256,7 +259,7 @@ def _drop_nans(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]]:
-    """Return an iterator over the rows, each with its values that are not NaN by name."""
+    """Return an iterator of mappings, one per row, from column name to value, without NaN."""
     if not columns:
         return ({} for _ in range(size))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)

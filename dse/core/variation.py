@@ -1,8 +1,8 @@
 """Variation operators that keep designs legal: crossover, mutation and repair.
 
-The gene is a component, a group of parameters coupled by constraints. Exchanging components between
-parents keeps them legal; a mix inside a component is repaired to the nearest legal combination.
-Real parameters vary as shares of their range.
+The unit of variation (the gene) is a component: a group of parameters coupled by constraints.
+Exchanging components between parents keeps them legal; a mix inside a component is repaired to the
+nearest legal combination. Real parameters vary as fractions of their range.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST_MOVE = 1e-9
 def cross_parents(
     space: DesignSpace, mothers: Batch, fathers: Batch, rng: np.random.Generator
 ) -> Batch:
-    """Return one child of each pair of parents, except children that break a rule over reals.
+    """Return one child per pair of parents, without children that violate a rule over reals.
 
     Args:
         space: the space of the designs.
@@ -47,11 +47,11 @@ def cross_parents(
 def mutate_designs(
     space: DesignSpace, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
 ) -> Batch:
-    """Return mutated designs: one or more components or real parameters of each change.
+    """Return designs with at least one gene changed: a component or a real parameter.
 
-    At least one gene is selected, and each other one with probability ``chance``: by default one
-    over the number of genes. Designs that did not change are left out, because decoding rounds
-    their real parameters differently and they would pass for new designs.
+    One gene is selected at random, and each other one with probability ``chance``: by default one
+    over the number of genes. Designs that did not change are left out, because rounding of their
+    real parameters would make them look new.
     """
     legal = space.legal
     genes = len(legal.components) + len(legal.reals)
@@ -81,7 +81,11 @@ def _mix_component(
     fathers: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """Return the component of either parent; half the rows mix both parents' and are repaired."""
+    """Return one component of each child: a parent's, or a mix of both parents' values.
+
+    Half the children inherit either parent's combination; in the others each value is from either
+    parent, and illegal combinations are repaired to the nearest legal one.
+    """
     heads = rng.random(len(mothers)) < 0.5
     children = np.where(heads[:, None], mothers, fathers)
     mix = np.where(rng.random(mothers.shape) < 0.5, mothers, fathers)
@@ -102,10 +106,10 @@ def _step_rows(
     rows: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """Draw a nearby legal combination for each row, with weight inverse to the step length.
+    """Draw a nearby legal combination for each row, with probability inverse to its distance.
 
-    These weights favour no scale: among a hundred values, steps of 1 to 3 are as frequent as
-    steps of 10 to 30.
+    With these weights steps are log-uniform: among a hundred values, steps of 1 to 3 are as
+    frequent as steps of 10 to 30.
     """
     if not len(rows):
         return rows
@@ -135,7 +139,7 @@ def _strode(
     codes: NDArray[np.int32],  # (n,)
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Move codes with the distribution of :func:`_step_rows`, without listing all steps."""
+    """Draw steps as :func:`_step_rows` does, for one unconstrained parameter, in closed form."""
     last = len(parameter.values) - 1
     if not last:
         return codes
@@ -155,7 +159,10 @@ def _lengths(
     rows: Codes,  # (r, k)
     row: Codes,  # (k,)
 ) -> Floats:
-    """Return each row's distance from ``row``, (r,); a change of activity counts as 1."""
+    """Return each combination's distance from ``row``, (r,).
+
+    A parameter that is active in only one of the two adds 1.
+    """
     switched = ((rows < 0) != (row < 0)).sum(axis=1)
     both = np.where((rows < 0) | (row < 0), row, rows)
     return steps(component, both, row) + switched
@@ -166,7 +173,9 @@ def _blend_shares(
     fathers: Floats,  # (n, r)
     rng: np.random.Generator,
 ) -> Floats:
-    """Apply simulated binary crossover to half the shares; copy the rest from either parent.
+    """Return children's fractions of the range, for real parameters, (n, r).
+
+    Half of them result from simulated binary crossover; the others are copied from either parent.
 
     Source:
         Deb, Agrawal: Simulated Binary Crossover for Continuous Search Space, Complex Systems 9,
@@ -186,7 +195,7 @@ def _shaken(
     moves: Mask,  # (n, r)
     rng: np.random.Generator,
 ) -> Floats:
-    """Apply polynomial mutation to the selected shares, bounded to 0 and 1.
+    """Apply polynomial mutation to the selected fractions of ranges, bounded to 0 and 1, (n, r).
 
     Source:
         Deb, Goyal: A Combined Genetic Adaptive Search (GeneAS) for Engineering Design, 1996;

@@ -24,13 +24,13 @@ from dse.protocols import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """Evaluator in a study, with its name there and the study's names of its inputs.
+    """Evaluator as part of a study, with the study's names for it and for its inputs.
 
-    ``names`` maps the evaluator's names of its inputs to the study's; ``factors`` holds the factor
-    that converts an input to the evaluator's unit. An evaluator whose metrics depend on the
-    scenario is bound once per ``scenario``. ``needs`` are the resources that it needs; an
-    ``exclusive`` one must run alone on its machine. ``deciding`` are those of its metrics, by own
-    name, that a design must have to be done; ``None`` means all of them.
+    ``names`` maps the evaluator's input names to the study's; ``factors`` holds the factor that
+    converts an input to the evaluator's unit. An evaluator whose metrics depend on the scenario
+    (workload case) is bound once per ``scenario``. ``needs`` are the resources that it needs; an
+    ``exclusive`` one must run alone on its machine. ``deciding`` holds those of its metrics, by its
+    own names, without which a design counts as failed; ``None`` means all of them.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Bound:
         return f"{self.name}@{self.scenario}" if self.scenario else self.name
 
     def metric(self, own: str) -> str:
-        """Return the study's name of an own metric: ``chip.latency``, ``chip.latency@chat``."""
+        """Return the study's name of its metric: ``chip.latency``, ``chip.latency@chat``."""
         full = f"{self.name}.{own}"
         return f"{full}@{self.scenario}" if self.scenario else full
 
@@ -69,15 +69,14 @@ class Bound:
 
     @property
     def provides(self) -> dict[str, Metric]:
-        """Metrics of the evaluator, by the study's names."""
+        """Metrics of the evaluator, by their names in the study."""
         return {self.metric(own): metric for own, metric in self.evaluator.provides.items()}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of a batch of n designs by own name, each (n,); never raise.
+        """Return the metrics of n designs by the evaluator's own names, each (n,); never raise.
 
-        A row has a fault if a deciding metric has no value. Other missing values are NaN; so are
-        all metrics of a failed row if the evaluator has no deciding metric. An infeasible design is
-        a fault in any case.
+        A design has a fault if it is infeasible or lacks a deciding metric. Other missing values
+        are NaN; so are all metrics of a failed design if the evaluator has no deciding metric.
 
         Args:
             batch: the inputs, by the study's names.
@@ -92,7 +91,7 @@ class Bound:
         return _stack_rows(parts, self.evaluator.provides)
 
     def reads_of(self, own: str) -> frozenset[str]:
-        """Return the inputs of one own metric, by the study's names.
+        """Return the inputs that one of its metrics depends on, by their names in the study.
 
         For most evaluators these are all inputs of the evaluator.
         """
@@ -101,24 +100,21 @@ class Bound:
 
     @property
     def reads_apart(self) -> bool:
-        """Whether its metrics have different inputs.
+        """Whether different metrics of it have different inputs.
 
         The evaluator then reports for each metric whether it has a value.
         """
         return isinstance(self.evaluator, ReadsByMetric)
 
     def answered(self, trial: Trial) -> bool:
-        """Return whether the trial has all of its metrics, or is done with the deciding ones."""
+        """Return whether a trial has its metrics: all, or, if done, the deciding ones."""
         lacking = {name for name in self.provides if name not in trial.metrics}
         if not lacking or trial.state is not State.DONE or len(lacking) == len(self.provides):
             return not lacking
         return self.deciding is not None and not lacking & set(map(self.metric, self.deciding))
 
     def _check_metrics(self, got: Metrics, size: int) -> Metrics:
-        """Return the metrics, with a fault for each row where a deciding one is not finite.
-
-        A missing deciding metric is a fault, too.
-        """
+        """Return the metrics, with a fault for each design that lacks a finite deciding metric."""
         faults = {r: f for r, f in got.faults.items() if self._decides(f)}
         blank = list(got.faults.keys() - faults.keys())
         columns: dict[str, Floats] = {}
@@ -151,7 +147,7 @@ class Bound:
 
 
 def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
-    """Return the fault of a metric that has no value in a row."""
+    """Return the fault that describes why a metric has no value in this row."""
     reason = got.undefined.get(name, {}).get(row)
     if reason is None:
         missing = name not in got.columns
@@ -160,7 +156,7 @@ def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
 
 
 def _stack_rows(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
-    """Return one-row metrics stacked as one batch; rows with a fault hold NaN."""
+    """Concatenate the metrics of single designs to those of a batch; failed designs have NaN."""
     nothing = np.full(1, np.nan)
     columns = {
         name: np.concatenate([np.asarray(p.columns.get(name, nothing)) for p in parts])

@@ -70,7 +70,7 @@ def current_trial() -> CurrentTrial | None:
 
 @contextmanager
 def evaluating(task: Task, place: int) -> Iterator[None]:
-    """Make the trial available to :func:`current_trial` inside the block.
+    """Set the trial that :func:`current_trial` returns inside the block.
 
     Args:
         task: the task of the trial.
@@ -105,7 +105,7 @@ def root() -> Path:
 
 
 class TrialFolders:
-    """Folders of a study's trials, managed by its driver.
+    """Checkpoint folders of a study's trials, managed by the process that runs the trials.
 
     Args:
         study: the study's name.
@@ -118,14 +118,17 @@ class TrialFolders:
         self._again: set[int] = set()
 
     def prepare(self, task: Task, trial: Trial) -> Task:
-        """Return the task with the attempt, the folder and the ``again`` flag of its trial."""
+        """Return the task with its trial's attempt number, checkpoint folder and ``again`` flag.
+
+        The flag requests an evaluation even if an outcome is saved in the folder.
+        """
         folder = folder_of(self._study, trial) if self._used else ""
         again = trial.number in self._again
         self._again.discard(trial.number)
         return replace(task, attempt=trial.attempts, folder=folder, again=again)
 
     def renew(self, numbers: Iterable[int]) -> None:
-        """Mark trials to be evaluated again, even if an outcome is kept in their folders."""
+        """Mark trials, by number, for evaluation even if an outcome is saved in their folders."""
         self._again.update(numbers)
 
     def forget(self, finished: Iterable[Trial]) -> None:
@@ -148,7 +151,7 @@ class TrialFolders:
 
 
 def _has_root() -> bool:
-    """Return whether a root exists: in a container, the user may have no home directory."""
+    """Return whether a root for trial folders is known; a user may have no home directory."""
     try:
         root()
     except RuntimeError:
@@ -157,10 +160,10 @@ def _has_root() -> bool:
 
 
 def folder_of(study: str, trial: Trial) -> str:
-    """Return the path of a trial's folder; trials of different studies never share one.
+    """Return the path of a trial's checkpoint folder, unique over all studies.
 
-    The hash includes the time at which the trial was requested. It distinguishes the study from a
-    deleted one of the same name.
+    Its name is a hash that includes the time at which the trial was suggested, so that a study
+    differs from a deleted one of the same name.
     """
     words = json.dumps([study, trial.number, trial.design.key, trial.asked_at])
     return str(root() / hashlib.sha256(words.encode()).hexdigest()[:32])
@@ -209,9 +212,9 @@ def is_lost(outcome: Outcome) -> bool:
 
 
 def kept_outcome(task: Task) -> Outcome | None:
-    """Return the outcome saved by :func:`keep_outcome`; ``None`` if there is none.
+    """Return the outcome that :func:`keep_outcome` saved in the task's folder, or ``None``.
 
-    If the task is to be evaluated ``again``, the saved outcome is deleted instead.
+    If the task is marked to be evaluated ``again``, the saved outcome is deleted instead.
     """
     if not task.folder:
         return None

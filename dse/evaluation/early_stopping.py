@@ -1,4 +1,4 @@
-"""Early stopping rules; decisions use only the reports recorded so far, so replay repeats them."""
+"""Early stopping rules; decisions depend only on recorded reports, so they are reproducible."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from dse.core.values import Floats, Ints, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halving:
-    """Asynchronous successive halving: one in ``eta`` trials continues past each rung.
+    """Asynchronous successive halving: about one in ``eta`` trials continues past each rung.
 
-    The rungs are the steps in ``at``. A trial reaches a rung with its first report at that step or
-    later. It is stopped there if another trial dominates it and it is not in the best 1/``eta`` of
-    the trials at the rung, ranked by non-dominated front and, within a front, by crowding distance.
-    A non-dominated trial is never stopped. With one objective this is the rule of ASHA.
+    A rung is a step at which trials are compared; ``at`` lists them. A trial reaches a rung with
+    its first report at that step or later. It is stopped there if another trial dominates it and it
+    is not in the best 1/``eta`` of the trials at the rung, ranked by non-dominated front and,
+    within a front, by crowding distance. A non-dominated trial is never stopped. With one objective
+    this is the rule of ASHA.
 
     Source:
         Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, algorithm 2;
@@ -55,7 +56,7 @@ def decide(
     reports: Sequence[Report],
     finished: Sequence[Trial] = (),
 ) -> str:
-    """Return the reason to stop the trial of the last report; empty if it must continue.
+    """Return the reason to stop the trial of the last report; empty if it may continue.
 
     Args:
         rule: the study's early stopping rule.
@@ -97,13 +98,13 @@ def _apply_halving(
 
 
 def rungs(rule: Halving, told: Sequence[Report]) -> list[int]:
-    """Return the rungs that a trial reaches with the last of its reports."""
+    """Return the rungs (comparison steps) that a trial first reaches with its last report."""
     at = [(rung, _find_first_reports(told, rung)) for rung in rule.at]
     return [rung for rung, reached in at if reached.get(told[-1].number) is told[-1]]
 
 
 def convert_for_optimizer(trial: Trial) -> Trial:
-    """Return the trial as optimizers receive it: a stopped one as failed, without values.
+    """Return the trial as optimizers see it: a stopped trial counts as failed, without metrics.
 
     Its last report is not a final measurement, and its design is not suggested again.
     """
@@ -113,7 +114,7 @@ def convert_for_optimizer(trial: Trial) -> Trial:
 
 
 def runs(reports: Sequence[Report]) -> list[int]:
-    """Return for each report the index of its run within its trial, in order of first report.
+    """Return for each report the number of its run within its trial, counted from 0.
 
     A run is one evaluation by one driver in one attempt; if the step does not increase, a new run
     has begun. Reports of two runs of a trial may alternate if one driver was considered lost.
@@ -133,7 +134,7 @@ def runs(reports: Sequence[Report]) -> list[int]:
 
 
 def _find_first_reports(reports: Sequence[Report], rung: int) -> dict[int, Report]:
-    """Return, by trial, the first report of its last run that reaches the rung."""
+    """Return, by trial number, the first report at or after the rung in the trial's latest run."""
     found: dict[int, tuple[int, Report]] = {}
     newest: dict[int, int] = {}
     for run, one in zip(runs(reports), reports, strict=True):
@@ -170,7 +171,7 @@ def rank_rows(
 
 
 def _unbeaten(losses: Floats) -> Ints:
-    """Return the indices of the non-dominated rows, including all copies of equal rows."""
+    """Return the indices of the non-dominated rows; of equal rows, all are returned."""
     distinct, place = np.unique(losses, axis=0, return_inverse=True)
     return np.flatnonzero(nondominated(distinct)[place.reshape(-1)])
 
@@ -192,7 +193,7 @@ def _crowding(losses: Floats) -> Floats:
 
 
 def _broken(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """Return the total violation of the known limits by each trial, (n,)."""
+    """Return the sum of limit violations of each trial, (n,); limits of unknown value add 0."""
     slacks = problem.slacks(problem.columns(trials), len(trials))
     return np.nansum(np.maximum(-slacks, 0.0), axis=1)
 

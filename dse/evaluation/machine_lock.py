@@ -1,4 +1,4 @@
-"""Machine-wide lock: exclusive measurements (timings) run alone, others run concurrently."""
+"""Machine-wide lock: exclusive measurements (timings) run alone, others concurrently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def turn(*, alone: bool, on_wait: Callable[[str], None]) -> Iterator[None]:
 
     Args:
         alone: whether the lock is exclusive.
-        on_wait: called with ``waits`` before a wait, and with ``goes on`` after it.
+        on_wait: called with the text ``waits`` before waiting for the lock, ``goes on`` after it.
     """
     from portalocker import LockFlags, unlock
 

@@ -27,15 +27,15 @@ from dse.protocols import Needs, Task
 
 
 class Pipeline:
-    """Pipeline of all evaluators of a study; a callable from tasks to outcomes."""
+    """Pipeline of all evaluators of a study: a callable that maps tasks to outcomes."""
 
     def __init__(self, bound: Sequence[Bound], deciding: frozenset[str] | None = None) -> None:
         """Create a pipeline.
 
         Args:
             bound: the evaluators.
-            deciding: the metrics that a design must have to be done, which includes the metrics
-                they are computed from; ``None``: all metrics.
+            deciding: the metrics without which a design counts as failed; the metrics they are
+                computed from are added; ``None``: all metrics.
         """
         self.bound = order_evaluators(bound)
         self.sources = _sources(self.bound)
@@ -48,7 +48,7 @@ class Pipeline:
         self._turns = any(one.exclusive for one in self.bound)
 
     def _behind(self, asked: frozenset[str]) -> frozenset[str]:
-        """Return the given metrics, their parts, and all metrics they are computed from."""
+        """Return the given metrics, their summands, and all metrics they are computed from."""
         found = frozenset[str]()
         for one in reversed(self.bound):  # readers of a metric come after its provider
             for own, metric in one.evaluator.provides.items():
@@ -58,11 +58,11 @@ class Pipeline:
 
     @property
     def needs(self) -> Needs:
-        """Maximum of each resource over the evaluators, which run in sequence."""
+        """Amount of each resource that the pipeline needs: the maximum over its evaluators."""
         return reduce(Needs.joined, (one.needs for one in self.bound))
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
-        """Return the outcome of each task; metrics given in the task are not measured again.
+        """Return the outcome of each task; metrics that a task already has are not remeasured.
 
         An outcome that was saved in the trial's folder, but not yet stored, is reused.
         """
@@ -118,7 +118,7 @@ class Pipeline:
         return Metrics(columns=columns, faults=faults)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
-        """Evaluate each distinct combination of the evaluator's underlying parameters once."""
+        """Evaluate once each distinct combination of the parameters that it depends on."""
         behind = frozenset[str]().union(*(self.sources[name].reads for name in bound.provides))
         among = batch.distinct(behind)
         if among.place is None:
@@ -168,13 +168,13 @@ class Pipeline:
         return self.on_report(row.number, step, {**row.metrics, **row.reported})
 
     def _place(self, bound: Bound, rows: Sequence[_Row], rank: int) -> AbstractContextManager[None]:
-        """Return a context with the current trial for a measured evaluator; empty for a model."""
+        """Return a context in which :func:`current_trial` works; empty for a modelled evaluator."""
         if bound.evaluator.kind == "modelled":
             return nullcontext()
         return evaluating(rows[0].task, rank)
 
     def _turn(self, bound: Bound) -> AbstractContextManager[None]:
-        """Return the machine lock of a measurement, exclusive or shared; empty for a model."""
+        """Return the machine lock for a measurement, exclusive or shared; empty for a model."""
         if not self._turns or bound.evaluator.kind == "modelled":
             return nullcontext()
         return turn(alone=bound.exclusive, on_wait=self.on_wait)
@@ -190,11 +190,11 @@ class MeasurementCache:
 
     @property
     def measured(self) -> bool:
-        """Whether any evaluator measures."""
+        """Whether any evaluator of the study is a measured one."""
         return bool(self._measured)
 
     def learn(self, trial: Trial) -> None:
-        """Store the measurements of a trial; ignore a stopped one, which has no final result."""
+        """Add the measurements of a trial to the cache; ignore a trial that was stopped early."""
         if trial.state is State.STOPPED:
             return
         for bound in self._measured:
@@ -204,7 +204,7 @@ class MeasurementCache:
                 self._known.setdefault(self._key(bound, trial.design), (metrics, spread))
 
     def task(self, trial: Trial) -> Task:
-        """Return the trial as a task, with the cached measurements of its design."""
+        """Return the evaluation task of a trial, with the cached measurements of its design."""
         metrics: dict[str, float] = {}
         spread: dict[str, float] = {}
         for bound in self._measured:
@@ -220,7 +220,7 @@ class MeasurementCache:
 
 
 class _Row:
-    """State of one task in the pipeline."""
+    """Evaluation state of one task (one design) in the pipeline."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -237,7 +237,7 @@ class _Row:
         self.measured = 0
 
     def needs(self, bound: Bound, read: Set[str]) -> bool:
-        """Return whether the evaluator, which reads the metrics ``read``, must run for this row."""
+        """Return whether this task needs the evaluator, which reads the metrics ``read``."""
         if self.fault is not None:
             return self._may_be_impossible(bound, read)
         if self.stopped or bound.provides.keys() <= self.metrics.keys():
@@ -247,21 +247,21 @@ class _Row:
         return wanted
 
     def _may_be_impossible(self, bound: Bound, read: Set[str]) -> bool:
-        """Return whether a model may still find the design infeasible after a failure.
+        """Return whether to run this model after a failure: it may find the design infeasible.
 
-        The model must not read metrics of the failed evaluator.
+        It must not read metrics of the failed evaluator.
         """
         assert self.fault is not None
         free = bound.evaluator.kind == "modelled" and read <= self._select_finite().keys()
         return free and self.only is None and self.fault.kind != "infeasible"
 
     def judge(self, fault: Fault | None) -> None:
-        """Record a fault; infeasibility takes precedence over a failure, whichever came first."""
+        """Record an evaluator's fault; infeasibility replaces any other fault."""
         if self.fault is None or (fault is not None and fault.kind == "infeasible"):
             self.fault = fault
 
     def can(self, bound: Bound) -> bool:
-        """Return whether all inputs are defined; if not, set the evaluator's metrics to NaN."""
+        """Return whether all inputs are defined; else set the evaluator's metrics to NaN."""
         if bound.reads_apart or not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads):
             return True
         self.metrics |= dict.fromkeys(bound.provides, np.nan)
@@ -290,7 +290,10 @@ class _Row:
 
 
 def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
-    """Return the evaluator with those of its metrics that are in ``metrics`` as deciding."""
+    """Return the evaluator with ``deciding`` restricted to its metrics in ``metrics``.
+
+    A design without a deciding metric counts as failed.
+    """
     own = frozenset(own for own in bound.evaluator.provides if bound.metric(own) in metrics)
     return replace(bound, deciding=own)
 
@@ -352,4 +355,4 @@ def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
 
 
 def _unheard(_: str) -> None:
-    """Ignore a notice of waiting."""
+    """Ignore a notice that a measurement waits for the machine lock."""

@@ -64,7 +64,7 @@ def signal_name(number: int) -> str:
 
 
 def count_memory_kills() -> int:
-    """Return how often the out-of-memory killer ended a process of this control group.
+    """Return how often the out-of-memory killer ended a process of this process's cgroup.
 
     The count never decreases; it is 0 if the kernel does not provide it.
 
@@ -76,7 +76,7 @@ def count_memory_kills() -> int:
 
 
 def _counters() -> Iterator[Path]:
-    """Yield the counter files of cgroup v1 and v2; in a container, its group is the root."""
+    """Yield the files with this process's out-of-memory counters, of cgroup v1 and v2."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Provenance of a driver: machine, package versions, evaluators, and the git commit."""
+"""Provenance of the process that runs trials: machine, versions, evaluators and git commit."""
 
 from __future__ import annotations
 

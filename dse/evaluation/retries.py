@@ -19,11 +19,11 @@ because the retry may in turn starve others.
 def again(
     fault: Fault | None, attempts: list[Attempt], number: int, retries: Mapping[FaultKind, int]
 ) -> bool:
-    """Return whether a trial with this fault is to be reissued.
+    """Return whether a trial that ended with this fault is to be evaluated again.
 
     Args:
         fault: the fault of the trial; ``None`` if it has metrics.
-        attempts: the abandoned attempts of the study.
+        attempts: the abandoned attempts at all trials of the study.
         number: the trial's number.
         retries: the maximum number of retries by kind of fault; 0 for a missing kind.
     """

@@ -18,8 +18,8 @@ _LOOK_S = 0.02
 def end(pid: int) -> None:
     """Kill a process, its descendants, and the process group that it leads or led.
 
-    Programs started by evaluators carry a mark, by which processes that left both the tree and the
-    group are found. Without ``/proc``, descendants that left the group survive.
+    Programs started by evaluators carry a mark, by which they are found even if they have left both
+    the process tree and the group. Without ``/proc``, descendants that left the group survive.
     """
     members = descendants(pid)
     marks = marks_of(members) - marks_of([os.getpid()])

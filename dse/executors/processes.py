@@ -22,7 +22,7 @@ _STARTS = 4
 
 
 class Processes:
-    """Executor with spawned worker processes, started when needed, one task at a time each.
+    """Executor that evaluates each task in one of several spawned worker processes.
 
     If a worker dies before its task has begun, the task is requeued and an event is recorded. If a
     worker is killed from outside, its task gets the fault ``lost``, after which a study retries it.
@@ -81,7 +81,7 @@ class Processes:
         self._workers.clear()
 
     def events(self) -> list[Event]:
-        """Return the events since the last call that matter to a user."""
+        """Return events for the user since the last call, such as failed starts of workers."""
         found, self._events = self._events, []
         return found
 
@@ -107,7 +107,7 @@ class Processes:
         return outcomes
 
     def _count_failed_start(self, worker: WorkerProcess, reason: str) -> None:
-        """Count a worker that died before its task had begun.
+        """Count a worker that died before its task had begun, and record an event for the user.
 
         Raises:
             PluginError: too many consecutive workers died before they were ready.
@@ -125,7 +125,7 @@ class Processes:
             )
 
     def _assign(self) -> None:
-        """Give waiting tasks to free workers; start a worker where one is missing."""
+        """Give waiting tasks to free workers; start workers while there are fewer than allowed."""
         while self._waiting and (free := self._free()) is not None:
             free.take(self._waiting.popleft())
 

@@ -39,7 +39,7 @@ class Serial:
         return outcomes
 
     def close(self) -> None:
-        """Discard tasks that were not collected."""
+        """Discard the submitted tasks whose outcomes were not collected."""
         self._tasks.clear()
 
     def _run(self) -> dict[int, Outcome]:
@@ -51,10 +51,10 @@ class Serial:
             return {task.number: alone(work, task) for task in self._tasks}
 
     def _own_work(self) -> Work:
-        """Return a copy of the work whose reports go to this executor.
+        """Return a copy of the work whose intermediate reports go to this executor.
 
-        Drivers in threads of one process share the work. If they shared its listener, too, a
-        trial's reports would go to the driver that began a trial last, or be lost.
+        Executors in threads of one process share the work. If they also shared its listener for
+        reports, a trial's reports would go to the executor that started last, or be lost.
         """
         work = copy(self._work)
         hooks: object = work

@@ -28,7 +28,7 @@ class Stopwatch:
             self._stopped = time.monotonic()
 
     def pass_over(self, seconds: float) -> None:
-        """Subtract ``seconds`` that were spent waiting from the counted time."""
+        """Exclude ``seconds`` that were spent waiting from the counted time."""
         self._since += seconds
 
     def go_on(self) -> None:

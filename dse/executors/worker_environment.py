@@ -1,4 +1,4 @@
-"""Preparation of a worker's start: the environment it inherits, the state of its driver."""
+"""Environment in which worker processes are spawned: threads, main module and signals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SILENT = (
 
 @contextmanager
 def birth(*, main: bool) -> Iterator[None]:
-    """Set up the environment of a process that is spawned inside the block.
+    """Prepare the environment that worker processes spawned inside the block inherit.
 
     Args:
         main: whether the process needs definitions of the main script.
@@ -80,7 +80,10 @@ def _main_if(needed: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sente
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT (Ctrl-C) inside the block; the process inherits this until it ignores SIGINT."""
+    """Block SIGINT (Ctrl-C) inside the block, so that a worker spawned there inherits the block.
+
+    The worker unblocks it once it ignores SIGINT.
+    """
     resource_tracker.ensure_running()  # starting it later would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

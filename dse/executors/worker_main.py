@@ -55,7 +55,7 @@ def serve(pipe: Connection[bytes, Task]) -> None:
 
 
 def _work(pipe: Connection[bytes, Task]) -> None:
-    """Load the work and run tasks in sequence.
+    """Load the pickled work, then run the tasks that arrive, one after another.
 
     Raises:
         EOFError: the driver is gone.
@@ -76,7 +76,7 @@ def _work(pipe: Connection[bytes, Task]) -> None:
 
 
 def guard(pipe: Connection[bytes, Task]) -> None:
-    """Run a process between a driver and its worker that exits in the same way as the worker.
+    """Run a worker as a child process, and exit with the worker's exit status.
 
     When Ray kills a process, it also kills its direct children, but not their descendants. A worker
     that is a grandchild survives, notices the loss, and ends the processes that it started.
@@ -98,7 +98,7 @@ def guard(pipe: Connection[bytes, Task]) -> None:
 
 
 def _settle() -> None:
-    """Ignore SIGINT and closed output pipes in this process, and end it when the driver ends."""
+    """Ignore SIGINT and closed output pipes; end this process when its driver ends."""
     os.setsid()  # so that this process and its children can be killed as one group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -107,7 +107,7 @@ def _settle() -> None:
 
 
 def _follow(driver: int) -> None:
-    """End this worker and its children when the driver is gone.
+    """Wait until the driver is gone, then end this worker and the processes that it started.
 
     PR_SET_PDEATHSIG is not suitable: it kills the worker before it can end its children, and it
     fires when the *thread* that started the worker ends (prctl(2)).
@@ -134,7 +134,7 @@ def _load_work(work: bytes) -> Work:
 def _send_report(
     pipe: Connection[bytes, Task], _number: int, step: int, metrics: Mapping[str, float]
 ) -> bool:
-    """Send a report to the driver, and return whether the task must stop."""
+    """Send a report of intermediate metrics to the driver; return whether the task must stop."""
     pipe.send_bytes(REPORT + pickle.dumps((time.monotonic(), step, dict(metrics))))
     return bool(pipe.recv())
 

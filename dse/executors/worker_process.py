@@ -32,7 +32,7 @@ _EXIT_S = 5.0
 
 
 def ignore_begin(_number: int, _at: float) -> None:
-    """Ignore the start of a task."""
+    """Ignore the notice that a task has begun."""
 
 
 class NotBegunError(Exception):
@@ -40,7 +40,7 @@ class NotBegunError(Exception):
 
 
 class WorkerProcess:
-    """Worker process with its own pipe, so that other workers' deaths cannot affect its task.
+    """Handle of a worker process; a pipe of its own isolates it from other workers' crashes.
 
     It is spawned, never forked: a fork of a process whose libraries run threads can deadlock.
 
@@ -81,7 +81,7 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take a task."""
+        """Whether the worker process is alive and can take a task."""
         return self._process.is_alive() and not self._pipe.closed
 
     @property
@@ -96,7 +96,7 @@ class WorkerProcess:
         return [self._pipe, self._process.sentinel]
 
     def left_s(self, timeout_s: float | None) -> float:
-        """Return the time until its task is overdue, in seconds; infinite while it waits."""
+        """Return the seconds until its task exceeds the time limit; infinite while it waits."""
         limit_s = START_TIMEOUT_S if not self.ready else timeout_s
         if limit_s is None or self._watch.stopped:
             return math.inf
@@ -158,7 +158,7 @@ class WorkerProcess:
         self.on_begin(self.task.number, at)
 
     def _forward_report(self, report: bytes) -> None:
-        """Forward a report, and reply whether the task must stop."""
+        """Forward a report of intermediate metrics, and reply whether the task must stop."""
         assert self.task is not None
         sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from this driver's worker
         stops = self.on_report(self.task.number, step, metrics)

@@ -50,7 +50,7 @@ class SpaceExport:
 
 
 class UnsupportedRules:
-    """Collection of the conditions and rules that another tool cannot express."""
+    """Collector of the conditions and rules that another tool cannot express."""
 
     def __init__(self, tool: str, space: DesignSpace) -> None:
         self._tool = tool
@@ -80,7 +80,7 @@ class UnsupportedRules:
             self._told.append((where, f"{what}{place}: {error.problem}"))
 
     def warnings(self, *, drop: bool) -> list[str]:
-        """Return a warning for each omission, due to which the export is a superset of the space.
+        """Return a warning for each condition or rule that the export leaves out.
 
         Raises:
             SpecError: there are omissions, and ``drop`` is false.

@@ -91,9 +91,10 @@ def _columns(problem: Problem, trials: Sequence[Trial]) -> Mapping[str, Sequence
 
 
 def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[float | None]]:
-    """Return the values of objectives that are not single metrics, by their text.
+    """Return the values of each objective that is a formula of metrics, by its text.
 
-    A bare metric has its own column already. Values that are not finite become ``None``.
+    An objective that is a single metric has a column already. Values that are not finite are
+    ``None``.
     """
     columns = problem.columns(trials)
     told = {

@@ -64,7 +64,7 @@ class NameMap:
 
 
 def legal_name(text: str) -> str:
-    """Return the text as a valid name: ``classifier:svc:C`` becomes ``classifier.svc.C``."""
+    """Return the text as a valid name in expressions: ``cls:svc:C`` becomes ``cls.svc.C``."""
     words = []
     for part in re.split(r"[.:]+", text.strip(".:")):
         word = re.sub(r"\W+", "_", part).strip("_") or "_"

@@ -26,7 +26,7 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalTrial:
-    """Trial from an external source, in that source's names and units.
+    """Trial from an external source (a file or data frame), in that source's names and units.
 
     ``values`` holds parameters and metrics by name, ``units`` the units of those that state one.
     ``objectives`` are in the order and the units of the study's objectives. ``state`` is the final
@@ -42,7 +42,7 @@ class ExternalTrial:
 
 
 def read_table(path: str | Path) -> list[ExternalTrial]:
-    """Return the rows of a CSV file; a header such as ``chip.energy [mJ]`` gives the unit.
+    """Return one external trial per row of a CSV file; ``chip.energy [mJ]`` has a unit.
 
     Raises:
         StorageError: the file cannot be read, or is not a valid table.
@@ -56,7 +56,7 @@ def read_table(path: str | Path) -> list[ExternalTrial]:
 
 
 def of_frame(frame: Any) -> list[ExternalTrial]:  # a frame of pandas or polars
-    """Return the rows of a pandas or polars data frame."""
+    """Return one external trial per row of a pandas or polars data frame."""
     told: Mapping[str, str] = getattr(frame, "attrs", {}).get("units", {})
     rows = frame.to_dict("records") if hasattr(frame, "attrs") else frame.to_dicts()
     headers = [header(str(name)) for name in frame.columns]

@@ -18,9 +18,10 @@ _LEARNT = (State.DONE, State.INFEASIBLE, State.SCREENED, State.STOPPED, State.FA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """Merged record, with counts of designs.
+    """Result of a merge: the merged record, with numbers of designs.
 
-    ``shared`` designs are in more than one study; ``unlike`` of these have different metrics.
+    ``shared`` is the number of designs that occur in more than one study; ``unlike`` is the number
+    of these whose metrics differ between studies.
     """
 
     record: Record
@@ -31,7 +32,7 @@ class Merged:
 def merge_records(
     records: Sequence[Record], identities: Sequence[Mapping[str, Any]], name: str, *, by: str
 ) -> Merged:
-    """Merge the trials of all records into one study with the problem of the first record.
+    """Merge the trials of all records into one study, with the first record's problem.
 
     The trials are in the order of the first appearance of their designs, study by study, and do
     not count against the new study's budget. For a design in several studies, the trial with the
@@ -39,7 +40,7 @@ def merge_records(
 
     Args:
         records: the studies.
-        identities: the settings that each was created with, in the current format.
+        identities: the settings with which each study was created, in the current format.
         name: name of the new study.
         by: name of the proposer that is recorded for imported trials.
 
@@ -121,7 +122,7 @@ def _check_alike(one: str, other: str, ours: Mapping[str, Any], theirs: Mapping[
 
 
 def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], part: str) -> str:
-    """Return a description of the first difference of a part, by key."""
+    """Return the first difference between two studies' settings under a key, as text."""
     mine, its = ours.get(part), theirs.get(part)
     if isinstance(mine, Mapping) and isinstance(its, Mapping):
         key = min(k for k in mine.keys() | its.keys() if mine.get(k) != its.get(k))

@@ -96,7 +96,7 @@ def value_of(parameter: Parameter, value: Any) -> Value:
 
 
 def first(parameter: Parameter) -> Value:
-    """Return the parameter's first value; the lower bound of a real one."""
+    """Return the parameter's first value, which for a real one is the lower bound."""
     return parameter.low if isinstance(parameter, Real) else parameter.values[0]
 
 

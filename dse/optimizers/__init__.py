@@ -1,1 +1,1 @@
-"""Optimizers, one method per file; their state follows from the finished trials alone."""
+"""Optimizers, one method per file; their state is computed from the finished trials alone."""

@@ -37,7 +37,7 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
         name: the study's name.
         front: the trials of the front with their losses.
         trials: all finished trials, in the order of completion.
-        proof: the extent to which optimality is proved, and the number of designs without a value.
+        proof: over how many designs the front is exact, and how many have no metric values.
     """
     answer = Answer.of(front, trials)
     kept = Trials.of(trials if len(trials) else front.trials)
@@ -52,7 +52,7 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
 
 
 def failed_note(proof: Proof) -> str:
-    """Return a note on failed designs and the scope of exactness; empty if no design failed.
+    """Return a note on failed designs and on what the front is exact over; else an empty text.
 
     The note names one of the failed designs.
     """
@@ -119,7 +119,7 @@ def _parameters(answer: Answer, shown: Answer) -> list[TableColumn]:
 
 
 def _rest(answer: Answer, shown: Answer) -> str:
-    """Return the numbers of designs and parameters left out, and where to find them, as text."""
+    """Return how many designs and parameters the table omits, and how to get them, as text."""
     designs = len(answer.trials) - len(shown.trials)
     parameters = len(answer.varying) - MOST_PARAMETERS
     words = [

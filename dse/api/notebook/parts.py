@@ -33,7 +33,7 @@ def framed(title: str, *parts: str, beside: str = "") -> str:
 
 
 def or_message(title: str, write: Callable[[], str]) -> str:
-    """Return the written HTML, or the message of the user error that prevents it."""
+    """Return the HTML that ``write`` makes or, if it raises a DseError, the error's message."""
     try:
         written = write()
     except DseError as error:

@@ -11,7 +11,7 @@ from dse.core.objective import Objective
 
 
 def picture(points: Points | None, objectives: Sequence[Objective], name: str) -> str:
-    """Return the plot of a study as HTML; empty if there are no points."""
+    """Return the scatter plot of a study with its legend as HTML; empty if there are no points."""
     if points is None:
         return ""
     alone = len(objectives) == 1
@@ -38,7 +38,7 @@ def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
 
 
 def _along(points: Points) -> str:
-    """Return the ranges of both axes as text."""
+    """Return the name and the range of each axis as text."""
     return ", ".join(
         f"{one.title} from {one.low:.4g} to {one.high:.4g}" for one in (points.x, points.y)
     )

@@ -1,4 +1,4 @@
-"""Access to the notebook that this program runs in: output cells and formatters of trials."""
+"""Access to the notebook that this program runs in: output cells, and HTML display of trials."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Cell:
 
 
 class _Trials:
-    """Notebook views of trials, in the units of their study."""
+    """HTML display of trials in IPython, in the units of the problem that they belong to."""
 
     def __init__(self) -> None:
         self._problems: list[Problem] = []
 
     def know(self, problem: Problem) -> None:
-        """Register a problem, so that its trials are shown with units."""
+        """Register a problem, so that its trials are displayed with their units."""
         others = [one for one in self._problems if one is not problem]
         self._problems = [problem, *others][:_REMEMBERED]
 
@@ -66,7 +66,7 @@ class _Trials:
         return or_message("Trials", lambda: trials_html(trials, problem))
 
     def _of(self, trial: Trial) -> Problem | None:
-        """Return the latest problem with the trial's parameters and metrics, or ``None``.
+        """Return the last registered problem with the trial's parameters and metrics, or ``None``.
 
         A trial itself does not refer to its problem.
         """

@@ -39,7 +39,7 @@ class _Shapes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Plot area between the axes, in pixels."""
+    """Plot area between the axes; converts points from the axes' units to pixels."""
 
     points: Points
     left: float
@@ -93,7 +93,7 @@ def _draw(words: str, texts: Sequence[_Text], shapes: _Shapes) -> str:
 
 
 def hidden(points: Points) -> int:
-    """Return the number of points beyond the axes."""
+    """Return the number of points that are not drawn because they lie outside the axis ranges."""
     place = _Place(points=points, left=0.0)
     every = (points.best, points.others, points.outside)
     return sum(len(one) - len(place.at(one)) for one in every)
@@ -135,7 +135,10 @@ def _crosses(points: Floats) -> str:
 
 
 def _distinct(points: Floats, cell: int) -> list[list[int]]:
-    """Return the occupied grid cells in pixels, (k, 2): bounded, even for a million points."""
+    """Return each grid cell, as pixel coordinates, that holds a point, (k, 2).
+
+    Drawing one mark per cell bounds the size of the plot even for a million points.
+    """
     taken = np.zeros((WIDTH // cell + 1, HEIGHT // cell + 1), dtype=bool)
     across, down = np.rint(points / cell).astype(np.int64).T
     taken[across, down] = True

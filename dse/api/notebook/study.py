@@ -1,4 +1,4 @@
-"""Notebook view of a study: its objectives, progress, front and faults."""
+"""Notebook view of a study: its objectives, progress, front, and reasons of failed trials."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetProgress:
-    """Part of its budget that a study has used."""
+    """Amount of its budget that a study has spent, and the limit, in the unit ``word``."""
 
     done: float
     end: float | None
@@ -33,7 +33,7 @@ class BudgetProgress:
 
     @staticmethod
     def of(trials: Trials, bounds: Bounds) -> BudgetProgress:
-        """Return the progress of the finished trials towards the first bound that is set."""
+        """Return the progress of trials towards the first of the budget's limits that is set."""
         measured = int(((trials.measured > 0) | trials.are(State.FAILED)).sum())
         spent_s = float(trials.cost_s.sum())
         if bounds.measurements is not None:
@@ -83,7 +83,7 @@ def study_html(study: StudyEngine) -> str:
 
 
 def asked(problem: Problem) -> list[tuple[str, str]]:
-    """Return the objectives and limits as pairs of a label and a text."""
+    """Return the study's objectives and limits, as pairs of a label and a text."""
     goals: dict[str, list[str]] = {"minimize": [], "maximize": []}
     for one in problem.objectives:
         goals[one.goal].append(f"{one.name[:60]} [{one.unit}]" if one.unit else one.name[:60])
@@ -95,7 +95,7 @@ def asked(problem: Problem) -> list[tuple[str, str]]:
 
 
 def counts(problem: Problem, trials: Trials) -> str:
-    """Return the number of trials in each state, and of those outside limits, as text."""
+    """Return the number of trials in each state, and of those that violate limits, as text."""
     found = trials.counts
     done = trials.take(trials.are(State.DONE))
     outside = len(done) - int(problem.feasible(done).sum())
@@ -105,7 +105,7 @@ def counts(problem: Problem, trials: Trials) -> str:
 
 
 def faults(trials: Trials) -> str:
-    """Return the kinds of faults as text, most frequent first, each with its first reason."""
+    """Return the number of trials per kind of fault, and the first reason of each, as text."""
     rows = np.flatnonzero(trials.faults != np.array(None))
     kinds = Counter(trials.faults[row].kind for row in rows.tolist())
     reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}

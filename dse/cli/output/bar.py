@@ -18,9 +18,10 @@ from dse.report.text.console import SafeConsole
 
 
 def replaying(*, quiet: bool) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Return a progress bar that takes the asks replayed so far and the total.
+    """Show a progress bar for a replay; yield a function that updates it.
 
-    It disappears when all asks are replayed.
+    The function takes the numbers of optimizer calls replayed so far and in total. The bar
+    disappears at the end.
     """
     return progress_bar("replaying", quiet=quiet)
 

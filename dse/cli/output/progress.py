@@ -58,5 +58,5 @@ class Progressing:
             self._screen.say(text)
 
     def say(self, text: str) -> None:
-        """Report the choice of ``auto`` in a line that remains on the screen."""
+        """Print which optimizer ``auto`` has chosen, in a line that remains on the screen."""
         self._screen.say(f"auto picked {text}")

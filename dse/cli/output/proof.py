@@ -1,4 +1,4 @@
-"""Result of a replay, as text and as JSON."""
+"""Result of verifying a study by replay of its optimizer, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse.study.replay import Mismatch, ReplayResult
 
 
 def words(proof: ReplayResult) -> str:
-    """Return the result of a replay as text."""
+    """Return the result of a replay (see ``dse verify``) as text."""
     wrong = proof.mismatch
     carried = f", besides {proof.carried} from another study" if proof.carried else ""
     skipped = f"; {proof.skipped_asks} asks were not checked" if proof.skipped_asks else ""
@@ -40,7 +40,7 @@ def words(proof: ReplayResult) -> str:
 
 
 def json(study: str, proof: ReplayResult) -> ProofFacts:
-    """Return the result of a replay as JSON."""
+    """Return the result of a replay (see ``dse verify``) as JSON."""
     wrong = proof.mismatch
     return {
         "study": study,

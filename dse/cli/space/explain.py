@@ -15,9 +15,9 @@ def explain(
 ) -> None:
     """Explain why designs are possible or not, rule by rule.
 
-    Of a whole design it tells each rule that the design breaks. Of some values it tells how many
-    legal designs have them or, where none has, a smallest set of rules and values that
-    contradict one another. The exit code is 1 if there is no legal design.
+    For a complete design, list each rule that it violates. For some values, print how many legal
+    designs have them or, if there are none, a minimal set of rules and values that contradict
+    one another. The exit code is 1 if there is no legal design.
 
     Example: dse space explain library:spaces/edge_codesign.yaml --set chip.rows=64
     """

@@ -38,7 +38,7 @@ def plain_rows(space: DesignSpace, batch: Batch) -> Iterator[Row]:
 
 
 def changes(space: DesignSpace, design: Mapping[str, Value], near: Batch) -> list[str]:
-    """Return the changes of each design from the given one: ``tp 2 -> 4, dp 8 -> 4``."""
+    """Return how each design of ``near`` differs from ``design``: ``tp 2 -> 4, dp 8 -> 4``."""
     told: list[list[str]] = [[] for _ in range(len(near))]
     for parameter in space.parameters:
         word = partial(value_text, unit=parameter.unit)
@@ -137,7 +137,7 @@ def _same(value: Value) -> Value:
 
 
 def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
-    """Return a cell for each row of a column; ``None`` where the parameter is absent."""
+    """Return ``cell(value)`` for each row of a column; ``None`` where the parameter is absent."""
     if column.codes is not None:
         known = [*map(cell, column.domain), None]
         return [known[code] for code in column.codes.tolist()]
@@ -149,7 +149,7 @@ def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
 
 
 def _print_table(space: DesignSpace, rows: Sequence[Row]) -> None:
-    """Print a row per design if that fits the terminal, else a column each, else name=value."""
+    """Print designs as rows if these fit the terminal, else as columns, else as name=value."""
     console, known = results_console(), entries(space)
     upright = [
         Lane(heading=e.name, cells=[e.text(row) for row in rows], right=e.is_number) for e in known

@@ -1,4 +1,4 @@
-"""Tables of a space: parameters, rules and what they remove, coupled groups, and its size."""
+"""Tables of a space: parameters, rules, parameters coupled by rules, and number of designs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def _condition(space: DesignSpace, entry: Entry) -> str:
 
 
 def _active(portions: Portions, entry: Entry) -> str:
-    """Return the share of designs in which an entry is active; of a list, lowest to highest."""
+    """Return the share of designs in which a parameter is active.
+
+    For a list whose members differ, return the range from the lowest to the highest share.
+    """
     known = [portions.activity[m.name] for m in entry.members if m.name in portions.activity]
     if not known:
         return ""
@@ -103,7 +106,7 @@ def _groups(groups: Sequence[RuleGroup], known: Sequence[Entry]) -> list[Lane]:
 
 
 def _members(group: RuleGroup, known: Sequence[Entry]) -> str:
-    """Return the names of a group's parameters; a list that is entirely in it by its own name."""
+    """Return the names of a coupled group's parameters; a list entirely in it by its own name."""
     mine = set(group.component.names)
     found: list[str] = []
     for entry in known:

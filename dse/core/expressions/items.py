@@ -13,10 +13,11 @@ from dse.errors import SpecError, nearest
 
 @dataclass(frozen=True, kw_only=True)
 class Items:
-    """List in a formula; ``name`` is for messages, ``owner`` is the list or table of its keys.
+    """List in a formula, as the syntax-tree nodes of its items.
 
-    The items are ``nodes`` or, for a column of a data table, the values of ``column`` in ``unit``,
-    with ``None`` for a blank cell. ``flags`` and ``sizes`` have the same meaning as in
+    ``name`` is for messages, ``owner`` is the list or table that defines the keys. The items are
+    ``nodes`` or, for a column of a data table, the values of ``column`` in ``unit``, with ``None``
+    for a blank cell. ``flags`` and ``sizes`` have the same meaning as in
     :class:`~dse.core.expressions.list_rules.Listing`.
     """
 
@@ -73,7 +74,7 @@ class Items:
         raise SpecError(f"{self.owner} has no item {key!r}", hint=hint if self.keys else "")
 
     def looked_up(self, key: Node) -> Lookup:
-        """Return a lookup of the item at a key that depends on the design; unknown if blank.
+        """Return a lookup of the item whose key depends on the design; unknown for a blank cell.
 
         Raises:
             SpecError: the items are parameters, not data.
@@ -131,7 +132,7 @@ def literal(value: Value, unit: str = "") -> Node:
 
 
 def by_item(parts: Iterable[Part], build: Callable[[Sequence[Node]], Node]) -> Part:
-    """Apply ``build`` to the parts, elementwise if any of them is a list.
+    """Apply ``build`` to operands, elementwise if any of them is a list.
 
     Single values are repeated for every item.
 

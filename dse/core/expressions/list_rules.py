@@ -41,11 +41,12 @@ MAX_PARTS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """List of parameters: the key of each item, and the node of the parameter that holds it.
+    """List of parameters: the key of each item, and the syntax-tree node of its parameter.
 
     ``keys`` are 0 to n - 1, or the items' names (of a subset or of shares); ``nodes`` holds one
-    member per key. ``flags`` is true for a subset, whose members are Boolean: whether the key is
-    selected. ``sizes`` holds the lengths of the parts of a partition into a fixed number of parts.
+    parameter per key. ``flags`` is true for a subset, whose parameters are Boolean: whether the key
+    is selected. ``sizes`` holds the lengths of the parts of a partition into a fixed number of
+    parts.
     """
 
     keys: tuple[Value, ...]
@@ -55,7 +56,7 @@ class Listing:
 
 
 def listings(names: Iterable[str]) -> dict[str, Listing]:
-    """Return the lists formed by members such as ``bits[0]``, by list name, in order of keys."""
+    """Group parameters such as ``bits[0]`` into lists, by list name, each in order of its keys."""
     found: dict[str, list[str]] = {}
     for name in names:
         if base(name) != name:
@@ -101,7 +102,7 @@ def expand_lists(
 
 @dataclass(frozen=True)
 class _Sources:
-    """Lists and tables that a formula may name."""
+    """Lists of parameters and data tables that a formula may refer to by name."""
 
     lists: Mapping[str, Listing]
     data: Mapping[str, Table]
@@ -168,7 +169,7 @@ class _Sources:
 
 
 class _Writer:
-    """Expander of the lists in one formula; ``column`` is the position of the first mistake."""
+    """Expander of the lists in one formula; ``column`` is the text position of an error in it."""
 
     def __init__(self, sources: _Sources) -> None:
         self.sources = sources
@@ -176,7 +177,7 @@ class _Writer:
         self.parts = 0
 
     def one(self, node: Node) -> Node:
-        """Return the expanded node, which must be one value."""
+        """Return the expanded node; SpecError if it is a list where a single value is needed."""
         found = self.value(node)
         if not isinstance(found, Items):
             return found
@@ -278,7 +279,7 @@ class _Writer:
         return self._at(self.sources.column(table.name, node.field), node.item.key)
 
     def _at(self, found: Items, key: Node) -> Part:
-        """Return the item at a key; an unquoted name may be the key of a list's item."""
+        """Return the list's item at a key: a constant, an item's unquoted name or an expression."""
         if isinstance(key, Name) and found.column is None and key.name in found:
             return found.item(found.place(key.name))
         return by_item(
@@ -287,7 +288,7 @@ class _Writer:
 
 
 def _pick_item(found: Items, key: Node) -> Node:
-    """Return the item at a constant key, or a lookup that depends on the design."""
+    """Return the item at a constant key; for any other key, a lookup evaluated per design."""
     if isinstance(key, Text | Truth) or (isinstance(key, Number) and not key.unit):
         return found.item(found.place(key.value))
     return found.looked_up(key)

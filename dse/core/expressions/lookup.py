@@ -71,10 +71,10 @@ class ValueMap:
 
 @dataclass(frozen=True)
 class CombinationIndex:
-    """Index of a table's rows for finding many combinations at once.
+    """Index of a table's rows for finding many combinations of values at once.
 
-    The search works column by column: it maps a combination's prefix to the number of that prefix
-    among the table's distinct prefixes. A prefix that does not occur is in no row.
+    The search goes column by column: it maps the first values of a combination to the index of that
+    prefix among the table's distinct prefixes. A prefix that does not occur is in no row.
     """
 
     rows: tuple[tuple[Value | None, ...], ...]
@@ -112,7 +112,7 @@ class CombinationIndex:
 
 
 def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
-    """Return where all columns are absent and no table row matches; ``None`` if nowhere."""
+    """Return the mask of rows with all columns absent and no matching table row, or ``None``."""
     masks = [column.absent for column in columns if column.absent is not None]
     if not masks or len(masks) < len(columns):
         return None
@@ -122,14 +122,14 @@ def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
 
 @dataclass(frozen=True)
 class _Step:
-    """Column of a table: its distinct values, and the prefixes that end with it."""
+    """Search step for one column of a table: its distinct values, and the prefixes ending in it."""
 
     values: tuple[Value | None, ...]
     keys: Ints  # sorted
     combinations: int
 
     def after(self, place: Ints, column: Column) -> Ints:
-        """Return the number of each prefix extended by this column; -1 if it does not occur."""
+        """Return the index of each row's prefix extended by this column; -1 if it is in no row."""
         own = self._own(column)
         keys = place * len(self.values) + own
         keys = np.where((place < 0) | (own < 0), -1, keys)
@@ -151,7 +151,7 @@ class _Step:
 
     @cached_property
     def _nothing(self) -> int:
-        """Code of ``None``; one past the last code if the column has no ``None``."""
+        """Index of ``None`` among the column's values; the number of values if it is not one."""
         return self.values.index(None) if None in self.values else len(self.values)
 
     @cached_property

@@ -86,7 +86,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Test ``x is absent`` or ``x is not absent``; an ``Index`` is later expanded to a name."""
+    """Test ``x is absent`` or ``x is not absent``, where x is a parameter or an item of a list."""
 
     name: Name | Index
     negated: bool = False
@@ -223,7 +223,7 @@ def children(node: Node) -> Sequence[Node]:  # noqa: C901 - one case per kind of
 
 
 def names_in(node: Node) -> list[Name]:
-    """Return every name in a tree, left to right, with repetitions."""
+    """Return every ``Name`` node in a tree, left to right, with repetitions."""
     if isinstance(node, Name):
         return [node]
     return [name for child in children(node) for name in names_in(child)]
@@ -273,7 +273,7 @@ def rebuilt(  # noqa: C901, PLR0912 - one case per kind of node
 
 
 def is_truth(node: Node) -> bool:
-    """Return whether the tree may be Boolean: a name may be, a number or a text never is."""
+    """Return whether the node may yield a Boolean; a bare name may, a number or text never does."""
     match node:
         case Number() | Text() | Binary() | Index() | Field():
             return False
@@ -289,7 +289,7 @@ def is_truth(node: Node) -> bool:
 
 
 def _with_names(node: Listed, names: Sequence[Node]) -> Listed:
-    """Return the table over other names; the same object, with its index, if none changes."""
+    """Return the table constraint with other names; the same object if none changes."""
     pairs = zip(names, node.names, strict=True)
     kept = tuple(new if isinstance(new, Name) else old for new, old in pairs)
     return node if kept == node.names else replace(node, names=kept)

@@ -28,7 +28,7 @@ _BITS = 62
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Function of the language: the number of its arguments, and its computation.
+    """Function of the formula language: the range of its number of arguments, and its code.
 
     ``lists`` is true if a list may be given as the arguments; ``truth`` is true if the result is
     Boolean and not a number.
@@ -213,7 +213,10 @@ def _all_different(columns: Sequence[Column]) -> Array:
 
 
 def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
-    """Return each column as codes, equal where values are equal, and the number of codes."""
+    """Return each column as integer codes over one domain, and the number of distinct codes.
+
+    Equal values have equal codes in all columns.
+    """
     known: dict[Value, int] = {}
     coded: list[Array] = []
     for column in columns:
@@ -226,7 +229,7 @@ def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
 
 
 def _encode_values(values: Array) -> tuple[tuple[Value, ...], Array]:
-    """Return the distinct values, and the index of each row's value among them."""
+    """Return the distinct values, and for each row the index of its value among them."""
     if values.dtype == object:  # texts and numbers have no common order
         places = {value: place for place, value in enumerate(dict.fromkeys(values.tolist()))}
         return tuple(places), np.array([places[value] for value in values.tolist()])

@@ -165,7 +165,7 @@ class _Parser:
         self._take()
 
     def _foreign_word(self) -> str:
-        """Return a hint for a keyword of another language; empty if there is none."""
+        """Return a hint if an operator is spelled as in another language (``&&``); else ``""``."""
         words = (self.token.text, self.text.split(maxsplit=1)[0])
         meant = next((_MEANT_WORDS[word] for word in words if word in _MEANT_WORDS), "")
         return f"write {meant}" if meant else ""

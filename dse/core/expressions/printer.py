@@ -69,7 +69,7 @@ def format_node(node: Node) -> str:
 
 
 def _at(node: Node, least: _Tightness) -> str:
-    """Return the node as text, in parentheses if it binds less tightly than ``least``."""
+    """Return the node as text, in parentheses if its precedence is below ``least``."""
     text, level = _said(node)
     return text if level >= least else f"({text})"
 
@@ -144,7 +144,10 @@ def _call(node: Call) -> tuple[str, _Tightness]:
 
 
 def _table(node: Listed) -> str:
-    """Describe a table, which has no syntax as an expression: it is written under ``tables:``."""
+    """Describe a table constraint by its names and number of rows.
+
+    It has no syntax as an expression, because it is written under ``tables:`` in the space file.
+    """
     names = ", ".join(name.name for name in node.names)
     return f"{'forbid' if node.negated else 'allow'} [{names}] in {len(node.rows)} rows"
 
@@ -199,6 +202,6 @@ def _number(node: Number) -> str:
 
 
 def whole_text(number: int) -> str:
-    """Return a count with all its digits, or as a power of ten from :data:`MOST_DIGITS` digits."""
+    """Return an integer as text; from :data:`MOST_DIGITS` digits on, as ``some 10^n``."""
     digits = int(number.bit_length() * math.log10(2))
     return f"{number:,}" if digits < MOST_DIGITS else f"some 10^{digits}"

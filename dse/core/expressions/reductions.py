@@ -1,4 +1,4 @@
-"""Expansion of list functions such as ``sum``, ``count`` and ``sizes`` over the lists' items."""
+"""Expansion of list functions (``sum``, ``count``, ``sizes`` ...) into formulas over the items."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _EMPTY: Mapping[str, Node] = {
 
 
 def fold(function: str, arguments: Sequence[Part]) -> Node:
-    """Return the reduction of all items of the arguments by ``sum``, ``max``, ``all`` or the like.
+    """Return the formula that reduces all items of the arguments by ``sum``, ``max``, ``all`` ....
 
     Raises:
         SpecError: the only argument is not a list, or the lists are empty and the function has
@@ -61,7 +61,7 @@ def fold(function: str, arguments: Sequence[Part]) -> Node:
 
 
 def count(arguments: Sequence[Part]) -> Node:
-    """Return the count of items that are true, or that equal the second argument.
+    """Return a formula that counts the items that are true, or that equal the second argument.
 
     Raises:
         SpecError: no list is given, or its items are not true or false.
@@ -93,7 +93,7 @@ def length(argument: Part) -> Node:
 
 
 def sizes(argument: Part) -> Items:
-    """Return the lengths of a partition's parts.
+    """Return a list with the length of each part of a partition, as formulas.
 
     Raises:
         SpecError: the argument is not a partition into a fixed number of parts.
@@ -109,7 +109,7 @@ def sizes(argument: Part) -> Items:
 
 
 def sums(arguments: Sequence[Part]) -> Items:
-    """Return the sum of a column over each part of a partition, such as a stage's weights.
+    """Return a list of formulas: the sum of a column over each part of a partition.
 
     Args:
         arguments: a partition of a chain, and a list with one constant number per link.
@@ -158,7 +158,7 @@ def within(arguments: Sequence[Part]) -> Part:
 
 
 def fold_constant(node: Node) -> Node:
-    """Return the literal of a node that is constant, or the node itself."""
+    """Return the number that a constant formula evaluates to, else the formula itself."""
     unit = _settled_unit(node)
     if unit is None:
         return node
@@ -170,7 +170,11 @@ def fold_constant(node: Node) -> Node:
 
 
 def _settled_unit(node: Node) -> str | None:
-    """Return the unit of a constant node; ``None`` if it is not constant or the unit is unclear."""
+    """Return the unit of a constant formula.
+
+    It is ``None`` if the formula is not constant, or if its numbers have units that its operation
+    does not keep.
+    """
     leaves = _leaves(node)
     if not children(node) or not all(isinstance(leaf, Number | Truth) for leaf in leaves):
         return None
@@ -192,7 +196,7 @@ def _combine_items(operator: str, items: Sequence[Node]) -> Node:
 
 
 def _truth(node: Node, name: str) -> Node:
-    """Return the item as a condition; a name of a number is true where it is not 0."""
+    """Return a list's item as a condition; a parameter name is true where its value is not 0."""
     if isinstance(node, Name):
         return Compare(("!=",), (node, Number(0)))
     if not is_truth(node):
@@ -204,7 +208,7 @@ def _truth(node: Node, name: str) -> Node:
 
 
 def _build_membership(found: Items, item: Node) -> Node:
-    """Return the condition that a subset holds the item."""
+    """Return the condition that the item is selected in the subset."""
     if isinstance(item, Number | Text | Truth):
         return found.item(found.place(item.value))
     pairs = zip(found.keys, found.all, strict=True)

@@ -1,4 +1,4 @@
-"""Exact counts of the designs that satisfy a subset of the rules, group by group."""
+"""Exact counts of the designs that satisfy some rules, by group of coupled parameters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ Rules = tuple[Expression, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleGroup:
-    """Group of parameters that rules couple.
+    """Group of parameters that rules couple, directly or through other parameters.
 
-    ``space`` holds the group's parameters and those of its rules with which it can be counted.
-    ``form`` holds the rules that make lists orders, subsets or partitions; ``unruled`` is the
-    number of combinations under these alone, ``None`` if it cannot be counted.
+    ``space`` holds the group's parameters and the rules under which its combinations can be
+    counted. ``form`` holds the rules that define list types (orders, subsets, partitions);
+    ``unruled`` is the number of combinations under ``form`` alone, ``None`` if it cannot be
+    counted.
     """
 
     space: DesignSpace
@@ -31,9 +32,9 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """Share of the unruled designs that satisfy some rules, except the rules in ``left``.
+    """Share of the designs that satisfy some rules, relative to the designs without constraints.
 
-    The designs that also satisfy the rules in ``left`` cannot be counted.
+    The share ignores the rules in ``left``: with these, the designs cannot be counted.
     """
 
     share: Fraction
@@ -41,7 +42,7 @@ class Weight:
 
 
 def groups_of(space: DesignSpace, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
-    """Return the groups of coupled parameters; a rule over real parameters couples none.
+    """Return the groups of parameters that rules couple; rules over real parameters are ignored.
 
     Args:
         space: the space.
@@ -52,7 +53,9 @@ def groups_of(space: DesignSpace, forms: frozenset[str]) -> tuple[RuleGroup, ...
 
 
 def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
-    """Return the share of designs that satisfy the rules; ``None`` if it cannot be counted.
+    """Return the share of the unconstrained designs that satisfy the rules; ``None`` if unknown.
+
+    It is unknown if the designs cannot be counted.
 
     Args:
         groups: the groups of coupled parameters.
@@ -71,7 +74,7 @@ def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
 
 
 def without(rules: Rules, others: Rules) -> Rules:
-    """Return the rules except the others, which are matched by identity."""
+    """Return the rules that are not among ``others``; rules are compared by object identity."""
     known = {id(rule) for rule in others}
     return tuple(rule for rule in rules if id(rule) not in known)
 
@@ -91,7 +94,7 @@ def _group(space: DesignSpace, component: Component, forms: frozenset[str]) -> R
 
 
 def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
-    """Return the number of combinations that satisfy the rules, and the rules not counted."""
+    """Return a group's number of legal combinations, and the rules ignored in this count."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)
     if not mine and group.unruled is not None:
@@ -103,7 +106,7 @@ def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
 
 
 def _countable(space: DesignSpace) -> DesignSpace:
-    """Return the space with each real parameter fixed, without rules that read one."""
+    """Return the space with each real parameter fixed, and without rules that read one."""
     reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
     return DesignSpace(
         parameters=tuple(

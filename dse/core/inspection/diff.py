@@ -1,4 +1,4 @@
-"""Description of the differences between two spaces, as sentences that name the values."""
+"""Differences between two spaces, described as English sentences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _bare(value: float, unit: str) -> str:
 def difference(
     old: DesignSpace | Outline, new: DesignSpace | Outline, shown: Shown = _bare
 ) -> list[str]:
-    """Return sentences that describe the changes from the old to the new space; empty if equal.
+    """Return sentences that describe how the new space differs from the old; empty if equal.
 
     Args:
         old: a space, or the outline that a study's record stored.
@@ -142,7 +142,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _merge_sentences(told: Iterator[_Told]) -> Iterator[str]:
-    """Yield the sentences; merge those of consecutive list members that have the same text."""
+    """Yield the sentences, merging equal ones about consecutive members of a list parameter."""
     for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
         names = [name for name, _ in group]
         who = names[0] if len(names) == 1 else f"each of {names[0]} to {names[-1]}"

@@ -27,6 +27,7 @@ _TRIES = 1_000
 class Rule:
     """Requirement on a legal design: a constraint, a parameter's condition, or a set value.
 
+    A condition states when a parameter is active; a set value is one that the caller fixes.
     ``parameter`` is the parameter that has the condition or value; ``where`` is the file and line
     that state the rule.
     """
@@ -53,9 +54,9 @@ def contradiction(
 ) -> tuple[Rule, ...]:
     """Return a minimal set of rules and set values that no design satisfies together.
 
-    Without any one of them, some design satisfies the others, or at least the opposite is not
-    proved. The set is empty if designs exist, or if it cannot be proved that none do: a rule over
-    real parameters, or over a group that is too large, proves nothing.
+    If any one of them is removed, the rest is no longer proved contradictory. The set is empty if
+    legal designs exist, or if their absence cannot be proved, as with rules over real parameters or
+    over too many coupled parameters.
 
     Source:
         Junker: QuickXplain: Preferred Explanations and Relaxations for Over-Constrained Problems,
@@ -73,10 +74,10 @@ def contradiction(
 
 
 def suspects(space: DesignSpace, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
-    """Return a minimal set of rules and set values for which random draws find no design.
+    """Return a minimal set of rules and set values that no randomly drawn design satisfies.
 
-    This is no proof: rules that leave very few designs give the same result. The set is empty if
-    a design is found that satisfies all rules.
+    This is no proof of a contradiction: very few designs may satisfy them. The set is empty if a
+    drawn design satisfies all rules and set values.
     """
     rules = rules_of(space, values or {})
     return _minimal(space, rules, _is_elusive) if _is_elusive(space, rules) else ()
@@ -99,7 +100,7 @@ def narrow_space(space: DesignSpace, values: Mapping[str, Value]) -> DesignSpace
 
 
 def constraint_rules(space: DesignSpace) -> tuple[Rule, ...]:
-    """Return the constraints of the space as rules, with the places that state them."""
+    """Return the constraints of the space as rules, each with the file and line that states it."""
     return tuple(
         Rule(kind="constraint", text=one.text, where=place_of(space, one.text), expression=one)
         for one in space.constraints
@@ -107,14 +108,14 @@ def constraint_rules(space: DesignSpace) -> tuple[Rule, ...]:
 
 
 def holds(rule: Rule, row: Batch) -> bool:
-    """Return whether the design in a batch of one row satisfies the rule."""
+    """Return whether a design, given as a batch of one row, satisfies the rule."""
     return bool(rule.expression.holds(row.columns, 1, unknown=rule.kind != "condition")[0])
 
 
 def place_of(space: DesignSpace, name: str) -> str:
     """Return the file and line that state a parameter or a rule; empty if unknown.
 
-    A list's member has the place of its list.
+    For a member of a list it is the location of the list.
     """
     return space.places.get(name) or space.places.get(name.partition("[")[0], "")
 
@@ -157,9 +158,9 @@ def _conflict(
     rules: Sequence[Rule],
     is_empty: Oracle,
 ) -> tuple[Rule, ...]:
-    """Return a minimal subset of ``rules`` that contradicts ``held``; ``added`` is its newest part.
+    """Return a minimal subset of ``rules`` that contradicts ``held``: the recursion of QuickXplain.
 
-    This is the recursion of QuickXplain.
+    ``added`` are the rules that were added to ``held`` last.
     """
     if added and is_empty(space, held):
         return ()
@@ -181,7 +182,7 @@ def _is_empty(space: DesignSpace, rules: Sequence[Rule]) -> bool:
 
 
 def _is_elusive(space: DesignSpace, rules: Sequence[Rule]) -> bool:
-    """Return whether random draws find no design that satisfies the rules."""
+    """Return whether no randomly drawn design satisfies the rules."""
     try:
         draw_legal(_keeping(space, rules), np.random.default_rng(0))
     except DesignError:
@@ -190,10 +191,10 @@ def _is_elusive(space: DesignSpace, rules: Sequence[Rule]) -> bool:
 
 
 def _keeping(space: DesignSpace, rules: Sequence[Rule]) -> DesignSpace:
-    """Return the space of the designs that satisfy the rules, over the parameters they name.
+    """Return the space constrained by only these rules, with only the parameters they name.
 
-    A parameter whose condition is not among the rules may be active or not, independently of the
-    others.
+    A parameter whose condition is not among the rules may be active or inactive, independently of
+    all others.
     """
     names = frozenset[str]().union(*(rule.names for rule in rules))
     values = {rule.parameter: rule.value for rule in rules if rule.kind == "setting"}
@@ -227,7 +228,7 @@ def _keeping(space: DesignSpace, rules: Sequence[Rule]) -> DesignSpace:
 
 
 def _only(parameter: Parameter, value: Value) -> Parameter:
-    """Return the parameter with only this value; a real one becomes an ordinal, to be countable."""
+    """Return the parameter restricted to this value; a real one becomes an ordinal of one value."""
     match parameter:
         case Choice():
             return replace(parameter, values=(value,))

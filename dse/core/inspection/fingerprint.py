@@ -1,12 +1,12 @@
-"""Canonical form of a space's domains, conditions and rules, and its hash.
+"""Canonical form and hash of a space: its domains, conditions and rules.
 
-Two spaces with the same canonical form are equal.
+Two spaces are equal if their canonical forms are.
 
-The form is independent of the layout of the files. It ignores the order of parameters, of rules,
-of a choice's values and of the operands of ``and`` and ``or``; redundant parentheses; the spelling
-of a unit; ``a < b`` versus ``b > a``, ``a in [1]`` versus ``a == 1``; and texts that a choice is
-compared with but cannot have. It includes the scale of a range, which does not change the legal
-designs but does change the designs that an optimizer suggests.
+The form ignores the layout of the files; the order of parameters, of rules, of a choice's values
+and of the operands of ``and`` and ``or``; redundant parentheses; the spelling of a unit; ``a < b``
+versus ``b > a``, ``a in [1]`` versus ``a == 1``; and comparisons of a choice with a text that is
+not among its values. It includes the scale of a range, which does not change the legal designs but
+does change the designs that an optimizer suggests.
 """
 
 from __future__ import annotations
@@ -61,10 +61,9 @@ def fingerprint(space: DesignSpace | Outline) -> str:
 
 
 def outline(space: DesignSpace | Outline) -> Outline:
-    """Return the content of the fingerprint, with the text of each rule next to its hash.
+    """Return a space's canonical form as plain JSON, with the text and the hash of each rule.
 
-    It is plain JSON, so that a study's record can store it for comparison with a later space. An
-    outline is returned unchanged.
+    A study's record stores it for comparison with a later space. An outline is returned unchanged.
     """
     if not isinstance(space, DesignSpace):
         return space
@@ -106,11 +105,10 @@ def domain(parameter: Parameter) -> dict[str, Any]:
 
 
 def without_strangers(node: Node, parameters: Mapping[str, Parameter]) -> Node:
-    """Remove from a test of a choice the texts that are not among the choice's values.
+    """Remove, where a formula tests a choice, the texts that are not among the choice's values.
 
-    Such texts occur after a choice is narrowed. If no text remains, the test becomes one for or
-    against all of its values: constant if the choice is active, unknown if it is not. Any other
-    node is returned unchanged.
+    Such texts occur after a choice is narrowed. If no text remains, the result depends only on
+    whether the choice is active. A node that does not test a choice is returned unchanged.
     """
     if not isinstance(node, Member) and not _is_equality(node):
         return node
@@ -218,7 +216,7 @@ def _sort_forms(forms: Any) -> list[Any]:
 
 
 def _plain(value: Value | None) -> Value | None:
-    """Return the value; a float that is integral becomes an int, so that 4.0 equals 4."""
+    """Return the value with an integral float converted to int, so that 4.0 and 4 are equal."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value

@@ -1,4 +1,4 @@
-"""Legality check of a design or of the completions of a partial design, with reasons."""
+"""Legality check of a design, complete or partial, with the reasons if it is illegal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dse.errors import DesignError, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Evidence for or against the existence of legal designs with some given values.
+    """Whether legal designs with some given parameter values exist, and why or why not.
 
     ``whole`` is true if the values are a complete design. ``left`` is the number of legal designs
     with these values, ``None`` if they cannot be counted; ``example`` is one of them. If there are
@@ -69,7 +69,7 @@ def why(space: DesignSpace, values: Mapping[str, Value]) -> Why:
 
 
 def sides(rule: Rule, values: Mapping[str, Value]) -> str:
-    """Return the evaluated sides of a comparison, such as ``32 == 64``; empty for other rules."""
+    """Return a comparison with its sides evaluated, such as ``32 == 64``; empty for other rules."""
     node = rule.expression.node
     if rule.kind != "constraint" or not isinstance(node, Compare):
         return ""
@@ -86,7 +86,7 @@ def sides(rule: Rule, values: Mapping[str, Value]) -> str:
 
 
 def obstacle(space: DesignSpace) -> str | None:
-    """Return the reason that the legal designs cannot be counted; ``None`` if they can."""
+    """Return why the legal designs cannot be counted, as text; ``None`` if they can."""
     if space.count() is not None:
         return None
     reals = [parameter.name for parameter in space.parameters if isinstance(parameter, Real)]
@@ -111,7 +111,7 @@ def _is_whole(space: DesignSpace, values: Mapping[str, Value]) -> bool:
 
 
 def _broken(space: DesignSpace, values: Mapping[str, Value]) -> tuple[Rule, ...]:
-    """Return the rules that a design violates: conditions first, as in ``DesignSpace.check``."""
+    """Return the rules that a design violates, conditions before constraints."""
     row = _row(space, values)
     rules = rules_of(space, {})
     mine = [rule for rule in rules if rule.kind == "condition" and rule.parameter in values]
@@ -137,7 +137,7 @@ def check_values(space: DesignSpace, values: Mapping[str, Value]) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return up to three names, and the number of further ones, as text."""
+    """Return the names as text: at most three, and the number of the others."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     *front, last = [*names[:3], *more]
     return f"{', '.join(front)} and {last}" if front else last

@@ -1,8 +1,8 @@
-"""Effect of each rule: the share of designs it removes, and how often parameters are active.
+"""Effect of each rule (the share of designs it removes), and how often parameters are active.
 
-The shares are exact if the designs can be counted. With rules over real parameters, and in groups
-that are too large, they are estimated from a stated number of draws. A real parameter that no rule
-reads does not prevent counting, because each of its values is combined with the same designs.
+The shares are exact if the designs can be counted. They are estimated from random draws where rules
+read real parameters or couple too many parameters; the number of draws is stated. A real parameter
+that no rule reads does not prevent exact shares.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Portion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Effect of one rule, as shares of the designs that would exist without any rule.
+    """Effect of one rule, as shares of the designs that the space has without constraints.
 
-    ``forbidden`` is the share that violates the rule; ``alone`` is the share that violates it and
-    no other. ``removed`` is the number of the latter; ``None`` if it cannot be counted.
+    ``forbidden`` is the share that violates the rule; ``alone`` is the share that violates only
+    this rule. ``removed`` is the number of designs in ``alone``; ``None`` if it cannot be counted.
     """
 
     rule: Rule
@@ -52,12 +52,12 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceSize:
-    """Size of a space before and after its rules; ``None`` for a number that cannot be counted.
+    """Number of designs before and after the rules; ``None`` where it cannot be counted.
 
     ``combinations`` is the product of the domain sizes. ``unruled`` is the number of designs
-    without constraints; it is smaller if parameters can be inactive or lists have a form, such as
-    orders. ``designs`` is the number of legal designs, and ``share`` their share of the unruled
-    ones. ``estimate`` is the estimated number of legal designs if they cannot be counted.
+    without constraints; it is smaller if parameters can be inactive or lists have a type such as
+    order. ``designs`` is the number of legal designs, and ``share`` is ``designs`` / ``unruled``.
+    ``estimate`` is the estimated number of legal designs if they cannot be counted.
     """
 
     combinations: int | None
@@ -68,7 +68,7 @@ class SpaceSize:
 
 
 class Portions:
-    """Rule effects and activity shares of a space with a legal design; counts are cached."""
+    """Calculator of rule effects and activity shares for a space with at least one legal design."""
 
     def __init__(self, space: DesignSpace) -> None:
         self._space = space
@@ -80,19 +80,19 @@ class Portions:
 
     @cached_property
     def groups(self) -> tuple[RuleGroup, ...]:
-        """Groups of coupled parameters; a rule over real parameters does not couple any."""
+        """Groups of parameters that rules couple; rules over real parameters are ignored."""
         return groups_of(self._space, frozenset(rule.text for rule in self._form))
 
     @cached_property
     def _plain(self) -> Rules:
-        """Rules that counting includes: over finite parameters, and in groups not too large."""
+        """Rules with exact counts: over finite parameters, and in groups small enough to count."""
         dropped = tuple(rule for group in self.groups for rule in group.component.dropped)
         finite = tuple(rule for rule in self._rules if not rule.names & self._reals)
         return without(finite, dropped)
 
     @cached_property
     def extent(self) -> SpaceSize:
-        """Size of the space before and after its rules."""
+        """Number of designs before and after the rules."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
         estimate = self._space.estimate() if designs is None else None
@@ -113,13 +113,13 @@ class Portions:
 
     @cached_property
     def removals(self) -> tuple[Removal, ...]:
-        """Effect of each constraint, in the order of the constraints."""
+        """Effect of each constraint on the number of designs, in the order of the constraints."""
         rules = constraint_rules(self._space)
         return tuple(self._removal(rule) for rule in rules if rule.expression in self._rules)
 
     @cached_property
     def activity(self) -> Mapping[str, Portion]:
-        """Share of the legal designs in which each conditional parameter is active, by name."""
+        """Fraction of legal designs in which a parameter is active, by conditional parameter."""
         known = self._counted_activity()
         drawn = [name for name in self._space.conditions if name not in known]
         if drawn:
@@ -129,7 +129,7 @@ class Portions:
         return known
 
     def _counted_activity(self) -> dict[str, Portion]:
-        """Return the exact activity shares of parameters in groups that can be counted."""
+        """Return exact activity fractions of the parameters in groups that can be counted."""
         found: dict[str, Portion] = {}
         drawn = frozenset[str]().union(*(r.names for r in without(self._rules, self._plain)))
         for group in self.groups:
@@ -150,12 +150,15 @@ class Portions:
 
     @cached_property
     def _exact(self) -> Fraction | None:
-        """Legal share of the unruled designs; ``None`` unless every rule can be counted."""
+        """Exact share of the unconstrained designs that is legal; ``None`` if not countable."""
         mixed = len(self._plain) < len(self._rules)
         return None if mixed else self._share(self._plain)
 
     def _share(self, rules: Rules) -> Fraction | None:
-        """Return the share of unruled designs that satisfy the rules; ``None`` if uncountable."""
+        """Return the share of unconstrained designs that satisfy the rules; else ``None``.
+
+        It is ``None`` if the designs cannot be counted.
+        """
         known = weight(self.groups, rules)
         return None if known is None or known.left else known.share
 
@@ -178,11 +181,11 @@ class Portions:
         return Portion(share=float(broken.mean()), draws=len(broken))
 
     def _drawn_share(self, counted: Weight | None, but: Expression | None = None) -> Portion:
-        """Estimate the share of unruled designs that satisfy every rule but violate ``but``.
+        """Estimate the share of unconstrained designs that violate ``but`` and no other rule.
 
-        Without ``but``, estimate the share that satisfies every rule. The share of the rules in
-        ``counted`` is exact: designs that satisfy these are drawn, and only the remaining rules
-        are tested on the draws.
+        Without ``but``, estimate the share that satisfies every rule. The exact share of the rules
+        in ``counted`` is multiplied by the fraction, among draws that satisfy these rules, that
+        meets the remaining requirements.
         """
         others = self._rules if but is None else without(self._rules, (but,))
         first: Rules = ()

@@ -1,4 +1,4 @@
-"""Parameter blocks: small rules are folded into joint domains of the parameters they read."""
+"""Parameter blocks: parameters joined so that small rules become lists of allowed combinations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIED_ROWS = 16_384
 
 @dataclass(frozen=True)
 class ParameterBlock:
-    """Parameters, by their indices in the group, and the combinations that the rules allow them."""
+    """Parameters, by index in their group, with the combinations of values that rules allow."""
 
     places: tuple[int, ...]
     rows: Codes  # (r, k)
@@ -30,10 +30,11 @@ class ParameterBlock:
 def fold_rules(
     parameters: Sequence[Finite], rules: Sequence[Expression]
 ) -> tuple[list[ParameterBlock], list[Expression]]:
-    """Fold small rules into blocks; return the blocks, and the rules that were not folded.
+    """Fold small rules into parameter blocks; return the blocks, and the rules not folded.
 
     Each parameter is in exactly one block. A rule over one parameter shortens its domain; a rule
-    over several joins their blocks if the result has at most :data:`MOST_ROWS` combinations.
+    over several parameters joins their blocks and filters the combinations, if at most
+    :data:`MOST_ROWS` remain.
     """
     places = {parameter.name: place for place, parameter in enumerate(parameters)}
     home = list(range(len(parameters)))
@@ -59,7 +60,7 @@ def fold_rules(
 def _merge_blocks(
     parameters: Sequence[Finite], blocks: Sequence[ParameterBlock], rule: Expression
 ) -> ParameterBlock | None:
-    """Return the blocks joined, filtered by the rule; ``None`` if there are too many rows."""
+    """Return the join of the blocks, filtered by the rule; ``None`` if it has too many rows."""
     sizes = [len(block.rows) for block in blocks]
     if not blocks or (len(blocks) > 1 and math.prod(sizes) > _TRIED_ROWS):
         return None

@@ -1,4 +1,4 @@
-"""Compiler from parameters and rules to a legal set: one solved component per coupled group."""
+"""Compiler from parameters and rules to a legal set, by group of parameters that rules couple."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def compile_legal(
     constraints: Sequence[Expression],
     simplexes: Sequence[frozenset[str]] = (),
 ) -> Legal:
-    """Return the legal set of these parameters and rules.
+    """Return the set of legal designs of these parameters and rules, in a form that can be sampled.
 
     Args:
         parameters: the parameters of the space.
@@ -72,7 +72,7 @@ def _groups(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> list[list[Finite]]:
-    """Return the connected components of "some rule reads both", in parameter order."""
+    """Return the parameters grouped by rules: connected components of "some rule reads both"."""
     root = {parameter.name: parameter.name for parameter in parameters}
 
     def find(name: str) -> str:

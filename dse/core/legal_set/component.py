@@ -37,10 +37,11 @@ Graph = Diagram | Orders | RelaxedBudget
 class Component:
     """Parameters coupled by rules, directly or through others, with their legal combinations.
 
+    A combination of the k parameters is a row of codes: indices into the domains, -1 for inactive.
     ``order`` holds the indices of the parameters in enumeration order. ``table`` holds all
     combinations of a small group; a larger one has a ``graph``. ``dropped`` are rules that would
-    make the graph too large: the graph then represents a superset, and these rules are enforced
-    by rejection.
+    make the graph too large: the graph then represents a superset, and these rules are enforced by
+    rejection.
     """
 
     parameters: tuple[Finite, ...]
@@ -62,12 +63,12 @@ class Component:
 
     @property
     def bound(self) -> int:
-        """Upper bound on the number of legal combinations."""
+        """Upper bound on the number of legal combinations; exact if no rule is dropped."""
         return len(self.table) if self.table is not None else self.diagram.count
 
     @cached_property
     def diagram(self) -> Graph:
-        """Graph of all combinations, or its closed-form substitute; built at the first use."""
+        """Ranked set of all combinations: a decision diagram, or a closed-form substitute."""
         if self.graph is not None:
             return self.graph
         listed = [self.parameters[place] for place in self.order]
@@ -75,7 +76,7 @@ class Component:
 
     @cached_property
     def rows(self) -> Codes | None:
-        """Table of all combinations by rank, (count, k), -1 for inactive; ``None`` if too many."""
+        """Codes of all legal combinations, (count, k), -1 for inactive; ``None`` if too many."""
         if self.table is not None and not self.dropped:
             return self.table
         if self.count is None or self.count > LISTED_ROWS:
@@ -88,7 +89,7 @@ class Component:
         return None if self.rows is None else np.ascontiguousarray(self.rows.T)
 
     def columns(self, codes: Codes) -> dict[str, Column]:
-        """Return the parameter values of (n, k) codes, by name."""
+        """Return the parameter values of n combinations, given as codes (n, k), by name."""
         return columns_of(self.parameters, codes)
 
     @property
@@ -107,9 +108,9 @@ class Component:
         return self._sample_by_rejection(count, rng)
 
     def _sample_by_rejection(self, count: int, rng: np.random.Generator) -> Codes:
-        """Draw from the superset and return the draws that satisfy the dropped rules.
+        """Draw from the diagram's superset and return the draws that satisfy the dropped rules.
 
-        The result is uniform, and may have fewer than ``count`` rows.
+        The result is uniform over the legal combinations, and may have fewer than ``count`` rows.
         """
         found, have, tries = [self.none], 0, 0
         width = max(len(self.parameters), 1)
@@ -129,7 +130,7 @@ class Component:
 
     @cached_property
     def drawn(self) -> Codes:
-        """Fixed large sample of legal combinations, for searches where there are too many."""
+        """Fixed random sample of legal combinations, for searches in groups too large to list."""
         rows = min(_DRAWN_ROWS, _DRAWN_CELLS // max(len(self.parameters), 1))
         return self.sample(rows, np.random.default_rng(0))
 
@@ -137,7 +138,7 @@ class Component:
         self,
         ranks: Array,  # (n,), below the count
     ) -> Codes:
-        """Return the combinations of these ranks, (n, k)."""
+        """Return the combinations at these indices of the enumeration order, (n, k)."""
         if self._columns is not None:
             return np.take(self._columns, ranks.astype(np.int64, copy=False), axis=1).T
         return self.diagram.at(ranks)
@@ -153,14 +154,14 @@ class Component:
         return codes, self.keeps_dropped_rules(codes)
 
     def indices(self, codes: Codes) -> Array:
-        """Return the rank of each combination of ``codes`` (n, k), (n,); -1 for illegal ones."""
+        """Return the enumeration index of each combination (n, k), (n,); -1 for illegal ones."""
         ranks = self.diagram.ranks(codes)
         if self.dropped:
             ranks[~self.keeps_dropped_rules(codes)] = -1
         return ranks
 
     def legal(self, codes: Codes) -> Mask:
-        """Return the mask of the combinations (n, k) that satisfy every rule of the group, (n,)."""
+        """Return which of n combinations satisfy every rule and condition of the group, (n,)."""
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):
@@ -175,12 +176,12 @@ class Component:
         return keep
 
     def occurrences(self) -> dict[str, list[int]]:
-        """Count the combinations with each value of each parameter, by name; inactive first."""
+        """Return by parameter how many combinations have each value, with inactive first."""
         sizes = [len(parameter.values) for parameter in self.parameters]
         return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
 
     def keeps_dropped_rules(self, codes: Codes) -> Mask:
-        """Return the mask of the diagram's combinations that satisfy the dropped rules, (n,)."""
+        """Return which of n combinations of the diagram satisfy the rules it leaves out, (n,)."""
         keep = np.ones(len(codes), dtype=bool)
         columns = self.columns(codes) if self.dropped else {}
         for rule in self.dropped:
@@ -189,7 +190,7 @@ class Component:
 
 
 def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
-    """Return the parameter values of (n, k) codes, by name."""
+    """Return the parameter values of n combinations, given as codes (n, k), by name."""
     return {
         parameter.name: Column.coded(domain(parameter), codes[:, place])
         for place, parameter in enumerate(parameters)

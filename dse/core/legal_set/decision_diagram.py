@@ -1,8 +1,9 @@
-"""Decision diagram: a layered graph whose paths are the legal combinations of a component.
+"""Decision diagram: a layered graph whose paths are the legal combinations of some parameters.
 
-Every state stores the number of its paths to the end. These numbers give the count, ranking and
-unranking, uniform draws and how often each value occurs; shortest paths give the combination
-nearest to a wanted one. None of this enumerates the combinations.
+A layer sets one parameter; an edge is one of its values. Every state stores the number of its paths
+to the end. These numbers give the count, the index of a combination and its inverse, uniform draws
+and how often each value occurs; shortest paths give the combination nearest to a wanted one. None
+of this enumerates the combinations.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MOST_PATHS = 50_000
 
 @dataclass(frozen=True)
 class Step:
-    """Edges of one parameter, grouped by source state, with cumulative path counts."""
+    """Edges of one diagram layer (one parameter), grouped by source state, with path counts."""
 
     code: Codes  # (e,)
     source: Ints  # (e,)
@@ -38,7 +39,7 @@ class Step:
 
     @cached_property
     def keys(self) -> Ints:
-        """Ascending search keys, one per (state, code)."""
+        """Search key of each edge, ascending: source state and value code as one number."""
         return self.source * self.span + self.code + 1
 
     @cached_property
@@ -47,7 +48,7 @@ class Step:
 
     @cached_property
     def ends(self) -> Floats:
-        """State number plus the cumulative share of its paths through each edge, ascending."""
+        """Source state of each edge plus the cumulative share of its paths, (e,), ascending."""
         first = self.before[self.start[:-1]]
         total = self.before[self.start[1:]] - first
         passed = self.before[1:] - first[self.source]
@@ -57,9 +58,11 @@ class Step:
 
 
 class Diagram:
-    """Ranked set of the legal combinations of some parameters, in lexicographic layer order.
+    """Ranked set of the legal combinations of some parameters, in lexicographic order.
 
-    ``order`` holds, for each layer, the index of its parameter in the combination.
+    The order is that of the layers, each of which sets one parameter: ``order`` holds, for each
+    layer, the index of its parameter in a combination. A rank is the index of a combination in this
+    order.
     """
 
     def __init__(self, layers: Sequence[Layer], order: Sequence[int]) -> None:
@@ -75,7 +78,7 @@ class Diagram:
         self,
         ranks: Array,  # (n,), whole numbers below the count
     ) -> Codes:
-        """Return the combinations of these ranks, (n, k)."""
+        """Return the combinations at these indices of the lexicographic order, (n, k)."""
         codes = np.zeros((len(ranks), len(self.steps)), dtype=np.int32)
         state, rest = np.zeros(len(ranks), dtype=np.int64), ranks
         for place, step in zip(self.order, self.steps, strict=True):
@@ -89,7 +92,7 @@ class Diagram:
         self,
         codes: Codes,  # (n, k)
     ) -> Array:
-        """Return the rank of each combination, (n,); -1 for one that is not legal."""
+        """Return the index of each combination in the lexicographic order, (n,); -1 if illegal."""
         rank = np.zeros(len(codes), dtype=np.int64 if self.count < _WORD else object)
         state = np.zeros(len(codes), dtype=np.int64)
         lost = np.full(len(codes), not self.count)
@@ -107,7 +110,7 @@ class Diagram:
     def draw(self, count: int, rng: np.random.Generator) -> Codes:
         """Return combinations drawn uniformly, (count, k).
 
-        Beyond 2**62 combinations the probability of each is uniform to a relative 1e-9.
+        Beyond 2**62 combinations, the probability of each is uniform to a relative error of 1e-9.
         """
         if self.count < _WORD:
             return self.at(rng.integers(self.count, size=count))
@@ -117,7 +120,7 @@ class Diagram:
         self,
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
-        """Map points of the unit cube to combinations, (n, k); uniform points map to uniform."""
+        """Map points of the unit cube to combinations, (n, k), preserving uniformity."""
         codes = np.zeros((len(points), len(self.steps)), dtype=np.int32)
         state = np.zeros(len(points), dtype=np.int64)
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):
@@ -128,7 +131,7 @@ class Diagram:
         return codes
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Count the combinations in which each code of each parameter occurs; inactive first.
+        """Return by parameter how many combinations have each value, with inactive first.
 
         Args:
             sizes: number of values of each parameter.
@@ -165,7 +168,7 @@ class Diagram:
         costs: Sequence[Floats],
         row: Codes,  # (k,)
     ) -> float:
-        """Return the least cost of a combination other than ``row``; infinite without one.
+        """Return the least total cost of a combination other than ``row``; infinite if none exists.
 
         Args:
             costs: as in :meth:`nearest`.
@@ -185,7 +188,7 @@ class Diagram:
         costs: Sequence[Floats],
         most: float,
     ) -> Codes | None:
-        """Return all combinations of at most a total cost, (n, k); ``None`` if too many.
+        """Return all combinations of total cost up to ``most``, (n, k); ``None`` if too many.
 
         Args:
             costs: as in :meth:`nearest`.
@@ -210,7 +213,7 @@ class Diagram:
         return codes
 
     def _ahead(self, costs: Sequence[Floats]) -> list[Floats]:
-        """Return the least cost from each state to the end, layer by layer."""
+        """Return the least total cost from each state to the end of the graph, by layer."""
         ahead = [np.zeros(1)]
         for place, step in zip(reversed(self.order), reversed(self.steps), strict=True):
             total = costs[place][step.code + 1] + ahead[0][step.target]
@@ -219,7 +222,7 @@ class Diagram:
 
 
 def _prune_and_count(layers: Sequence[Layer]) -> tuple[list[Step], int]:
-    """Return the layers without dead ends, and the total number of paths."""
+    """Return the layers without states that have no path to the end, and the number of paths."""
     paths = _paths(layers)
     steps: list[Step] = []
     names = np.zeros(1, dtype=np.int64)  # new numbers of the states that lead to the end

@@ -1,9 +1,9 @@
-"""Construction of the decision diagram of a group of coupled parameters, layer by layer.
+"""Construction of the decision diagram of a group of coupled parameters, one parameter at a time.
 
-A state holds the values that the rules still need of the parameters set so far. Each parameter
-expands every state by its values, each rule is applied as soon as the parameters that it reads are
-set, and states that agree in every value still needed are merged. The result is a layered graph
-whose paths are the legal combinations (:mod:`dse.core.legal_set.decision_diagram`).
+A state holds what the rules still need to know about the parameters set so far. Each parameter
+expands every state by its values; edges that violate a rule are removed as early as possible; and
+states that agree in every value still needed are merged. The result is a layered graph whose paths
+are the legal combinations (:mod:`dse.core.legal_set.decision_diagram`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Codes = NDArray[np.int32]
 
 
 class TooWideError(Exception):
-    """Raised if a group has too many states; ``rules`` are the indices of the rules to blame."""
+    """Error that a diagram has too many states; ``rules`` are the indices of the rules to drop."""
 
     def __init__(self, rules: Sequence[int]) -> None:
         super().__init__(f"rules {rules}")
@@ -54,7 +54,7 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Edges of one parameter: from a state, by a code, to a state of the next layer."""
+    """Edges of one parameter: from a source state, by the code of a value, to a target state."""
 
     source: Ints  # (e,), ascending
     code: Codes  # (e,), ascending within a source; -1: inactive
@@ -64,7 +64,7 @@ class Layer:
 
 @dataclass(slots=True)
 class _Rule:
-    """Residual rule: its tree, the index of the original rule, and where it certainly holds."""
+    """Rule after partial evaluation: formula, index of the original, and where it must hold."""
 
     node: Node
     origin: int
@@ -109,7 +109,7 @@ def grown(
 
 
 class _Growth:
-    """Builder's frontier: the states after the parameters set so far, and the residual rules."""
+    """Builder of a diagram: its current states, and the rules partially evaluated in them."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Growth:
         self.touched: list[_Rule] = []
 
     def layer(self, parameter: Finite) -> Layer:
-        """Set one more parameter and return its layer."""
+        """Set the next parameter, and return the diagram's layer of this parameter."""
         for rule in self.waiting.pop(parameter.name, ()):
             if not rule.live:
                 rule.live = True
@@ -164,7 +164,7 @@ class _Growth:
         return Layer(source, code, target, self.states)
 
     def _start_walks(self, parameters: Sequence[Finite], optional: frozenset[str]) -> None:
-        """Replace rules that have an automaton by it, which prunes before all names are set."""
+        """Replace rules by automata where possible: these reject partial combinations early."""
         order = {parameter.name: turn for turn, parameter in enumerate(parameters)}
         by_name = {parameter.name: parameter for parameter in parameters}
         for rule in list(self.rules):
@@ -180,7 +180,7 @@ class _Growth:
 
     @property
     def hopeless(self) -> bool:
-        """Whether a rule that reads no parameter is violated, so that nothing is legal."""
+        """Whether a rule that reads no parameter is violated, so that no combination is legal."""
         bare = [Expression("", rule.node) for rule in self.rules if not rule.names]
         return not all(rule.holds({}, 1, unknown=True)[0] for rule in bare)
 
@@ -214,7 +214,7 @@ class _Growth:
         return np.concatenate(sources), np.concatenate(codes)
 
     def _prune_edges(self, parameter: Finite, source: Ints, code: Codes) -> tuple[Ints, Codes]:
-        """Return the edges after which no rule that reads the parameter is certainly violated."""
+        """Return the edges (state, value) that do not certainly violate a rule."""
         for rule in self.live:
             if parameter.name not in rule.names:
                 continue
@@ -238,9 +238,10 @@ class _Growth:
     def _solve_rule(
         self, rule: _Rule, parameter: Finite, states: Ints, active: Mask
     ) -> tuple[Ints, Codes] | None:
-        """Return the states in which the rule determines a value, and the code of that value.
+        """Solve an equation for the parameter: return the states with a solution, and its codes.
 
-        Return ``None`` where the rule may not determine it.
+        States in which no value of the parameter solves the equation are left out. The result is
+        ``None`` if some states may have no unique solution.
         """
         assert isinstance(rule.node, Compare)
         (side,) = (side for side in rule.node.operands if side != Name(parameter.name))
@@ -256,7 +257,7 @@ class _Growth:
         return states[same], code[same].astype(np.int32)
 
     def _expand_states(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
-        """Return the edges of some states: all values, or those that a table allows."""
+        """Return edges from some states: for all values of a parameter, or those a table allows."""
         walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
         if table is None:
@@ -296,7 +297,7 @@ class _Growth:
 
     @property
     def widest(self) -> list[int]:
-        """Indices of the rules that cause most states, heaviest first: those to drop first."""
+        """Indices of the rules that cause most states, worst first: the first to be dropped."""
         weight = {rule.origin: 0.0 for rule in self.live}
         for rule in self.live:
             for name in sorted(rule.names & self.known.keys()):
@@ -307,7 +308,7 @@ class _Growth:
     # -- values that the next states have to keep ---------------------------------------------
 
     def _advance(self, parameter: Finite, source: Ints, code: Codes) -> None:
-        """Extend the known values to the edges, and fold the new parameter into the rules."""
+        """Store the new parameter's value in each state; partially evaluate the rules with it."""
         self.states = len(source)
         self.known = {name: taken(known, source) for name, known in self.known.items()}
         for name, walk in self.walks.items():
@@ -328,9 +329,10 @@ class _Growth:
                 rule.names = names_of(rule.node)
 
     def _find_alive(self) -> Mask:
-        """Return the mask of states that may still be completed, by bounds on the rules touched.
+        """Return which states may still lead to a legal combination, (s,), by interval bounds.
 
-        Where a rule certainly holds, ``kept`` is set: the values it needs no longer matter there.
+        Only rules that read the latest parameter are tested. Where such a rule certainly holds, its
+        ``kept`` is set, so that the values it reads are no longer needed there.
         """
         alive = np.ones(self.states, dtype=bool)
         for rule in self.touched:
@@ -348,7 +350,7 @@ class _Growth:
         return interval_of({} if known is None else {name: known.column()}, self.spans, name)
 
     def _part(self, node: Node) -> Node:
-        """Return the name of a known subexpression, whose value is computed at its first use."""
+        """Return a name for a subexpression whose parameters are all set, and store its values."""
         if isinstance(node, Name):
             return node
         name = self.parts.get(node)
@@ -362,7 +364,7 @@ class _Growth:
         return name
 
     def _merge_states(self, size: int) -> Ints:
-        """Merge states with the same legal completions; return the new state of each edge."""
+        """Merge states that agree in all values still needed; return each edge's new state."""
         needed = [*self.live, *self.conditions.values()]
         read = frozenset(self.walks).union(*(rule.names for rule in needed))
         names = sorted(self.known.keys() & read)
@@ -376,9 +378,9 @@ class _Growth:
         return target
 
     def _matter(self, names: Sequence[str], size: int) -> dict[str, Mask]:
-        """Return the mask of states where each known value still affects legality, by name.
+        """Return, for each stored value, the mask of states where it still affects legality.
 
-        Names that matter in every state are omitted.
+        Values that matter in every state are omitted.
         """
         everywhere = np.ones(size, dtype=bool)
         found: dict[str, Mask] = {}
@@ -401,7 +403,7 @@ class _Growth:
 
 
 def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
-    """Return one edge per value for active states, and one of code -1 for inactive states."""
+    """Return all edges of a parameter: one per value from active states, one (-1) from inactive."""
     counts = np.where(active, size, 1)
     source = np.repeat(states, counts)
     first = np.repeat(np.cumsum(counts) - counts, counts)

@@ -26,14 +26,14 @@ _MARGIN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Masks of the states in which a rule is certainly broken, and in which it certainly holds."""
+    """Masks over the states: where a rule is certainly violated, and where it certainly holds."""
 
     broken: Mask
     kept: Mask
 
 
 class Intervals:
-    """Interval evaluator for formulas.
+    """Interval evaluator for formulas in which only some parameters have values.
 
     Args:
         of: returns the interval of a name; ``None`` if it is not numeric or can be absent.
@@ -51,7 +51,7 @@ class Intervals:
         self._spans: dict[int, tuple[Node, Interval]] = {}
 
     def fate(self, node: Node, size: int) -> Fate | None:
-        """Return where a comparison is already decided; ``None`` if it is undecided everywhere.
+        """Return the states in which a comparison is decided; ``None`` if it is decided in none.
 
         Args:
             node: the residual rule.
@@ -74,7 +74,7 @@ class Intervals:
         return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
 
     def interval(self, node: Node) -> Interval | None:
-        """Return bounds on the value of an expression; ``None`` where none are known exactly."""
+        """Return lower and upper bounds of an expression in each state; ``None`` if unknown."""
         if isinstance(node, Name):  # not cacheable: the node is the same before and after it is set
             return self._compute_exact(node)
         kept = self._spans.get(id(node))
@@ -125,7 +125,7 @@ class Intervals:
         return reduce(join, known)
 
     def _looked_up(self, node: Lookup) -> Interval | None:
-        """Return the span of a table's entries; ``None`` if a value of its key has no entry."""
+        """Return the least and greatest entry of a table; ``None`` if some key has no entry."""
         if id(node) not in self._lookups:
             domain = self._domains.get(node.key.name, ()) if isinstance(node.key, Name) else ()
             whole = domain and set(domain) <= {key for key, _ in node.entries}
@@ -135,14 +135,14 @@ class Intervals:
 
 
 def span(values: Sequence[Value]) -> Interval | None:
-    """Return the least and the greatest value; ``None`` if one is not a finite number."""
+    """Return the least and greatest of the values; ``None`` unless all are finite numbers."""
     if not values or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):
         return None
     return float(min(values)), float(max(values))
 
 
 def _is_exact(one: Interval) -> bool:
-    """Return whether both bounds are below 2**53, from where on floats round integers."""
+    """Return whether both bounds are below 2**53 in magnitude, where floats hold exact integers."""
     if isinstance(one[0], float) and isinstance(one[1], float):
         return abs(one[0]) < _EXACT and abs(one[1]) < _EXACT
     return bool(np.all(np.abs(one[0]) < _EXACT) and np.all(np.abs(one[1]) < _EXACT))
@@ -169,7 +169,7 @@ _JOIN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def _surely_less(one: Interval, other: Interval) -> Mask:
-    """Return the mask where the first interval is below the second by more than rounding."""
+    """Return where one interval is entirely below the other, beyond rounding errors, as a mask."""
     high, low = one[1], other[0]
     return np.atleast_1d(high + _MARGIN * (np.abs(high) + np.abs(low) + 1e-300) < low)
 
@@ -177,7 +177,7 @@ def _surely_less(one: Interval, other: Interval) -> Mask:
 def interval_of(
     columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
 ) -> Interval | None:
-    """Return the values of a name that is set, else its domain's span; ``None`` if not numeric.
+    """Return a parameter's interval: its values if set, else its domain; ``None`` if not numeric.
 
     Args:
         columns: the values of the names that are set.

@@ -42,10 +42,11 @@ _LEAST_TRIES = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
-    """Product of independent components of finite parameters, and of the real parameters.
+    """Legal set of a space: the product of independent components and of the real parameters.
 
-    ``mixed`` are the rules that read a real parameter; they are enforced by rejection.
-    ``simplexes`` holds the indices of reals that sum to one.
+    A component is a group of finite parameters that rules couple. ``mixed`` are the rules that read
+    a real parameter; they are enforced by rejection. ``simplexes`` holds, for each set of real
+    parameters that sum to one, their indices.
     """
 
     components: tuple[Component, ...]
@@ -71,7 +72,7 @@ class Legal:
 
     @property
     def coordinates(self) -> int:
-        """Number of coordinates of a point for :meth:`at_points`: one per parameter."""
+        """Dimension of the points that :meth:`at_points` maps to designs: one per parameter."""
         return sum(len(component.parameters) for component in self.components) + len(self.reals)
 
     def at_indices(
@@ -97,9 +98,9 @@ class Legal:
         return place
 
     def estimate(self) -> Estimate | None:
-        """Estimate the number of legal designs; ``None`` if there are real parameters.
+        """Estimate the number of legal designs, with an interval; ``None`` with real parameters.
 
-        An exact count is returned where it is known.
+        Where the exact count is known, it is returned.
         """
         if self.count is not None:
             known = self.count
@@ -115,7 +116,7 @@ class Legal:
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
-        """Search one legal design, for spaces where random draws find none; may be empty."""
+        """Search for one legal design where random draws find none; the batch may be empty."""
         return self._searched
 
     @cached_property
@@ -151,7 +152,7 @@ class Legal:
         return concatenate_batches(found) if have else self.batch([])
 
     def no_draw(self) -> DesignError:
-        """Return the error to raise if no draw was legal.
+        """Return the error to raise if random draws found no legal design.
 
         Its message states that there is no legal design only if that is proved.
         """
@@ -177,7 +178,10 @@ class Legal:
         self,
         points: Floats,  # (n, coordinates), in [0, 1)
     ) -> Batch:
-        """Map points of the unit cube to legal designs; omit points that rejection discards."""
+        """Map points of the unit cube to legal designs, omitting those that violate a mixed rule.
+
+        A mixed rule is one that reads a real parameter.
+        """
         codes, keep, start = [], np.ones(len(points), dtype=bool), 0
         for component in self.components:
             stop = start + len(component.parameters)
@@ -207,25 +211,30 @@ class Legal:
         return Batch(columns, len(designs))
 
     def codes(self, component: Component, batch: Batch) -> Codes:
-        """Return the codes of one component's parameters, (n, k)."""
+        """Return the codes (indices into the domains) of one component's k parameters, (n, k)."""
         columns = [batch.columns[name].codes for name in component.names]
         return np.column_stack([c for c in columns if c is not None]).astype(np.int32)
 
     def shares(self, batch: Batch) -> Floats:
-        """Return the position of each real parameter in its range, (n, r); 0.5 if inactive."""
+        """Return each real parameter's position in its range (0 to 1), (n, r); 0.5 if inactive."""
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
         shares = np.column_stack(rows) if rows else np.zeros((len(batch), 0))
         return self.simplex_shares(shares)
 
     def simplex_shares(self, shares: Floats) -> Floats:
-        """Convert simplex values in (n, r) shares to shares of exponential waiting times."""
+        """Replace simplex members' values in ``shares``, (n, r), by their unit-cube coordinates.
+
+        The exponential variates at these quantiles, divided by their sum, give the values again.
+        """
         shares = shares.copy()
         for places in self.simplexes:
             shares[:, places] = -np.expm1(-shares[:, places] * len(places))
         return shares
 
     def assemble(self, codes: Sequence[Codes], shares: Floats) -> Batch:
-        """Return the legal ones of the designs given by codes and shares.
+        """Return the designs given by codes and shares, without those that violate a mixed rule.
+
+        A mixed rule is one that reads a real parameter.
 
         Args:
             codes: per component, (n, k).
@@ -234,7 +243,11 @@ class Legal:
         return self._filter_mixed(self._batch(codes, shares))
 
     def neighbours(self, batch: Batch) -> Batch:
-        """Return legal designs that differ from the single row of ``batch`` by a small move."""
+        """Return the legal designs near the single design in ``batch``.
+
+        Each of them changes one component to a nearby combination, or moves one real parameter by a
+        small step up or down.
+        """
         here = [self.codes(component, batch) for component in self.components]
         shares = self.shares(batch)
         moves = [near(c, rows[0]) for c, rows in zip(self.components, here, strict=True)]
@@ -295,9 +308,9 @@ class Legal:
         return Batch(columns, size)
 
     def _values(self, shares: Floats) -> Floats:
-        """Return the values of the real parameters, (n, r).
+        """Return the values of the real parameters at positions in their ranges, (n, r).
 
-        In a simplex the shares are quantiles of exponential waiting times; divided by their sum,
+        For a simplex the positions are quantiles of exponential variates; divided by their sum,
         these are uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986,
         ch. V.2). Fixed members reduce the sum available to the others.
         """
@@ -312,7 +325,7 @@ class Legal:
         return values
 
     def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
-        """Restore the exact values of reals that did not move: a share rounds its value."""
+        """Copy the exact values of unmoved reals from ``here``, because positions round them."""
         moved = {but}
         for places in self.simplexes:
             names = {self.reals[place].name for place in places}

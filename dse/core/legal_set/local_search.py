@@ -20,10 +20,11 @@ _MOST_CELLS = 3_000_000
 
 
 def witness(component: Component) -> Codes:
-    """Search one legal combination; return it as (1, k), or (0, k) if none is found.
+    """Search for one legal combination of k parameters; return (1, k), or (0, k) if none is found.
 
-    The search starts from draws of the superset and from rows of equal codes (all lowest, ...,
-    all highest), and changes one parameter at a time to reduce the violation (min-conflicts).
+    The search starts from random draws of a superset and from combinations in which all parameters
+    have equal value indices (all lowest, ..., all highest). It changes one parameter at a time to
+    reduce the violation of the rules (min-conflicts).
 
     Source:
         Minton et al.: Minimizing Conflicts, Artificial Intelligence 58, 1992.
@@ -62,7 +63,10 @@ def _descend(
     steps: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """Return the end of one descent if it is legal, else nothing; ties are broken at random."""
+    """Reduce the violation step by step from ``row``; return a legal combination, or none.
+
+    Each step takes the change of one parameter with the least violation; ties are broken at random.
+    """
     here = row.copy()
     for _ in range(steps):
         tries = _vary_row(component, here, lows, sizes, rng)
@@ -81,7 +85,10 @@ def _vary_row(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> Codes:
-    """Return copies of the row with one parameter changed, one that a broken rule reads if any."""
+    """Return copies of the row, each with one parameter changed that some violated rule reads.
+
+    If no rule is violated, any parameter is changed.
+    """
     names = set[str]()
     columns = component.columns(row[None, :])
     for rule in component.constraints:
@@ -104,7 +111,11 @@ def _vary_row(
 
 
 def _broken(component: Component, rows: Codes) -> Floats:
-    """Compute the violation of each row: 1 per broken rule, less for a comparison nearly met."""
+    """Return the violation of each combination, (r,): the sum over its violated rules.
+
+    A violated comparison adds 0.5 to 1, by the relative difference of its sides; any other rule or
+    a condition adds 1.
+    """
     columns = component.columns(rows)
     total = np.zeros(len(rows))
     for rule in component.constraints:
@@ -119,7 +130,7 @@ def _broken(component: Component, rows: Codes) -> Floats:
 
 
 def _miss(rule: Expression, columns: Mapping[str, Column], size: int) -> Floats:
-    """Return the relative difference of a comparison's sides, (n,), in [0, 1]; else 1."""
+    """Return the relative difference of a comparison's two sides, (n,); 1 for any other rule."""
     node = rule.node
     if isinstance(node, Logic) or not isinstance(node, Compare) or len(node.operands) != 2:
         return np.ones(size)

@@ -24,10 +24,10 @@ _MOST_SINGLES = 4_000
 
 
 def near(component: Component, row: Codes) -> Codes:
-    """Return legal combinations with the fewest parameters changed, and those with up to two.
+    """Return legal combinations that differ least from ``row``: in few parameters, or in up to two.
 
     Under ``tp * pp * dp == gpus`` no parameter can change alone, so two change together. In a
-    component too large to search, the result is what a few hundred random changes find.
+    component too large to search, a few hundred random changes are tried instead.
 
     Args:
         component: the component.
@@ -79,9 +79,10 @@ def steps(
     rows: Codes,  # (r, k)
     wanted: Codes,  # (k,)
 ) -> Floats:
-    """Return the distance of each row from the wanted one, (r,).
+    """Return the distance of each combination from the wanted one, (r,), summed over parameters.
 
-    Each number adds its difference as a fraction of the range, each differing choice adds 1.
+    A number adds the difference of the value indices as a fraction of the range, a differing choice
+    1.
     """
     total = np.zeros(len(rows))
     for place, parameter in enumerate(component.parameters):
@@ -90,7 +91,7 @@ def steps(
 
 
 def _costs(parameter: Finite, wanted: int) -> Floats:
-    """Return distances from the wanted code, (values + 1,): of inactive, then of each value."""
+    """Return the distance of inactive (first) and of each value from ``wanted``, (values + 1,)."""
     size = len(parameter.values)
     if wanted < 0:
         costs = np.full(size, 0.5)
@@ -123,7 +124,7 @@ def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
 
 
 def _near_by_trial(component: Component, row: Codes) -> Codes:
-    """Return the legal ones of many variants of ``row``: all single changes, some of 2 to 4."""
+    """Return legal variants of ``row``: among all changes of one parameter and some of 2 to 4."""
     rng = np.random.default_rng(zlib.crc32(row.tobytes()))
     lows = [-1 if name in component.conditions else 0 for name in component.names]
     highs = [len(parameter.values) for parameter in component.parameters]
@@ -144,7 +145,7 @@ def _near_by_trial(component: Component, row: Codes) -> Codes:
 
 
 def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
-    """Return copies of ``row`` with one value changed, truncated to ``_MOST_SINGLES``."""
+    """Return copies of ``row``, each with one value changed; at most ``_MOST_SINGLES`` of them."""
     changes = [
         (place, code)
         for place, (low, high) in enumerate(zip(lows, highs, strict=True))

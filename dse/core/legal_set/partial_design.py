@@ -1,4 +1,7 @@
-"""Dictionary-encoded values of partial designs: per state, a code into few distinct values."""
+"""Values of partial designs, in which only some parameters are set, in every diagram state.
+
+A value is stored as one code per state: an index into its distinct values.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _TICKED = 8
 
 @dataclass(slots=True)
 class PartialValue:
-    """Value that rules still need, in every state, as codes into its distinct values."""
+    """Value of a parameter or subexpression in every state, as codes into its distinct values."""
 
     codes: Ints  # (s,), -1 where it is absent
     values: Array  # (v,)
@@ -33,7 +36,7 @@ class PartialValue:
 
 
 def taken(known: PartialValue, rows: Ints) -> PartialValue:
-    """Return the value restricted to some states.
+    """Return the value restricted to some of the states.
 
     Args:
         known: the value in all states.
@@ -43,7 +46,7 @@ def taken(known: PartialValue, rows: Ints) -> PartialValue:
 
 
 def encode_column(column: Column) -> PartialValue:
-    """Return the column as codes into its distinct values."""
+    """Return the column as one code per row, an index into its distinct values."""
     if column.values.dtype == object:  # strings and numbers cannot be sorted together
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
@@ -73,7 +76,7 @@ def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) ->
 
 
 def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
-    """Return one key per state, equal for states that agree in all values, and their bound.
+    """Return one integer key per state, equal where all values agree, and a bound on the keys.
 
     Args:
         known: the values to compare.
@@ -94,9 +97,9 @@ def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
 
 
 def distinct(numbers: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
-    """Return the sorted distinct numbers, their first indices, and the inverse index.
+    """Return the distinct numbers with their first and inverse indices, as ``numpy.unique`` does.
 
-    Numbers below a small ``bound`` are marked in a mask, which takes a tenth of the time of a
+    If ``bound`` is small, the numbers are marked in a mask, which takes a tenth of the time of a
     sort.
 
     Args:

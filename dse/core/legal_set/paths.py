@@ -1,8 +1,8 @@
 """Automata for two kinds of rules: tables of allowed combinations, and ``all_different``.
 
-The parameters are set one at a time. An automaton (a walk) has an integer state: for a table the
-row prefix matched so far, for ``all_different`` the set of values used. It rejects a value as soon
-as no allowed combination can follow.
+An automaton (a walk) reads the parameters one at a time. Its state is an integer that stands, for a
+table, for the row prefix matched so far, and for ``all_different`` for the set of values used. It
+rejects a value as soon as no allowed combination can follow.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST_ITEMS = 62
 
 
 class TableWalk:
-    """Automaton over a table of allowed combinations; its state is a row prefix.
+    """Automaton that accepts the rows of a table; its state is the row prefix matched so far.
 
-    ``names`` are in the order in which the parameters are set, as in every walk.
+    ``names`` holds the parameters in the order in which they are set.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class TableWalk:
             self._spans.append(span)
 
     def advance(self, states: Ints, name: str, codes: Array) -> tuple[Ints, Mask]:
-        """Return the states after the codes, and the mask of those that match a row prefix.
+        """Return the states after one more parameter, and the mask of those that match some row.
 
         Args:
             states: current states, (n,).
@@ -57,7 +57,7 @@ class TableWalk:
         return found, (pairs[found] == wanted) & (codes + 1 < span)
 
     def expand(self, states: Ints, name: str) -> tuple[Ints, Ints]:
-        """Return the codes that each state allows, as (indices into ``states``, codes).
+        """Return the values that the table allows next, as pairs (index into ``states``, code).
 
         Args:
             states: current states, (n,).
@@ -74,14 +74,14 @@ class TableWalk:
 
 
 class DistinctWalk:
-    """Automaton for ``all_different``; its state is the set of values used, one bit each."""
+    """Automaton for ``all_different``; its state is the set of values used, as a bit mask."""
 
     def __init__(self, bits: Mapping[str, Ints]) -> None:
         self.names = list(bits)
         self._bits = bits
 
     def advance(self, states: Ints, name: str, codes: Array) -> tuple[Ints, Mask]:
-        """Return the sets with the codes' values added, and the mask of values that were new.
+        """Return the sets of used values, each with one more, and the mask where that was unused.
 
         Args:
             states: current bit sets, (n,).
@@ -98,7 +98,7 @@ Walk = TableWalk | DistinctWalk
 def walk_of(
     node: Node, order: Mapping[str, int], parameters: Mapping[str, Finite], optional: frozenset[str]
 ) -> Walk | None:
-    """Return the automaton of a rule; ``None`` for a rule that is not of a supported form.
+    """Return the automaton of a rule; ``None`` for a rule that is no table or ``all_different``.
 
     Args:
         node: the rule.
@@ -150,7 +150,7 @@ def _mixes_truths(values: Sequence[object], parameter: Finite) -> bool:
 
 
 def _codes_of(values: Sequence[object], parameter: Finite) -> Ints:
-    """Return the code of each value in the domain; -1 for a blank, -2 if not in the domain."""
+    """Return each value's index in the domain; -1 for an empty cell, -2 if not in the domain."""
     codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
     found = [
         -1 if value is None else codes.get((isinstance(value, bool | str), value), _UNKNOWN)  # type: ignore[arg-type]

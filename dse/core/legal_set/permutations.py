@@ -38,7 +38,7 @@ class Orders:
         self,
         ranks: Array,  # (n,), whole numbers below the count
     ) -> Codes:
-        """Return the permutations of these ranks, (n, places)."""
+        """Return the permutations at these indices of the lexicographic order, (n, places)."""
         digits = np.zeros((len(ranks), self.places), dtype=np.int64)
         rest = np.array([int(rank) for rank in ranks], dtype=object)
         for place in range(self.places):
@@ -51,7 +51,7 @@ class Orders:
         self,
         codes: Codes,  # (n, places)
     ) -> Array:
-        """Return the rank of each permutation, (n,); -1 for a row that is not one."""
+        """Return each permutation's index in lexicographic order, (n,); -1 for other rows."""
         earlier = np.tril(np.ones((self.places, self.places), dtype=bool), -1)
         smaller = (codes[:, None, :] < codes[:, :, None]) & earlier[None]
         digits = codes - smaller.sum(axis=2)
@@ -78,15 +78,15 @@ class Orders:
         return self._of(np.minimum((points * left).astype(np.int64), left - 1))
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Count the permutations with each item at each place; inactive first, always 0."""
+        """Return by position how many permutations have each item; inactive first, always 0."""
         each = math.perm(self.items - 1, self.places - 1)
         return [[0, *([each] * size)] for size in sizes]
 
     def nearest(self, costs: Sequence[Floats]) -> Codes:
-        """Return a permutation of low total cost, (places,), by greedy assignment.
+        """Return a permutation of low total cost, (places,), by greedy assignment of items.
 
         Args:
-            costs: one per place, (items + 1,): of inactive, then of each item.
+            costs: one per position, (items + 1,): of inactive, then of each item.
         """
         table = np.stack(costs)[:, 1:].astype(float)
         codes = np.zeros(self.places, dtype=np.int32)
@@ -102,7 +102,7 @@ class Orders:
         costs: Sequence[Floats],  # noqa: ARG002 - the same for every order
         row: Codes,  # noqa: ARG002
     ) -> float:
-        """Return the least number of places in which another permutation differs."""
+        """Return the least number of positions in which some other permutation differs."""
         if self.places < self.items:
             return 1.0 if self.places else math.inf
         return 2.0 if self.items > 1 else math.inf
@@ -112,10 +112,10 @@ class Orders:
         costs: Sequence[Floats],
         most: float,
     ) -> Codes | None:
-        """Return the permutation of least cost and those that differ in up to ``most`` places.
+        """Return the least-cost permutation and those that differ in up to ``most`` positions.
 
         Args:
-            costs: 0 for the permutation's own item at each place, 1 for the others.
+            costs: 0 for the permutation's own item at each position, 1 for the others.
             most: 1 or 2; the result is ``None`` for other numbers, and if there are too many.
         """
         row = np.array([int(np.argmin(one)) - 1 for one in costs], dtype=np.int32)
@@ -145,7 +145,7 @@ class Orders:
 
 
 def _change_pair(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
-    """Return the permutations that differ from ``row`` in exactly these two places."""
+    """Return the permutations that differ from ``row`` in exactly these two positions."""
     one, other = pair
     free = np.array([row[one], row[other], *unused], dtype=np.int32)
     first, second = (side.reshape(-1) for side in np.meshgrid(free, free, indexing="ij"))
@@ -160,7 +160,7 @@ def order_of(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> tuple[Orders, Expression] | None:
-    """Return the permutations defined by an ``all_different`` rule, and that rule, or ``None``.
+    """Return the permutations that an ``all_different`` rule allows, and that rule; else ``None``.
 
     The rule has to cover all parameters of the group, and these have to have one domain.
     """

@@ -1,10 +1,10 @@
-"""Relaxation of a budget (a linear constraint) over many parameters to rounded partial sums.
+"""Relaxation of a budget (a linear constraint over many parameters) by rounding partial sums.
 
 Real layer sizes (``3 * 2**20 + 3072``) give more distinct partial sums than a graph can hold. Here
-the partial sum is rounded down to a grid. The result is a superset: it contains every combination
-within the budget and some that exceed it slightly, which the caller rejects. Parameters whose
-costs share a unit are set consecutively on a grid that divides the unit, so that rounding loses
-precision only where the unit changes.
+each partial sum is rounded down to a multiple of a step, the grid. The result is a superset: it
+contains every combination within the budget, and some that exceed it slightly, which the caller
+rejects. Parameters whose costs share a unit (a common divisor) are set consecutively on a grid that
+divides the unit, so that rounding loses precision only where the unit changes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Domains = Mapping[str, tuple[Value, ...]]
 
 @dataclass(frozen=True)
 class Linear:
-    """Linear constraint ``least <= sum of costs <= most``.
+    """Linear constraint ``least <= total cost <= most`` on a combination of parameter values.
 
     Each value of each parameter has a cost; the lowest cost of each parameter is zero.
     """
@@ -58,7 +58,7 @@ class Linear:
         )
 
     def over(self, blocks: Sequence[ParameterBlock]) -> Linear:
-        """Return the same budget with a cost for each combination of each block."""
+        """Return the same budget over parameter blocks: one cost per combination of a block."""
         costs = [
             np.sum(
                 [self.costs[place][block.rows[:, turn]] for turn, place in enumerate(block.places)],
@@ -77,10 +77,11 @@ class Linear:
 
 
 class RelaxedBudget:
-    """Superset of the combinations within a budget: those whose rounded costs are within it.
+    """Superset of the combinations within a budget: those whose rounded total cost is within it.
 
-    Combinations are counted and drawn layer by layer. Counts are logarithms; ``count`` is rounded
-    up. ``exact`` is true where nothing is rounded: all costs are integer multiples of their grids.
+    Combinations are counted and drawn parameter by parameter. Counts are computed as logarithms,
+    and ``count`` is rounded up. ``exact`` is true if nothing is rounded: each cost is an integer
+    and a multiple of its parameter's rounding step (grid).
 
     Args:
         linear: the costs and the bounds on their sum.
@@ -176,7 +177,7 @@ class RelaxedBudget:
             yield self._expand_blocks(graph.at(np.arange(start, min(start + size, graph.count))))
 
     def _expand_blocks(self, chosen: Codes) -> Codes:
-        """Return parameter codes, (n, k), from the chosen row of each block, (n, blocks)."""
+        """Return the codes of all parameters, (n, k), given the row chosen from each block."""
         codes = np.empty((len(chosen), len(self.order)), dtype=np.int32)
         for turn, block in enumerate(self._blocks):
             codes[:, block.places] = block.rows[chosen[:, turn]]
@@ -196,7 +197,7 @@ class RelaxedBudget:
         return layers
 
     def _compute_tops(self, caps: Sequence[float]) -> list[int]:
-        """Return the largest partial sum before each parameter and at the end, in grid steps."""
+        """Return the largest partial sum before each block and at the end, in grid steps."""
         tops, top = [0], 0
         for turn, moves in enumerate(self._moves):
             top = int((top + int(moves.max())) * self._ratios[turn] + _MARGIN)
@@ -205,14 +206,17 @@ class RelaxedBudget:
         return tops
 
     def _after(self, turn: int, spent: Ints) -> Ints:
-        """Return the sum after each value, (values, n); one past the top exceeds the budget."""
+        """Return the partial sum after each value of a block, (values, n), in grid steps.
+
+        Sums that exceed the budget are all set to one step more than the largest allowed sum.
+        """
         then: Array = spent[None, :] + self._moves[turn][:, None]
         if self._ratios[turn] != 1:
             then = np.floor(then * self._ratios[turn] + _MARGIN).astype(np.int64)
         return np.minimum(then, self._tops[turn + 1] + 1)
 
     def _count_completions(self, grid: float, linear: Linear, lost: float) -> list[Floats]:
-        """Return the logarithm of the number of completions of each sum, layer by layer."""
+        """Return by layer the log-count of completions within the budget, for each sum."""
         ends = np.arange(self._tops[-1] + 2) * grid
         slack = _MARGIN * (abs(linear.most) + abs(linear.least)) + 1e-3 * grid
         fits = (ends <= linear.most + slack) & (ends + lost + slack >= linear.least)
@@ -227,9 +231,9 @@ class RelaxedBudget:
 
 
 def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
-    """Pick a value for each point with probability proportional to its weight, (n,).
+    """Draw a value code for each point with probability proportional to the weights, (n,).
 
-    Each state's weights are accumulated once, however many points are in it.
+    ``points`` are the uniform random numbers. Each state's weights are accumulated only once.
 
     Args:
         weights: of each value in each state, (values, states); some in each state are positive.
@@ -275,9 +279,10 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
 
 
 def least_edges(linear: Linear, most: int) -> int:
-    """Return the number of edges of the budget's exact graph, or some number above ``most``.
+    """Return the number of edges of the budget's exact diagram, or some number above ``most``.
 
-    Partial sums from which the budget can no longer be broken are one state, as in the graph.
+    Partial sums after which the budget can no longer be violated are counted as one state, because
+    the diagram merges them.
     """
     left = np.cumsum([0.0, *(costs.max() for costs in reversed(linear.costs))])[::-1]
     sums, edges = np.zeros(1), 0
@@ -293,7 +298,10 @@ def least_edges(linear: Linear, most: int) -> int:
 
 
 def _add(node: Node, factor: float, costs: Mapping[str, Floats], domains: Domains) -> float | None:
-    """Add the terms of a sum to ``costs``; return its constant, or ``None`` if not separable."""
+    """Add the terms of a sum to ``costs``, and return its constant part.
+
+    The result is ``None`` if a term reads more than one parameter.
+    """
     names = names_of(node)
     if len(names) <= 1:
         return _add_term(node, factor, costs, domains)
@@ -354,7 +362,10 @@ def _single(place: int, costs: Floats) -> ParameterBlock:
 
 
 def _unit(costs: Floats) -> float:
-    """Return the greatest common divisor of integer costs, else the least cost; 0 if all are 0."""
+    """Return the unit of a parameter's costs: their greatest common divisor, if integers.
+
+    For other costs it is the least positive cost; 0 if all costs are 0.
+    """
     positive = costs[costs > 0]
     if not len(positive):
         return 0.0
@@ -364,7 +375,7 @@ def _unit(costs: Floats) -> float:
 
 
 def _divides(grid: float, costs: Floats) -> bool:
-    """Return whether the costs are integers and multiples of the grid, so none is rounded."""
+    """Return whether all costs are integers and multiples of the grid step, so none is rounded."""
     steps = costs / grid
     whole = bool((costs == np.floor(costs)).all())
     return whole and bool((np.abs(steps - np.round(steps)) <= _MARGIN).all())
@@ -373,7 +384,10 @@ def _divides(grid: float, costs: Floats) -> bool:
 def _grids(
     linear: Linear, units: Sequence[float], order: Sequence[int], states: int
 ) -> list[float]:
-    """Return each parameter's grid step in turn: its unit divided, or multiplied if too fine."""
+    """Return the rounding step of each parameter's partial sums, in the order of setting them.
+
+    It is a divisor of the unit of the costs, or a multiple if that gives more than ``states`` sums.
+    """
     reach = np.cumsum([linear.costs[place].max() for place in order])
     ends = {
         units[place]: min(float(total), linear.most)
@@ -392,7 +406,7 @@ def _grids(
 
 
 def _whole(logarithm: float) -> int:
-    """Return the exponential of a logarithmic count, rounded up to an integer."""
+    """Return ``exp(logarithm)``, rounded up to an integer."""
     if logarithm == -math.inf:
         return 0
     bits = (logarithm + _DUST) / math.log(2)

@@ -1,8 +1,8 @@
-"""Partial evaluation of rules: each subexpression of known parameters is folded to one value.
+"""Partial evaluation of rules: subexpressions whose parameters are all set become one value.
 
 The decision diagram is built one parameter at a time. A rule depends on the parameters set so far
-only through the values of the subexpressions that they complete: of ``tp * pp * dp == gpus`` with
-``tp`` and ``pp`` set, one product. States that agree in these values have the same completions.
+only through the values of such subexpressions: of ``tp * pp * dp == gpus`` with ``tp`` and ``pp``
+set, one product. States that agree in these values can be completed in the same ways.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, .
 def fold_names(
     node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
-    """Return the tree with each maximal subtree over ``known`` names replaced by ``part`` of it.
+    """Return the formula with each largest subexpression over ``known`` names replaced by a name.
 
     Args:
         node: the tree.
         known: the names that are set.
-        bounds: the magnitudes of integer names, which decide what may be reordered.
+        bounds: upper bounds on the magnitudes of integer names, which decide what may be reordered.
         part: maps a known subtree to its replacement.
     """
     names = names_of(node)
@@ -95,7 +95,7 @@ def names_of(node: Node) -> frozenset[str]:
 
 
 def whole_bound(node: Node, bounds: Bounds) -> float | None:
-    """Return an upper bound on the magnitude of an integer tree; ``None`` if not an integer."""
+    """Return an upper bound on the magnitude of an integer formula; ``None`` if not an integer."""
     match node:
         case Number():
             return abs(node.value) if isinstance(node.value, int) else None
@@ -117,9 +117,10 @@ def whole_bound(node: Node, bounds: Bounds) -> float | None:
 
 
 def cares(node: Node, settled: Callable[[str, bool], Mask], everywhere: Mask) -> dict[str, Mask]:
-    """Return the mask of states in which each known part's value still matters, by its name.
+    """Return, for each stored value by name, the mask of states in which the rule still needs it.
 
-    Where a guard has decided the rule (``mode != 'x' or ...``), the other operands do not matter.
+    In a rule such as ``mode != 'x' or ...``, a true first operand decides the rule, and the values
+    that the other operands read do not matter.
 
     Args:
         node: the residual rule.
@@ -169,9 +170,9 @@ _ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
 
 
 def _split_extreme(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> Node:
-    """Return ``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
+    """Split a bound on ``max`` or ``min``: ``max(a, b) <= c`` becomes ``a <= c and b <= c``.
 
-    This holds only for integers that are always present: if an operand is absent or divides by
+    This is valid only for integers that are always present: if an operand is absent or divides by
     zero, the maximum is unknown or not a number, but the other operands are not.
     """
     if isinstance(node, Logic) and node.operator in _OPPOSITE:
@@ -191,7 +192,7 @@ def _split_extreme(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value,
 
 
 def _has_value(node: Node, always: Mapping[str, tuple[Value, ...]]) -> bool:
-    """Return whether the tree has a value for all values of its names.
+    """Return whether the formula has a value for all values of its names.
 
     No name may be absent, and no entry of a table may be missing.
     """
@@ -230,7 +231,10 @@ def _is_truth(node: Node) -> bool:
 
 
 def _flat_arithmetic(node: Binary, bounds: Bounds) -> Node:
-    """Flatten a left fold; also flatten the right side where the order of operations is exact."""
+    """Merge nested sums or products such as ``(a + b) + c`` into one operation.
+
+    The right operand is merged, too, where reordering the operations gives the same result.
+    """
     function = "product" if node.operator == "*" else "sum"
     right: Node = Unary("-", node.right) if node.operator == "-" else node.right
     together = Call(function, (*_operands(node.left, function), *_operands(right, function)))
@@ -267,7 +271,7 @@ def _commutes(node: Node, bounds: Bounds) -> bool:
 def _merge_operands(
     node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
-    """Return the node with its known operands merged into one."""
+    """Return the node with all operands whose names are known combined into one operand."""
     mine, rest = list[Node](), list[Node]()
     for operand in children(node):
         (mine if names_of(operand) <= known else rest).append(operand)
@@ -281,7 +285,7 @@ def _merge_operands(
 def _joined_start(
     node: Call, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
-    """Fold only the known leading operands: a floating-point sum depends on its order."""
+    """Combine only the leading known operands: a floating-point sum depends on its order."""
     count = 0
     while names_of(node.arguments[count]) <= known:
         count += 1

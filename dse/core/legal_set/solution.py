@@ -1,9 +1,9 @@
 """Solver of one group of coupled parameters: enumeration, decision diagram, or relaxation.
 
-The result is exact if it fits in memory. Where the graph would be too large, the group is relaxed
-to a superset: rules are left out of the graph, or a budget is rounded to a grid. A small superset
-is enumerated and filtered, which is exact again; a large one is sampled by rejection, so that
-draws stay uniform.
+The result is exact if it fits in memory. Where the diagram would be too large, the group is relaxed
+to a superset of the legal combinations: rules are left out of the diagram, or the partial sums of a
+budget are rounded. A small superset is enumerated and filtered, which is exact again; a large one
+is sampled by rejection, so that draws remain uniform.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Conditions = Mapping[str, Expression]
 
 @dataclass(frozen=True)
 class _Group:
-    """Problem to be solved: parameters, activity conditions, and the constraints between them."""
+    """Group to be solved: coupled parameters, their activity conditions, and their constraints."""
 
     parameters: tuple[Finite, ...]
     conditions: Conditions
@@ -79,7 +79,7 @@ class _Group:
 
     @cached_property
     def wide(self) -> list[int]:
-        """Indices of budgets whose graph alone is too large; counting its sums is cheap."""
+        """Indices of the budgets whose diagram alone would be too large, found by a cheap count."""
         most = growth.MAX_TOTAL // _SMALL_SHARE
         sizes = {p.name: len(p.values) for p in self.parameters}
         linears = {
@@ -113,7 +113,7 @@ def solve_component(
     conditions: Conditions,
     constraints: Sequence[Expression],
 ) -> Component:
-    """Return the solved component of these parameters: exact if its graph or table fits.
+    """Return the solved component of these parameters: exact if its diagram or table fits.
 
     Args:
         parameters: the group's parameters.
@@ -140,7 +140,11 @@ def solve_component(
 
 
 def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
-    """Return the exact component if dropping the widest rule leaves a superset quick to filter."""
+    """Drop the widest rule, then filter the resulting superset; return the exact component.
+
+    The widest rule is the one that causes most diagram states. The result is ``None`` if the
+    superset is too large to filter quickly.
+    """
     if len(group.constraints) == 1:
         return None
     dropped = [group.constraints[wide[0]]]
@@ -154,10 +158,10 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
 
 
 def _build_sum(group: _Group) -> Component | None:
-    """Return the component of one sum of integers over very many parameters, or ``None``.
+    """Return the component of a single linear constraint with integer costs over many parameters.
 
-    ``None`` if the group is no such sum or its graph does not fit. The general builder reads all
-    terms of the sum at each parameter, which is quadratic.
+    ``None`` if the group has another form or its diagram does not fit. The general builder would
+    read all terms of the sum at each parameter, which is quadratic.
     """
     if len(group.constraints) != 1 or group.conditions or len(group.parameters) < _MANY:
         return None
@@ -174,7 +178,11 @@ def _build_sum(group: _Group) -> Component | None:
 
 
 def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
-    """Return the smallest superset found quickly, filtered if small; else try the exact graph."""
+    """Relax the group to a superset of its legal combinations, and filter that if it is small.
+
+    The smallest superset that is found quickly is used. If it is large and mostly illegal, the
+    exact diagram is tried instead.
+    """
     small = min(_formulas(group), key=lambda one: one.bound, default=None)
     enough = _ENOUGH_OF_WIDE if group.wide else _ENOUGH
     if small is None or (small.bound > FILTERED_ROWS and _share(small) < enough):
@@ -191,7 +199,7 @@ def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
 
 
 def _narrower(group: _Group, kept: Sequence[Expression]) -> list[int]:
-    """Return the default order of the parameters, or one of smaller width."""
+    """Return an order of the parameters, as indices, that gives a small decision diagram."""
     usual = listing_order(group.parameters, group.conditions, kept)
     return frontier_order(group.parameters, group.conditions, kept, usual)
 
@@ -204,7 +212,10 @@ def _grown(
     *,
     most_tried: float = math.inf,
 ) -> Component | list[int]:
-    """Return the component without the dropped rules, or the widest rules if it does not fit."""
+    """Build the group's diagram without the dropped rules, and return its component.
+
+    If it has too many states, return the indices of the rules that cause most of them.
+    """
     listed = [group.parameters[place] for place in order]
     kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
     try:
@@ -215,7 +226,10 @@ def _grown(
 
 
 def _formulas(group: _Group) -> Iterator[Component]:
-    """Yield supersets that a single rule defines in closed form: permutations and budgets."""
+    """Yield supersets of the legal combinations that ignore all but one rule, in closed form.
+
+    The rule is an ``all_different`` (permutations) or a budget (a linear constraint).
+    """
     among = order_of(group.parameters, group.conditions, group.constraints)
     if among is not None:
         others = [rule for rule in group.constraints if rule is not among[1]]
@@ -224,7 +238,10 @@ def _formulas(group: _Group) -> Iterator[Component]:
 
 
 def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
-    """Return the first graph that fits when more and more rules are dropped, widest first."""
+    """Drop rules until the diagram fits, and return its component: a superset.
+
+    The rules that cause most states are dropped first, twice as many in each round.
+    """
     dropped, many, kept = list[Expression](), 1, list(group.constraints)
     while True:
         dropped += [kept[place] for place in sorted(wide[:many])]
@@ -236,9 +253,10 @@ def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
 
 
 def _budgets(group: _Group) -> Iterator[Component]:
-    """Yield the relaxation of each budget rule, its grid refined until most of it is legal.
+    """Yield a superset for each budget (linear constraint): its partial sums are rounded.
 
-    Small rules first shorten domains and fold parameters into blocks; the other rules are dropped.
+    The rounding is refined until most draws are legal. Small rules first shorten domains and join
+    parameters into blocks; all other rules are ignored.
     """
     if group.conditions:
         return
@@ -254,7 +272,7 @@ def _budgets(group: _Group) -> Iterator[Component]:
 
 
 def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Component:
-    """Return the component of a group whose rules were all folded into blocks.
+    """Return the component of a group whose rules were all folded into parameter blocks.
 
     It is empty if some block has no combination.
     """
@@ -266,9 +284,9 @@ def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Compo
 
 
 def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> RelaxedBudget:
-    """Return the rule's relaxed budget on the coarsest grid whose draws are mostly legal.
+    """Return the rule's budget with the coarsest rounding for which most draws are legal.
 
-    If no such grid fits, return the finest that does.
+    If none that fits in memory achieves this, the finest that fits is returned.
     """
     blocks, _ = group.folded
     budget = RelaxedBudget(linear, _STATES, blocks)
@@ -281,7 +299,7 @@ def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> RelaxedBu
 
 
 def _share(component: Component) -> float:
-    """Estimate the legal fraction of the superset from a few draws."""
+    """Estimate the legal fraction of a component's superset from a few random draws."""
     if not component.bound:
         return 1.0
     codes = component.diagram.draw(_PILOTS, np.random.default_rng(0))
@@ -289,7 +307,10 @@ def _share(component: Component) -> float:
 
 
 def _filter_component(component: Component) -> Component | None:
-    """Return the component with the graph of its legal combinations only; ``None`` if too many."""
+    """Return the component with only its legal combinations, found by listing its superset.
+
+    It is ``None`` if the superset or the result is too large.
+    """
     if component.bound > FILTERED_ROWS:
         return None
     graph, found, cells = component.diagram, [component.none], 0
@@ -308,7 +329,7 @@ def _filter_component(component: Component) -> Component | None:
 def _layers(
     rows: Codes,  # (r, k), in the order of the layers, each once and sorted
 ) -> list[Layer]:
-    """Return the layers of a graph whose paths are these rows: one state per row prefix."""
+    """Return the layers of a graph whose paths are these rows: a state is a distinct row prefix."""
     layers = list[Layer]()
     before = np.zeros(len(rows), dtype=np.int64)
     new = np.zeros(len(rows), dtype=bool)

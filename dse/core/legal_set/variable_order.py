@@ -62,7 +62,7 @@ def listing_order(
 
 
 class _Turns:
-    """Priority queue of names by the fewest other names missing from a rule that reads it."""
+    """Priority queue of names: first those with fewest names left to complete some rule."""
 
     def __init__(
         self, rules: Sequence[Sequence[str]], key: Callable[[str], tuple[int, int]]
@@ -113,7 +113,7 @@ def frontier_order(
     constraints: Sequence[Expression],
     usual: Sequence[int],
 ) -> list[int]:
-    """Return an order of small width: few parameters are open at any time.
+    """Return an order of the parameters, as indices, in which few are open at any time.
 
     A parameter is open while it is set and some rule that reads it still waits for others. Among
     equal candidates, one that an equation determines from the others comes last. The result is
@@ -161,7 +161,7 @@ class _Narrow:
     given: set[str]
 
     def order_from(self, start: str) -> list[str]:
-        """Return the greedy order from this name on, keeping the fewest parameters open."""
+        """Return the greedy order that starts with this name and keeps few parameters open."""
         order, left = [start], {name: None for name in self.names if name != start}
         opened = {start}
         while left:
@@ -178,7 +178,7 @@ class _Narrow:
         return wide + 0.5 * (name in self.given) - 0.001 * len(self.near[name] & opened)
 
     def width(self, order: Sequence[str]) -> tuple[float, float]:
-        """Return bounds on the graph in this order: largest width in bits, and total states."""
+        """Return estimates for a diagram in this order: largest layer in bits, and total states."""
         left, opened, widths = set(order), set[str](), list[float]()
         for name in order:
             left.discard(name)
@@ -188,17 +188,17 @@ class _Narrow:
 
 
 def _find_sides(node: Node) -> list[Name]:
-    """Return the names that alone form a side of an equation."""
+    """Return the names that are a complete side of an equation, as ``c`` in ``a * b == c``."""
     if not isinstance(node, Compare) or node.operators != ("==",):
         return []
     return [side for side in node.operands if isinstance(side, Name)]
 
 
 def _ties(node: Node) -> list[frozenset[str]]:
-    """Return the names of the rule and of each of its terms, so that factors are set together.
+    """Return sets of names that should be set consecutively: those of a rule, and of each term.
 
-    In ``sum(bits * acts) <= 80`` a layer's two widths fold to one number if the second is set
-    right after the first.
+    In ``sum(bits * acts) <= 80`` each product becomes one number if its two factors are set one
+    right after the other.
     """
     ties = [names_of(node)]
     waiting = list(children(node))

@@ -35,7 +35,7 @@ BEGUN_AT = "begun_at"
 
 
 class WorkerActor:
-    """Ray actor that holds the work and a child process that runs it, one task at a time.
+    """Ray actor with a child process that runs the evaluations, one task at a time.
 
     A crashing evaluator ends only the child process, never the actor. A lost actor was therefore
     lost by the cluster, and its task can be retried elsewhere without the suspicion that the task
@@ -61,15 +61,15 @@ class WorkerActor:
         self._driven = self._begun()
 
     def node(self) -> str:
-        """Return the host name of the node."""
+        """Return the host name of the node on which the actor runs."""
         return socket.gethostname()
 
     def stay(self) -> None:
-        """Block until :meth:`end`; an earlier return means that the cluster lost the actor."""
+        """Block until :meth:`end`: if the call returns earlier, the cluster has lost the actor."""
         self._over.wait()
 
     def perform(self, task: Task) -> Outcome:
-        """Run the task and return its outcome."""
+        """Run the task in the child process and return its outcome."""
         with self._one:
             if not self._driven.alive:
                 self._driven.end()
@@ -77,11 +77,14 @@ class WorkerActor:
             return self._outcome(task)
 
     def report(self) -> Told:
-        """Wait for the task's next report and return it; the task waits for :meth:`answer`."""
+        """Wait for the task's next report of intermediate metrics, and return it.
+
+        The task waits until :meth:`answer` is called.
+        """
         return self._reports.get()
 
     def answer(self, *, stops: bool) -> None:
-        """Reply to the task that has reported whether it must stop."""
+        """Reply to the task's last report: whether the task must stop."""
         self._words.put(stops)
 
     def end(self) -> None:
@@ -105,7 +108,7 @@ class WorkerActor:
         return self._words.get()
 
     def _outcome(self, task: Task) -> Outcome:
-        """Run the task and return its outcome; retry if the process dies before it has begun."""
+        """Run the task and return its outcome; retry if the child process dies before it begins."""
         reason = ""
         for _ in range(_STARTS):
             try:

@@ -31,7 +31,7 @@ _END_S = 10.0
 
 
 class RayWarden:
-    """Handle of a cleanup process that removes a folder and kills processes after the driver."""
+    """Handle of a process that removes a folder and kills given processes once the driver ends."""
 
     def __init__(self, folder: str) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - a constant program

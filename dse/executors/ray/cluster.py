@@ -115,7 +115,7 @@ class RayCluster:
             self._door.close()
 
     def events(self) -> list[Event]:
-        """Return the events since the last call that matter to a user."""
+        """Return events for the user since the last call, such as lost workers."""
         told, self._events = self._events, []
         return told
 
@@ -134,7 +134,7 @@ class RayCluster:
         return {}
 
     def _poll_outcomes(self, timeout_s: float) -> dict[int, Outcome]:
-        """Return the outcomes that are ready or arrive within the time; forward the reports."""
+        """Return outcomes that arrive in time, by task number; forward intermediate reports."""
         signs = [sign for worker in self._workers for sign in worker.signs]
         if not signs:  # no worker could be requested: the head does not respond
             time.sleep(timeout_s)
@@ -153,7 +153,11 @@ class RayCluster:
         return outcomes
 
     def _settle_worker(self, worker: RayWorker) -> Outcome | None:
-        """Return the outcome that is ready; requeue the task if the worker never started."""
+        """Return the outcome that a worker has ready.
+
+        If the worker was lost, it is a failure; if it never started, its task is queued again, and
+        the result is ``None``.
+        """
         try:
             outcome = worker.outcome()
         except LostError as error:
@@ -169,7 +173,7 @@ class RayCluster:
         return outcome
 
     def _count_failed_start(self, reason: str) -> None:
-        """Count a worker that did not start.
+        """Count a worker that did not start, and record an event for the user.
 
         Raises:
             PluginError: too many consecutive workers did not start.
@@ -187,7 +191,7 @@ class RayCluster:
         self._events.append(Event(kind="executor", text=text))
 
     def _assign(self) -> None:
-        """Give waiting tasks to free workers; request more workers up to the capacity."""
+        """Give waiting tasks to free workers; request further workers while tasks wait."""
         free = [worker for worker in self._workers if worker.task is None]
         for worker in sorted(free, key=lambda worker: not worker.placed):
             if worker.lost:
@@ -205,7 +209,11 @@ class RayCluster:
             self._workers.append(worker)
 
     def _next(self, free: RayWorker) -> Task | None:
-        """Return the task that has waited longest, even one assigned to an unplaced worker."""
+        """Return the next task for a free worker; ``None`` if no task waits.
+
+        A worker that runs on a node takes over a task assigned to one that the cluster has not
+        placed yet.
+        """
         if free.placed:
             for worker in self._workers:
                 if worker.task is not None and not worker.placed:
@@ -219,7 +227,10 @@ class RayCluster:
         return worker.task
 
     def _environment(self) -> dict[str, str]:
-        """Return the thread settings of numeric libraries: a worker's CPUs, or the user's value."""
+        """Return environment variables that set numeric libraries' threads to a worker's CPUs.
+
+        Values that the user has set are kept.
+        """
         threads = str(max(1, int(self._wanted["CPU"])))
         return {name: os.environ.get(name, threads) for name in THREADS}
 
@@ -230,7 +241,7 @@ class RayCluster:
         return workers
 
     def _check_hope(self) -> None:
-        """Check that some node can run a task, or could until recently.
+        """Check that some node of the cluster can run a task, or could until recently.
 
         Raises:
             PluginError: no node can run a task for too long, or the cluster's head is gone.

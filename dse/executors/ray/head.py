@@ -20,8 +20,8 @@ Ray itself would retry for a minute, and then end this process without an error 
 class RayHead:
     """Head node of a cluster, probed by a TCP connection before each request.
 
-    It is not watched if it does not respond at the start: a driver that joined through another
-    address may not be able to reach this one.
+    If it does not respond at the start, it is not probed later: a driver that joined through
+    another address may not be able to reach this one.
 
     Args:
         address: ``host:port`` or ``ray://host:port``.
@@ -34,7 +34,7 @@ class RayHead:
         self._heard_at = time.monotonic()
 
     def answers(self) -> bool:
-        """Return whether the head responds; if it does not, a request to it would block.
+        """Return whether the head node accepts connections; if not, a request to it would block.
 
         Raises:
             PluginError: the head has not responded for too long.
@@ -47,7 +47,7 @@ class RayHead:
         return not silence
 
     def lost(self, reason: str) -> PluginError:
-        """Mark the head as gone and return the error to raise."""
+        """Mark the head node as gone, and return the error that the caller is to raise."""
         self.gone = True
         return PluginError(
             f"the head of the Ray cluster {self._address} is gone: {reason}",
@@ -56,7 +56,10 @@ class RayHead:
         )
 
     def cut_off(self) -> PluginError:
-        """Mark the head as gone and return the error for a machine cut off from the cluster."""
+        """Mark the head node as gone, and return the error for a lost local raylet.
+
+        Without its raylet, this machine is cut off from the cluster.
+        """
         self.gone = True
         return PluginError(
             f"the raylet that joins this machine to the Ray cluster {self._address} is gone",
@@ -79,7 +82,10 @@ def check_reachable(address: str) -> None:
 
 
 def _silence(address: str) -> str:
-    """Return why the address does not respond; empty if it does, or if it has no port."""
+    """Return why a TCP connection to the address fails, as text; empty if it succeeds.
+
+    An address without a port is not tested.
+    """
     found = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
     if found is None:
         return ""

@@ -22,13 +22,13 @@ class Node:
     offers: Mapping[str, float]
 
     def rooms(self, wanted: Mapping[str, float]) -> int:
-        """Return the number of concurrent tasks that fit on the node."""
+        """Return the number of tasks that fit on the node at the same time."""
         shares = [self.offers.get(name, 0.0) / amount for name, amount in wanted.items()]
         return int(min(shares) + 1e-9)
 
 
 def wanted_of(needs: Needs) -> dict[str, float]:
-    """Return the needs by Ray's resource names; one CPU if none is stated."""
+    """Return the resources that a task needs, by Ray's names; by default one CPU."""
     amounts = {"CPU": needs.cpu or 1.0, "GPU": needs.gpu, "memory": float(needs.memory_bytes)}
     return {name: amount for name, amount in {**amounts, **needs.custom}.items() if amount}
 

@@ -79,7 +79,7 @@ class RaySession:
         self._raylet = None if from_afar else _raylet_of(self._socket())
 
     def check_raylet(self) -> None:
-        """Check that this machine's raylet runs: without it, Ray ends this process.
+        """Check that this machine's raylet (Ray's node process) runs; else Ray ends this process.
 
         Raises:
             PluginError: the raylet has ended.
@@ -88,7 +88,7 @@ class RaySession:
             raise self.head.cut_off()
 
     def nodes(self) -> list[Node]:
-        """Return the nodes that are alive."""
+        """Return the nodes of the cluster that are alive, with their resources."""
         return [
             Node(name=str(one["NodeManagerHostname"]), offers=one["Resources"])
             for one in self.ray.nodes()
@@ -197,7 +197,7 @@ def import_ray() -> Any:
 
 @contextmanager
 def _patient(ray: Any, limit_s: float) -> Iterator[None]:
-    """Set the time that Ray waits for the processes of a node that it starts.
+    """Set, inside the block, how long Ray waits for the processes of a node that it starts.
 
     Ray's limit of half a minute for the raylet is not configurable, so a private function is
     patched; if a Ray release renames it, Ray's own limit applies.
@@ -235,7 +235,10 @@ def _patient(ray: Any, limit_s: float) -> Iterator[None]:
 
 
 def _raylet_of(socket: str = "") -> int | None:
-    """Return the process id of the raylet on a socket, or of any started here; else ``None``."""
+    """Return the process id of the raylet (Ray's node process) with a socket; else ``None``.
+
+    Without a socket, any raylet that this process has started is returned.
+    """
     every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
     pids = every if socket else descendants(os.getpid())
     for pid in pids:
@@ -265,7 +268,10 @@ def _unheard(ray: Any) -> Iterator[None]:
 
 
 def _hush_client() -> None:
-    """Silence Ray client threads that lost their server; the loss is reported as an error."""
+    """Suppress tracebacks of Ray client threads that lost their server.
+
+    The loss is reported as an error elsewhere.
+    """
     logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
     before = threading.excepthook
 

@@ -23,7 +23,7 @@ _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
 
 class LostError(Exception):
-    """Error of a worker that the cluster lost (its node, process or connection) or ended."""
+    """Error of a worker that the cluster ended or lost, with its node, process or connection."""
 
     def __init__(self, reason: str, kind: FaultKind) -> None:
         super().__init__(reason)
@@ -32,7 +32,7 @@ class LostError(Exception):
 
 
 class RayWorker:
-    """Worker actor on the cluster, from the time it is requested.
+    """Driver-side handle of a worker actor on the cluster, from the time it is requested.
 
     Its ``sign`` is an object reference to wait for: first the actor's placement on a node, then
     each outcome. While the cluster has no room, the reference does not become ready.
@@ -56,17 +56,20 @@ class RayWorker:
 
     @property
     def sign(self) -> Any:
-        """Reference to wait for: its placement, then its outcome; ``None`` while it is idle."""
+        """Ray object reference that becomes ready next: the worker's placement, then its outcome.
+
+        It is ``None`` while the worker is placed and idle.
+        """
         return self._outcome if self.node else self._place
 
     @property
     def signs(self) -> list[Any]:
-        """References to wait for: the sign and the next report; none while it is idle."""
+        """Ray object references to wait for: :attr:`sign` and the next report; empty while idle."""
         return [self.sign, self.report] if self.task is not None or not self.node else []
 
     @property
     def placed(self) -> bool:
-        """Whether it is placed on a node, even if the node's name was not fetched yet."""
+        """Whether the cluster has placed the worker on a node, even if its name is unknown."""
         return bool(self.node) or self._is_there(self._place)
 
     @property
@@ -76,7 +79,7 @@ class RayWorker:
 
     @property
     def spent_s(self) -> float:
-        """Time in seconds since it took its task, or was requested."""
+        """Time in seconds since the worker took its task or, without one, was requested."""
         return time.monotonic() - self._since
 
     def take(self, task: Task) -> None:
@@ -86,14 +89,17 @@ class RayWorker:
         self._outcome = self._actor.perform.remote(task)
 
     def give_back(self) -> Task | None:
-        """Cancel and return the task of a worker that is not placed yet; the worker remains."""
+        """Take back the task of a worker that is not placed on a node yet; the worker remains."""
         task, self.task = self.task, None
         self._ray.cancel(self._outcome)
         self._outcome = None
         return task
 
     def hear(self, watcher: Watcher, on_begin: Beginning) -> None:
-        """Forward a received report and reply with the decision; a lost report is ignored."""
+        """Forward the task's report to ``watcher``, and reply whether the task must stop.
+
+        A report that was lost with the worker is ignored.
+        """
         with suppress(self._ray.exceptions.RayError):
             number, step, metrics = self._ray.get(self.report)
             if step is None:
@@ -103,7 +109,7 @@ class RayWorker:
         self.report = self._actor.report.remote()
 
     def outcome(self) -> Outcome | None:
-        """Return the outcome that is ready; ``None`` if only the placement was.
+        """Return the outcome that is ready; ``None`` if only the worker's placement became known.
 
         Raises:
             LostError: the cluster lost the worker.
@@ -125,7 +131,7 @@ class RayWorker:
         return outcome
 
     def leave(self) -> Any:
-        """Request the end of its task; return a reference that is ready when it has ended."""
+        """Request the end of the worker's process; return a reference that is ready afterwards."""
         return self._actor.end.remote()
 
     def drop(self) -> None:
@@ -137,7 +143,10 @@ class RayWorker:
         return bool(self._ray.wait([reference], timeout=0)[0])
 
     def _lost(self, error: Exception) -> LostError:
-        """Convert Ray's error: one line of text, the end of a traceback or else the beginning."""
+        """Return the error for a Ray exception, with its message shortened to one line of text.
+
+        Of a traceback the end is kept, of other messages the beginning.
+        """
         lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
         words = " ".join(_COLOURS.sub("", " ".join(lines)).split())
         shown = words[-_LONGEST:] if "Traceback" in words or "^^^" in words else words[:_LONGEST]
@@ -146,7 +155,7 @@ class RayWorker:
 
 
 def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
-    """Return the worker actor class with its resources, registered with the cluster once.
+    """Return the class of worker actors, with the resources that each of them reserves.
 
     Args:
         ray: the Ray library.
@@ -172,7 +181,7 @@ def end_workers(ray: Any, workers: Sequence[RayWorker]) -> None:
 
 
 def _options(wanted: Mapping[str, float]) -> dict[str, Any]:
-    """Return the amounts as options of a Ray actor; memory as an integer number of bytes."""
+    """Return resource amounts as options of a Ray actor; memory as an integer number of bytes."""
     own = {_OPTIONS[name]: amount for name, amount in wanted.items() if name in _OPTIONS}
     own |= {"memory": int(own["memory"])} if "memory" in own else {}
     custom = {name: amount for name, amount in wanted.items() if name not in _OPTIONS}

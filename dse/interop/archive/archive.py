@@ -21,7 +21,7 @@ _MAGIC = b"PAR1"
 
 
 def read_archive(path: str | Path) -> Record:
-    """Read a study from a file; the format is recognised by the contents, not by the name.
+    """Read a study from an archive file; the format is recognised by its contents.
 
     Raises:
         StorageError: the file does not hold a study, or is damaged; in JSON lines, with the line.

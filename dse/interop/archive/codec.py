@@ -1,4 +1,4 @@
-"""Codec between the entries of a record and plain JSON objects; decoding validates each field."""
+"""Codec between records of a study (trials, asks ...) and JSON; decoding validates each field."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LARGEST = 1 << 63
 
 
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
-    """Encode an entry of a record as a JSON object."""
+    """Encode a record (a trial, ask, attempt, driver, event or report) as a JSON object."""
     shape, late = SHAPES[type(noun)], LATE.get(type(noun), frozenset())
     fields = {name: _encode_value(getattr(noun, name), reader) for name, reader in shape.items()}
     return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
 def noun_of(kind: type[Noun], told: Any) -> Noun:  # untrusted JSON
-    """Decode an entry of a record from a JSON object; the inverse of :func:`plain`.
+    """Decode a record of the given class from a JSON object; the inverse of :func:`plain`.
 
     Raises:
         StorageError: a field is missing, unknown, or has an invalid value.
@@ -55,14 +55,17 @@ def number(value: Any) -> float:
 
 
 def text(value: Any) -> str:
-    """Return a text; raise ValueError for anything else."""
+    """Return the value if it is a string; raise ValueError otherwise."""
     if not isinstance(value, str):
         raise ValueError
     return value
 
 
 def _word(value: Any) -> str:
-    """Return a text that every database can store: valid UTF-8 without null characters."""
+    """Return the string if every database can store it; raise ValueError otherwise.
+
+    It has to be valid UTF-8 without null characters.
+    """
     text(value).encode()
     if "\0" in value:
         raise ValueError

@@ -24,7 +24,7 @@ _NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
 class ColumnKind:
-    """Type of a column, inferred in a first pass over its values; a second pass writes it."""
+    """Arrow type of a column, inferred from all of its values before any of them is written."""
 
     def __init__(self) -> None:
         self._types = set[type]()
@@ -36,7 +36,7 @@ class ColumnKind:
         self._exact = self._exact and len(self._types) == 1 and _holds(value)
 
     def field(self, name: str, about: Mapping[str, str]) -> pa.Field:
-        """Return the Arrow field of the column, with ``about`` in its metadata."""
+        """Return the column's Arrow field, with the texts in ``about`` as its metadata."""
         told = {**about, "as": "plain" if self._exact else "json"}
         kept = {key: word.encode("utf-8", "replace") for key, word in told.items()}
         return pa.field(name, self._type, metadata=kept)
@@ -74,7 +74,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
-    """Return the function that decodes the values of a column with this field."""
+    """Return the function that decodes Arrow arrays of this column to parameter values."""
     if fact(field, "as") == "json":
         return lambda array: [_parse_cell(cell, field.name) for cell in array.to_pylist()]
     if field.type not in _TYPES.values():
@@ -83,7 +83,7 @@ def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
 
 
 def fact(field: pa.Field, key: str) -> str:
-    """Return an entry of the field's metadata; empty if it is missing."""
+    """Return the text under a key of the field's metadata; empty if it is missing."""
     return (field.metadata or {}).get(key.encode(), b"").decode("utf-8", "replace")
 
 

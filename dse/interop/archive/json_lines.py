@@ -1,4 +1,4 @@
-"""JSON lines format of a study: one check sum per line, and one of the complete file at its end."""
+"""JSON lines format of a study, with a check sum in each line and one of the file at its end."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ _AGAIN = "export it again: dse studies export NAME -o FILE"
 
 
 def header(record: Portable) -> str:
-    """Return the first line: the format version, the study's name and spec, units and goals."""
+    """Return the first line: format version, study name, specification, units and goals."""
     told = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
     return _line("study", told)
 
 
 def trial_line(trial: Trial, place: int | None) -> str:
-    """Return the line of a trial, with its position among the finished ones."""
+    """Return the line of a trial, with its index in the order of finishing, if finished."""
     return _line("trial", {**plain(trial), "finished": place})
 
 
 def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
-    """Yield (part, line) for each driver, ask, attempt, report and event."""
+    """Yield (part, line) for each record besides trials; a part is ``drivers``, ``asks`` ...."""
     for kind, (part, _) in _EVERYTHING_ELSE.items():
         for one in record.others(part):
             yield part, _line(kind, plain(one))
 
 
 def fingerprint(lines: Iterable[str]) -> str:
-    """Return the SHA-256 of the lines, which identifies a study in either file format."""
+    """Return the SHA-256 of a study's lines; it identifies the study in both archive formats."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line.encode())
@@ -131,7 +131,7 @@ class JsonLinesReader:
         return kind
 
     def add(self, trial: Trial, place: int | None) -> None:
-        """Collect a trial, and its position among the finished ones."""
+        """Collect a trial, and its index in the order of finishing, if finished."""
         if place is not None and place in self._places:
             raise StorageError(
                 f"trials {self._places[place]} and {trial.number} have the same finishing position"

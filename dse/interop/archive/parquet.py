@@ -1,7 +1,7 @@
-"""Parquet format of a study: one row per trial, one typed column per name, with units.
+"""Parquet format of a study: one row per trial; one typed column per parameter and metric.
 
-The file's metadata hold the other parts (spec, asks, events, ...) as the same lines as in the JSON
-lines format, and the SHA-256, which is the same in both formats.
+The file's metadata hold the specification and the other records (asks, events ...) as the same
+lines as in the JSON lines format, and a SHA-256 that is the same in both formats.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write_parquet(record: Portable, file: BinaryIO) -> str:
     The trials are read twice; the first pass infers the column types.
 
     Raises:
-        StorageError: the parts besides the trials are too large for Parquet metadata.
+        StorageError: the records besides the trials are too large for Parquet metadata.
     """
     head, others = header(record), _short(record)
     kinds, digest = dict[Place, ColumnKind](), hashlib.sha256(head.encode())
@@ -92,7 +92,7 @@ def write_parquet(record: Portable, file: BinaryIO) -> str:
 
 
 def _short(record: Portable) -> str:
-    """Return the lines of all parts besides the trials."""
+    """Return the lines of all records besides the trials, as for JSON lines."""
     lines, length = list[str](), len(header(record))
     for _, line in other_lines(record):
         lines.append(line)
@@ -163,7 +163,7 @@ def _check_size(told: parquet.FileMetaData, where: str) -> None:
 
 
 def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
-    """Yield the values of a trial's row, by column; empty cells are left out."""
+    """Yield the non-empty values of a trial's row, by column."""
     for name in (*_FACTS, *TIMES):
         if (fact := getattr(trial, name)) is not None:
             yield ("trial", name), fact
@@ -196,12 +196,12 @@ def _order(place: Place) -> tuple[int, str]:
 
 
 def _exact(of: str, value: Value) -> Value:
-    """Convert metrics and spreads to float; in a design, 5 and 5.0 remain distinct."""
+    """Return metrics and spreads as floats; parameter values unchanged (5 and 5.0 are distinct)."""
     return value if of == "design" else float(value)
 
 
 def _shown(name: str) -> str:
-    """Return the name as valid UTF-8, for Arrow; the field's metadata hold the exact name."""
+    """Return the name as valid UTF-8, as Arrow requires; the field's metadata hold the original."""
     return name.encode("utf-8", "replace").decode()
 
 
@@ -216,7 +216,7 @@ def _trials(file: parquet.ParquetFile) -> Iterator[tuple[Trial, int | None]]:
 
 
 def _place(field: pa.Field) -> tuple[str, str]:
-    """Return the part of a trial that the column belongs to, and the name in it."""
+    """Return the trial attribute (design, metrics ...) that a column holds, and the key in it."""
     of = fact(field, "of")
     if of == "trial":
         return "", field.name

@@ -45,20 +45,26 @@ class Record:
         return len(self.trials)
 
     def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
-        """Iterate over the trials by number, each with its place among the finished ones."""
+        """Iterate over the trials by number, each with its index in the order of finishing.
+
+        The index is ``None`` for unfinished trials.
+        """
         places = {number: place for place, number in enumerate(self.finished_order)}
         return ((trial, places.get(trial.number)) for trial in self.trials)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        """Iterate over one kind of record: drivers, asks, attempts, reports or events.
+
+        ``part`` is the kind, such as ``drivers``.
+        """
         return iter(getattr(self, part))
 
     @staticmethod
     def of(storage: Storage, study: str) -> Record:
-        """Load the record of a stored study.
+        """Load all records of a stored study.
 
-        Entries that other processes add during the load are left out consistently. Trust is not
-        part of a record: it applies to one storage only.
+        Records that other processes add meanwhile are left out. Permission to run the study (trust)
+        is not included: it applies to one storage only.
 
         Raises:
             StudyError: there is no such study.
@@ -100,7 +106,7 @@ def about(problem: Problem) -> dict[str, Any]:
 
 
 def check_record(record: Record) -> None:
-    """Raise StorageError unless the parts of the record are consistent with one another.
+    """Raise StorageError unless the trials, asks, events ... of the record are consistent.
 
     Raises:
         StorageError: describes the first inconsistency.

@@ -1,9 +1,9 @@
-"""Salvage: the intact part of a damaged study, renumbered as a complete study.
+"""Salvage: the intact records of a damaged study, renumbered as a complete study.
 
-Storages number trials without gaps, so intact trials keep their order and are renumbered; their
-positions among the finished trials, and all references to either, are renumbered with them. Of the
-finished trials that an ask knew, only the remaining ones are counted. Asks that knew a lost trial
-can no longer be verified; ``spec["salvaged"]`` records the number of the first such trial.
+Intact trials keep their order and get consecutive numbers; their indices in the order of finishing,
+and all references to either, are changed to match. The number of finished trials that an ask (a
+request to an optimizer) knew is reduced by the lost ones. Asks that knew a lost trial can no longer
+be verified; ``spec["salvaged"]`` records the number of the first trial of such an ask.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Salvage:
-    """Intact part of a damaged study; ``damages`` lists what is lost.
+    """Intact records of a damaged study; ``damages`` lists what is lost.
 
-    ``numbers`` (n,) are the original numbers of the intact trials, ``places`` (m,) the original
-    positions of the finished ones in the order in which they finished; both ascend. ``attempts``
-    counts the intact attempts of each trial. ``intact`` is the number of first trials that were
-    asked without knowledge of lost data.
+    ``numbers`` (n,) are the original numbers of the intact trials; ``places`` (m,) are the original
+    indices of the finished ones in the order of finishing; both ascend. ``attempts`` counts the
+    intact attempts of each trial. The first ``intact`` trials were suggested from intact data only.
     """
 
     study: str
@@ -55,7 +54,7 @@ class Salvage:
         return len(self.numbers)
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
-        """Iterate over the intact trials by their new numbers."""
+        """Iterate over the intact trials, renumbered, with new indices in finishing order."""
         stream = Stream(study=self.study, spec=self.spec, reader=self.reader)
         for number, (trial, place) in enumerate(stream.placed_trials()):
             moved = replace(
@@ -68,7 +67,7 @@ class Salvage:
             yield moved, None if place is None else self._renumber_told(place)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the intact entries of one part, renumbered."""
+        """Iterate over the intact records of one kind, such as ``asks``, renumbered."""
         mend: Mapping[str, Callable[[], Iterator[Any]]] = {
             "drivers": self._drivers,
             "asks": self._asks,
@@ -79,11 +78,11 @@ class Salvage:
         return mend[part]()
 
     def _renumber_told(self, told: int) -> int:
-        """Map a position among the finished trials to its new one, without lost trials."""
+        """Return the new index, among the intact finished trials, of an original index."""
         return int(np.searchsorted(self.places, told))
 
     def _number(self, number: int) -> int:
-        """Return the new number of an intact trial: the number of intact trials before it."""
+        """Return the new number of a trial: the number of intact trials before it."""
         return int(np.searchsorted(self.numbers, number))
 
     def _is_sound(self, number: int) -> bool:
@@ -104,7 +103,7 @@ class Salvage:
         yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, count))
 
     def _asks(self) -> Iterator[Asked]:
-        """Iterate over the asks that have an intact trial, or that originally had no trial."""
+        """Iterate over the asks with an intact trial, and over those that never added a trial."""
         for one in self.reader.others("asks"):
             first = self._number(one.first)
             count = self._number(one.first + one.count) - first
@@ -136,7 +135,7 @@ class Salvage:
 
 
 def salvage_words(found: Salvage) -> str:
-    """Return a sentence on the number of lost trials, with the reasons."""
+    """Return a sentence with the number of lost trials and the reasons of the damage."""
     written = found.reader.counts["trials"]
     parts = "; ".join(map(damage_text, found.damages))
     return f"{written - found.count} of {written} trials were left out of a damaged study ({parts})"
@@ -149,7 +148,7 @@ def damage_text(damage: Damage) -> str:
 
 
 def ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and the last number of each run of consecutive numbers."""
+    """Return the runs of consecutive numbers, each as (first, last)."""
     if not len(rows):
         return []
     numbers = np.unique(np.asarray(rows, dtype=np.int64))
@@ -204,7 +203,7 @@ def open_salvage(
 
 
 class DamageNotes:
-    """Collector of the damages found while a study is read, grouped by part and reason."""
+    """Collector of damages found while a study is read, grouped by kind of record and reason."""
 
     def __init__(self) -> None:
         self._rows = dict[tuple[str, str, str], list[int]]()
@@ -217,7 +216,7 @@ class DamageNotes:
             self._rows.setdefault(key, []).extend(damage.rows)
 
     def close(self) -> None:
-        """Ignore further damages, so that a second pass does not record them twice."""
+        """Ignore damages found from now on, so that a second pass does not record them twice."""
         self._open = False
 
     @property
@@ -231,7 +230,7 @@ class DamageNotes:
 
 
 def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
-    """Return the intact trials' numbers and positions among the finished ones, both ascending."""
+    """Return the intact trials' numbers, and their indices in the order of finishing, ascending."""
     numbers, places = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for page in reader.trials():
         numbers.append(page.number)
@@ -240,7 +239,7 @@ def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
 
 
 def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
-    """Return the number of first trials that were asked without knowledge of lost data."""
+    """Return the number of trials from the first on that were suggested from intact data only."""
     trials, finished = _until_gap(numbers), _until_gap(places)
     first = min(trials, reader.counts["trials"])
     for one in reader.others("asks"):
@@ -250,13 +249,16 @@ def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
 
 
 def _until_gap(ascending: Ints) -> int:
-    """Return the number of integers from 0 on that are present without a gap."""
+    """Return how many of the integers 0, 1, 2 ... are present before the first missing one."""
     same = ascending == np.arange(len(ascending))
     return len(ascending) if same.all() else int(np.argmin(same))
 
 
 def _mark_spec(found: Salvage) -> dict[str, Any]:
-    """Return the spec with a record of the losses, and the remaining number of carried trials."""
+    """Return the specification with an entry that describes the lost records.
+
+    The number of ``carried`` trials is reduced by the lost ones.
+    """
     spec = dict(found.spec)
     if "carried" in spec:
         carried = int(spec["carried"].get("trials", 0))

@@ -32,7 +32,7 @@ class Portable(Protocol):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """Meaning of its names and numbers, for readers of the file."""
+        """Explanation of its names, units and goals, for human readers of the file."""
         ...
 
     @property
@@ -41,17 +41,23 @@ class Portable(Protocol):
         ...
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
-        """Iterate over the trials by number; repeated calls yield the same trials."""
+        """Iterate over the trials by number, with their indices in the order of finishing.
+
+        Repeated calls yield the same trials.
+        """
         ...
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        """Iterate over one kind of record: drivers, asks, attempts, reports or events.
+
+        ``part`` is the kind, such as ``drivers``.
+        """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Stored study that is read in pieces, normalised like a :class:`Record`."""
+    """Stored study that is read in pieces, with the same contents as its :class:`Record`."""
 
     study: str
     spec: Mapping[str, Any]
@@ -64,13 +70,13 @@ class Stream:
         return self.reader.counts["trials"]
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
-        """Iterate over the trials by number; unfinished ones become pending, without owner."""
+        """Iterate over the trials by number; unfinished ones become pending, without a driver."""
         for page in self.reader.trials():
             for trial, place in zip(page, page.ended.tolist(), strict=True):
                 yield (trial, place) if place >= 0 else (trial.freed(), None)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the entries of one part; all drivers are marked as ended."""
+        """Iterate over the records of one kind, such as ``asks``; drivers are marked as ended."""
         for one in self.reader.others(part):
             if isinstance(one, Driver):
                 yield replace(one, left=True)

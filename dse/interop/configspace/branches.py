@@ -1,7 +1,7 @@
-"""Decision tree of a formula over finite parameters, with tests for membership in value sets.
+"""Decision tree of a formula over finite parameters, whose tests are memberships in value sets.
 
-Conditions and forbidden clauses of ConfigSpace can express only such tests. The tree tests parents
-before the parameters that they activate, so that it never tests an inactive parameter.
+Conditions and forbidden clauses of ConfigSpace can express only such tests. A parameter is tested
+after those that its condition reads, so that no inactive parameter is tested.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class UnsayableError(SpecError):
 
 
 def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
-    """Return the decision tree of the cases in which the formula is known to be ``wanted``.
+    """Return the decision tree of the cases in which the formula's value is ``wanted``.
 
     Raises:
         UnsayableError: the formula reads the value of a real parameter, or has too many
@@ -61,7 +61,7 @@ def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
 
 
 def paths(found: Tree) -> Iterator[Path]:
-    """Yield each path through the tree that ends in true."""
+    """Yield each path of tests through the decision tree that ends in true."""
     if found is True:
         yield ()
     elif found is not False:
@@ -71,7 +71,7 @@ def paths(found: Tree) -> Iterator[Path]:
 
 
 def collect_value_names(node: Node) -> set[str]:
-    """Return the names whose values the formula reads; ``x is absent`` reads none."""
+    """Return the parameters whose values the formula reads; ``x is absent`` reads no value."""
     if isinstance(node, Absent):
         return set()
     here = {name.name for name in names_in(node)} if not children(node) else set[str]()
@@ -79,7 +79,7 @@ def collect_value_names(node: Node) -> set[str]:
 
 
 def _order_names(space: DesignSpace, names: frozenset[str]) -> list[str]:
-    """Return the names and all their ancestors in conditions, in topological order."""
+    """Return the names and all names their conditions depend on, in topological order."""
     found: list[str] = []
 
     def visit(name: str) -> None:
@@ -115,7 +115,7 @@ class _Table:
         }
 
     def add(self, name: str) -> None:
-        """Add a parameter: repeat each row for each of its values, where it is active."""
+        """Add a parameter: repeat each row in which it is active for each of its values."""
         parameter = self._space.by_name[name]
         active = self._active(name)
         count = 1 if isinstance(parameter, Real) else len(parameter.values)
@@ -142,11 +142,11 @@ class _Table:
         return rule.holds(self.columns, self.size, unknown=False)
 
     def built(self, truth: Mask) -> Tree:
-        """Return the decision tree that separates the rows that are true from the others."""
+        """Return the decision tree that is true for exactly the rows where ``truth`` is."""
         return self._part(truth, 0, self.size, 0)
 
     def _part(self, truth: Mask, low: int, high: int, depth: int) -> Tree:
-        """Return the subtree of rows ``low`` to ``high``, which agree in all earlier columns."""
+        """Return the decision tree of rows ``low`` to ``high``, equal in all earlier columns."""
         known = truth[low:high]
         if known.all() or not known.any():
             return bool(known[0])

@@ -80,7 +80,7 @@ class Clauses:
         self._conditional = conditional
 
     def condition(self, item: Any) -> Expression:
-        """Return the formula that is true where the item's child is active.
+        """Return the formula of a ConfigSpace condition, which is true where its child is active.
 
         Raises:
             SpecError: the item is not a condition.
@@ -177,7 +177,10 @@ def _member(parameter: Parameter, values: list[Any]) -> Node:
 
 
 def _compare_value(parameter: Parameter, sign: str, value: Any) -> Node:
-    """Return a comparison with a value; values that do not ascend compare by list position."""
+    """Return the formula that compares a parameter with a value, as in ConfigSpace.
+
+    Values that are not in ascending order are compared by their position in the list.
+    """
     own = value_of(parameter, value)
     name = Name(parameter.name)
     if sign in ("==", "!=") or isinstance(parameter, Real | Integer):

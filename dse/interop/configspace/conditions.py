@@ -15,7 +15,10 @@ _FEW = 3
 
 
 def build_condition(found: Tree, child: str) -> Clause | bool:
-    """Return the tree as a condition on the activity of the child."""
+    """Return the decision tree as a ConfigSpace condition for the activity of ``child``.
+
+    A tree that is always true or false is returned as a Boolean.
+    """
     if isinstance(found, bool):
         return found
     ways = [
@@ -26,7 +29,7 @@ def build_condition(found: Tree, child: str) -> Clause | bool:
 
 
 def joined_conditions(operator: str, parts: Sequence[Clause | bool], child: str) -> Clause | bool:
-    """Join conditions by ``and`` or ``or``, with constant parts simplified away."""
+    """Join conditions by ``and`` or ``or``; Booleans among them are simplified away."""
     decides = operator == "or"
     if any(part is decides for part in parts):
         return decides
@@ -37,7 +40,7 @@ def joined_conditions(operator: str, parts: Sequence[Clause | bool], child: str)
 
 
 def condition_of(clause: Clause, child: str) -> Clause:
-    """Convert a clause on one hyperparameter to a condition on the activity of the child."""
+    """Return a clause on one hyperparameter as a condition for the activity of ``child``."""
     kinds = {"CLAUSE_LT": "LT", "CLAUSE_GT": "GT", "EQUALS": "EQ", "IN": "IN"}
     if clause["type"] not in kinds:
         raise UnsayableError("it compares two parameters")
@@ -58,7 +61,7 @@ def _build_test(test: Test, child: str) -> Clause:
 
 
 def clauses_of(test: Test) -> Iterator[Clause]:
-    """Yield clauses whose conjunction is the test."""
+    """Yield ConfigSpace clauses whose conjunction is equivalent to the test."""
     kind, values = _kind(test)
     name = test.parameter.name
     if kind == "IN":
@@ -72,7 +75,10 @@ def clauses_of(test: Test) -> Iterator[Clause]:
 
 
 def _kind(test: Test) -> tuple[str, tuple[Any, ...]]:
-    """Return the shortest form of a test: one value, a one- or two-sided range, or a list."""
+    """Return the ConfigSpace relation that expresses the test most briefly, and its operands.
+
+    It is an equality, a one- or two-sided bound, or a list of values.
+    """
     all_values, values = test.parameter.values, test.values
     if len(values) == 1:
         return "EQ", values
@@ -89,7 +95,7 @@ def _kind(test: Test) -> tuple[str, tuple[Any, ...]]:
 
 
 def conjunction(path: tuple[Clause, ...]) -> Clause:
-    """Return the conjunction of clauses as one clause; empty for no clauses."""
+    """Return the conjunction of clauses as one clause; an empty dictionary for no clauses."""
     if not path:
         return {}
     return path[0] if len(path) == 1 else {"type": "AND", "clauses": list(path)}

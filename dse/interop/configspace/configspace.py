@@ -172,7 +172,7 @@ def _items(document: Document, key: str) -> list[Any]:
 
 @contextmanager
 def _locate_mistakes(document: Document, item: Any, key: str) -> Iterator[None]:
-    """Add the line of the item's name to a SpecError raised in the block."""
+    """Add the line number of the item's name to a SpecError raised in the block."""
     try:
         yield
     except SpecError as error:

@@ -53,7 +53,7 @@ _RELATIONS = {
 
 
 class Forbidden:
-    """Writer of a space's conditions, and then of its rules, as ConfigSpace clauses.
+    """Converter of a space's conditions and rules to ConfigSpace clauses, conditions first.
 
     ``never`` collects the parameters that are never active, ``warnings`` the rules that are
     exported only approximately.
@@ -65,7 +65,7 @@ class Forbidden:
         self.warnings: list[str] = []
 
     def clauses(self, rule: Expression) -> list[Clause]:
-        """Return the forbidden clauses that enforce the rule.
+        """Return the forbidden clauses (excluded combinations) that enforce the rule.
 
         Raises:
             UnsayableError: ConfigSpace cannot express the rule.
@@ -76,7 +76,7 @@ class Forbidden:
         return found
 
     def condition(self, name: str) -> Clause | bool:
-        """Return the parameter's activity: a condition, always (true) or never (false).
+        """Return when the parameter is active: a condition, ``True`` (always) or ``False`` (never).
 
         Raises:
             UnsayableError: ConfigSpace cannot express the condition.
@@ -98,7 +98,7 @@ class Forbidden:
     # -- rules ----------------------------------------------------------------------------------
 
     def _where(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
-        """Return the cases (conjunctions of clauses) in which the node's value is ``wanted``."""
+        """Return the cases in which a formula is ``wanted``, each a conjunction of clauses."""
         special = self._special(node, wanted=wanted)
         if special is not None:
             return special
@@ -153,9 +153,9 @@ class Forbidden:
         ]
 
     def _special(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
-        """Return the clauses of a node that ConfigSpace can express without enumeration.
+        """Return the cases of a formula that ConfigSpace expresses directly, each a conjunction.
 
-        ``None`` if the node has no such form.
+        It is ``None`` if the formula has to be enumerated.
         """
         match node:
             case Compare(operators=(operator,), operands=(Name() as left, Name() as right)):
@@ -184,7 +184,10 @@ class Forbidden:
         return [({"type": _RELATIONS[one], "left": left, "right": right},) for one in said]
 
     def _some_equal(self, names: Sequence[str]) -> list[tuple[Clause, ...]] | None:
-        """Return clauses for "some two of these are equal"; ``None`` if conditions differ."""
+        """Return the cases in which two of the parameters are equal, one clause for each pair.
+
+        It is ``None`` if the parameters have different activity conditions.
+        """
         rules = [self._space.conditions.get(name) for name in names]
         if len({None if rule is None else rule.node for rule in rules}) > 1:
             return None

@@ -16,7 +16,7 @@ Item = Mapping[str, Any]
 
 
 class HyperparameterReader:
-    """Parser of hyperparameters; ``warnings`` collects the properties that are lost."""
+    """Parser of ConfigSpace hyperparameters; ``warnings`` lists properties not imported."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -123,7 +123,7 @@ class HyperparameterReader:
 
 
 def name_in(item: Any, key: str = "name") -> str:
-    """Return the name in an item.
+    """Return the name of a ConfigSpace item, such as a hyperparameter.
 
     Raises:
         SpecError: the item is not a JSON object, or its name is not a text.

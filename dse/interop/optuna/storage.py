@@ -122,7 +122,7 @@ def _theirs(
 ) -> Iterator[Any]:
     """Yield the trials as Optuna trials, ordered by number.
 
-    Their end times encode the order in which they finished.
+    Their synthetic end times encode the order in which they finished.
     """
     from optuna.trial import TrialState
 
@@ -184,7 +184,7 @@ def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
 
 
 def _params(trial: Trial, distributions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the design's values within Optuna's distributions; the space may have changed."""
+    """Return the design's values that are in Optuna's distributions; the space may have changed."""
     found = {}
     for name, value in trial.design.items():
         kind = distributions.get(name)

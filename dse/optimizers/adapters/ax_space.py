@@ -31,7 +31,7 @@ _OTHERS = 64
 
 
 def axes(space: DesignSpace) -> dict[str, Real | Finite]:
-    """Return the parameters that can vary, by Ax's name for each.
+    """Return the parameters that have more than one value, by the names used in Ax (``p0`` ...).
 
     Their own names are not used, since one of them may be a function or constant of sympy.
     """
@@ -43,7 +43,7 @@ def axes(space: DesignSpace) -> dict[str, Real | Finite]:
 
 
 def has_no_order(parameter: Real | Finite) -> bool:
-    """Return whether the parameter is a choice of at least three values.
+    """Return whether to encode the parameter as unordered: a choice of at least three values.
 
     An order of two values cannot mislead the model.
     """
@@ -51,7 +51,7 @@ def has_no_order(parameter: Real | Finite) -> bool:
 
 
 def wish_of(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
-    """Return the design in Ax's encoding; inactive parameters get a middle value."""
+    """Return the design as a point in Ax's encoding; inactive parameters get a middle value."""
     batch = space.batch([design])
     wish: dict[str, float | int | str] = {}
     for name, parameter in axes(space).items():
@@ -70,16 +70,16 @@ def wish_of(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
 def nearest_unseen_design(
     problem: Problem, wish: Wish, taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return the unseen legal design nearest to a proposal, or no design if none is left.
+    """Return the new legal design nearest to a proposal, as a list; empty if none is left.
 
     Each group of coupled parameters is mapped to its nearest legal combination. If that design was
-    asked before or violates a modelled limit, the nearest of some neighbours and random designs
+    suggested before or violates a modelled limit, the nearest of some neighbours and random designs
     is taken.
 
     Args:
         problem: problem to optimise.
         wish: proposed point.
-        taken: designs that were asked before.
+        taken: designs that were suggested before.
         rng: generator of the neighbours and random designs.
     """
     space = problem.space

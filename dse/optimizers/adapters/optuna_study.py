@@ -31,10 +31,11 @@ from dse.optimizers.support.quiet_library import quiet
 
 
 class TpeStudy:
-    """Optuna study of the finished trials; temporary trials of a query are marked as failed.
+    """Optuna study that holds the finished trials of a problem and proposes designs.
 
-    Optuna ignores failed trials, so that a query does not affect later ones. Parameters have the
-    names and the encoding of :mod:`dse.optimizers.adapters.ax_space`.
+    The temporary trial of each proposal is marked as failed; Optuna ignores failed trials, so that
+    a proposal does not affect later ones. Parameters have the names and the encoding of
+    :mod:`dse.optimizers.adapters.ax_space`.
 
     Args:
         problem: problem to optimise.
@@ -65,7 +66,7 @@ class TpeStudy:
                 self._study.add_trial(told)
 
     def wish(self, pending: Sequence[Design], seed: int) -> Wish:
-        """Return the design that Optuna proposes next, while ``pending`` are being evaluated."""
+        """Return the point that Optuna proposes next while ``pending`` are being evaluated."""
         with _silence_optuna():
             self._study.sampler = TPESampler(
                 n_startup_trials=0,
@@ -83,7 +84,10 @@ class TpeStudy:
             return wish
 
     def _suggest_parameters(self, asked: optuna.Trial) -> Wish:
-        """Suggest parameters in dependence order, without those that earlier ones deactivate."""
+        """Request a value of each parameter from Optuna, except of parameters that are inactive.
+
+        A parameter comes after those that its condition reads.
+        """
         space = self._problem.space
         columns = {parameter.name: Column.of([None]) for parameter in space.parameters}
         wish: dict[str, float | int | str] = {}
@@ -130,7 +134,7 @@ def _suggestion(asked: optuna.Trial, name: str, axis: BaseDistribution) -> float
 
 
 def _value(parameter: Parameter, wished: float | str) -> Value:
-    """Return the parameter value for a proposed value in the encoding of an axis."""
+    """Return the parameter value that a proposed value of Optuna's distribution encodes."""
     if isinstance(parameter, Real):
         return float(parameter.at(np.array([float(wished)]))[0])
     code = int(wished.removeprefix("v")) if isinstance(wished, str) else int(wished)
