@@ -9,18 +9,18 @@ AT_MOST = {
         "entries at the top": 22,
         "functions named by a participle, %": 3,
         "docstrings that open as a question, %": 2,
-        "told, tell, said, say, nobody per 1,000 words": 3.4,
-        "names of public classes used twice": 7,
+        "told, tell, said, say, nobody per 1,000 words": 0.5,
+        "names of public classes used twice": 0,
     },
     "dse_evaluators": {
-        "entries at the top": 18,
+        "entries at the top": 20,
         "functions named by a participle, %": 3,
         "docstrings that open as a question, %": 2,
-        "told, tell, said, say, nobody per 1,000 words": 2.3,
-        "names of public classes used twice": 1,
+        "told, tell, said, say, nobody per 1,000 words": 0.5,
+        "names of public classes used twice": 0,
     },
 }
-"""What was reached; the goals are 3 % of participles, 1.5 words of the dialect, and no class twice."""
+"""At most this much: names and sentences do not go back."""
 
 METHODS = 25
 """Entries of ``dse/optimizers``: the methods, and the rooms of their parts."""

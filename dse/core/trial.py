@@ -172,8 +172,8 @@ class Ask:
     which took ``seconds``. ``worker`` is the driver (process) that runs the new trials at once,
     except the last ``ahead`` of them, which any driver may take. One driver at a time is the asker,
     which may ask (see :class:`~dse.protocols.Queueing`); ``term`` numbers its period in this role,
-    which ``releases`` ends; a ``term`` of ``None`` asks without the role. ``at`` is the wall clock, in seconds since 1970
-    (UTC), that the new trials store as the time of their suggestion.
+    which ``releases`` ends; a ``term`` of ``None`` asks without the role. ``at`` is the wall clock,
+    in seconds since 1970 (UTC), that the new trials store as the time of their suggestion.
     """
 
     told: int = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.image_classifier import ImageClassifier
-from dse_evaluators.workloads.image_training import Training, load_or_train
+from dse_evaluators.workloads.image_training import ImageTraining, load_or_train
 from dse_evaluators.workloads.images import halve_examples
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import Affines
 
-TRAINING = Training(epochs=30, batch=32, peak_rate=3e-3, weight_decay=1e-2, shift=1, seed=0)
+TRAINING = ImageTraining(epochs=30, batch=32, peak_rate=3e-3, weight_decay=1e-2, shift=1, seed=0)
 
 
 def load_weights() -> Affines:

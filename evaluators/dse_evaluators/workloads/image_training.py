@@ -22,7 +22,7 @@ Layers = Sequence[Layer]
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class ImageTraining:
     """Training settings of a network; part of the cache key of its weights."""
 
     epochs: int = 30
@@ -33,7 +33,9 @@ class Training:
     seed: int = 0
 
 
-def load_or_train(name: str, layers: Layers, examples: ImageDataset, training: Training) -> Affines:
+def load_or_train(
+    name: str, layers: Layers, examples: ImageDataset, training: ImageTraining
+) -> Affines:
     """Return the network's weights, from the cache or by training."""
     shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
     shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
@@ -50,7 +52,7 @@ def load_or_train(name: str, layers: Layers, examples: ImageDataset, training: T
     )
 
 
-def train(layers: Layers, examples: ImageDataset, training: Training) -> Affines:
+def train(layers: Layers, examples: ImageDataset, training: ImageTraining) -> Affines:
     """Train weights from scratch; the same examples give bit-identical weights.
 
     Source:
@@ -113,7 +115,7 @@ def _arrays(layers: Layers, affines: Affines) -> Arrays:
     return arrays
 
 
-def _name(name: str, layers: Layers, examples: ImageDataset, training: Training) -> str:
+def _name(name: str, layers: Layers, examples: ImageDataset, training: ImageTraining) -> str:
     """Return the cache key: a hash of layers, training settings, images and torch version."""
     recipe = hashlib.sha256(f"{tuple(layers)} {training} {torch.__version__}".encode())
     recipe.update(examples.images.tobytes())

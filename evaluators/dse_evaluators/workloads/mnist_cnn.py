@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dse_evaluators.workloads.image_classifier import ImageClassifier
-from dse_evaluators.workloads.image_training import Training, load_or_train
+from dse_evaluators.workloads.image_training import ImageTraining, load_or_train
 from dse_evaluators.workloads.layers import MNIST_CNN
 from dse_evaluators.workloads.mnist import mnist
 
-TRAINING = Training(epochs=12, batch=32, peak_rate=4e-3, weight_decay=1e-2, shift=2, seed=0)
+TRAINING = ImageTraining(epochs=12, batch=32, peak_rate=4e-3, weight_decay=1e-2, shift=2, seed=0)
 
 
 def mnist_cnn() -> ImageClassifier:

@@ -22,7 +22,7 @@ VECTOR = MOVIELENS_MLP[1].filters
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class RecommenderTraining:
     """Training settings of the recommender; part of the cache key of its weights.
 
     The embeddings overfit within two epochs without a strong weight decay. Of 15 settings of
@@ -39,16 +39,16 @@ class Training:
     seed: int = 0
 
 
-TRAINING = Training()
+TRAINING = RecommenderTraining()
 
 
-def load_or_train(data: MovieLens, training: Training = TRAINING) -> Arrays:
+def load_or_train(data: MovieLens, training: RecommenderTraining = TRAINING) -> Arrays:
     """Return the recommender's weights, from the cache or by training."""
     shapes = {name: tuple(weight.shape) for name, weight in _start(data.rows, training)[0].items()}
     return load_or_make(_name(data, training), shapes, lambda: train(data, training))
 
 
-def train(data: MovieLens, training: Training = TRAINING) -> Arrays:
+def train(data: MovieLens, training: RecommenderTraining = TRAINING) -> Arrays:
     """Train weights from scratch; the same ratings give bit-identical weights.
 
     Source:
@@ -75,7 +75,7 @@ def train(data: MovieLens, training: Training = TRAINING) -> Arrays:
 
 
 def _start(
-    rows: Mapping[str, int], training: Training
+    rows: Mapping[str, int], training: RecommenderTraining
 ) -> tuple[dict[str, Tensor], torch.Generator]:
     """Draw random weights; return them with the random generator, for further draws.
 
@@ -96,7 +96,9 @@ def _start(
     return weights, chance
 
 
-def _groups(weights: Mapping[str, Tensor], training: Training) -> list[dict[str, object]]:
+def _groups(
+    weights: Mapping[str, Tensor], training: RecommenderTraining
+) -> list[dict[str, object]]:
     tables = [weight for name, weight in weights.items() if name.startswith("embed_")]
     dense = [weight for name, weight in weights.items() if not name.startswith("embed_")]
     return [
@@ -110,7 +112,7 @@ def _tensors(ratings: Ratings) -> tuple[Tensor, Tensor, Tensor]:
     return torch.tensor(ratings.ids), torch.tensor(ratings.features), liked
 
 
-def _name(data: MovieLens, training: Training) -> str:
+def _name(data: MovieLens, training: RecommenderTraining) -> str:
     """Return the cache key: a hash of layers, training settings, ratings and torch version."""
     words = f"{MOVIELENS_MLP} {data.rows} {training} {torch.__version__}"
     recipe = hashlib.sha256(words.encode())

@@ -9,7 +9,7 @@ import torch
 from dse_evaluators.compression.reference import reference
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.digits_cnn import TRAINING
-from dse_evaluators.workloads.image_training import Training, train
+from dse_evaluators.workloads.image_training import ImageTraining, train
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import forward, stages
 
@@ -50,7 +50,7 @@ def test_every_layer_has_the_outputs_that_the_table_counts():
 
 @pytest.mark.slow
 def test_training_is_the_same_twice_and_leaves_torch_as_it_was():
-    short = Training(epochs=2)
+    short = ImageTraining(epochs=2)
     before = (torch.random.get_rng_state(), torch.get_num_threads())
     first, second = (
         train(DIGITS_CNN, digits().train, short),

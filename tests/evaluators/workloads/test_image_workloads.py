@@ -12,7 +12,7 @@ import pytest
 from dse.errors import EvaluationError
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.digits import digits
-from dse_evaluators.workloads.image_training import Training, train
+from dse_evaluators.workloads.image_training import ImageTraining, train
 from dse_evaluators.workloads.images import ImageDataset, halve_examples, split_rows
 from dse_evaluators.workloads.layers import MNIST_CNN
 from dse_evaluators.workloads.mnist import mnist
@@ -98,7 +98,7 @@ def test_97_percent_of_unseen_mnist_images_are_read(large, split):
 
 @pytest.mark.slow
 def test_training_on_mnist_is_the_same_twice(data):
-    few = Training(epochs=1)
+    few = ImageTraining(epochs=1)
     first, second = (train(MNIST_CNN, data.search, few) for _ in range(2))
     assert [a.weight.numpy().tobytes() for a in first] == [
         b.weight.numpy().tobytes() for b in second

@@ -11,7 +11,7 @@ from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.dlrm_network import scores
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.movielens import movielens
-from dse_evaluators.workloads.movielens_training import Training, train
+from dse_evaluators.workloads.movielens_training import RecommenderTraining, train
 from dse_evaluators.workloads.workload import Signals
 
 pytestmark = pytest.mark.slow
@@ -92,7 +92,7 @@ def test_it_has_a_hundred_thousand_parameters(model):
 
 
 def test_training_is_the_same_twice(data):
-    short = Training(epochs=1, batch=4096)
+    short = RecommenderTraining(epochs=1, batch=4096)
     first, second = train(data, short), train(data, short)
     assert {name: a.tobytes() for name, a in first.items()} == {
         name: a.tobytes() for name, a in second.items()

@@ -119,11 +119,11 @@ class Mlet(
 
     def _load_results(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
         """Return each metric of the trainings at one learning rate, one value per seed."""
-        from dse_evaluators.compression.embeddings.training import Training, reading_of
+        from dse_evaluators.compression.embeddings.training import MletTraining, reading_of
 
         readings = [
             reading_of(
-                Training(
+                MletTraining(
                     embedding=width,
                     inner=inner,
                     optimizer=self.optimizer,

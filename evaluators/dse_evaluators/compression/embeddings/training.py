@@ -27,7 +27,7 @@ OPTIMIZERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class MletTraining:
     """Settings of one training; all of them are part of the cache key of its result."""
 
     embedding: int
@@ -61,7 +61,7 @@ def widths_of(embedding: int, inner: int) -> Widths:
     )
 
 
-def reading_of(training: Training) -> Reading:
+def reading_of(training: MletTraining) -> Reading:
     """Train a recommender, or load its results from the disk cache if it was trained before.
 
     A training without an epoch of finite results has an ``auc`` of 0.
@@ -75,7 +75,7 @@ def reading_of(training: Training) -> Reading:
     )
 
 
-def _run_training(training: Training) -> Arrays:
+def _run_training(training: MletTraining) -> Arrays:
     known = _load_ratings()
     chance = torch.Generator().manual_seed(training.seed)
     begin = time.process_time()
@@ -95,7 +95,7 @@ def _run_training(training: Training) -> Arrays:
 def _epoch(
     model: Recommender,
     optimizer: torch.optim.Optimizer,
-    training: Training,
+    training: MletTraining,
     chance: torch.Generator,
 ) -> None:
     """Train for one epoch in random order, without the last incomplete batch."""
