@@ -1,8 +1,10 @@
 """Names and sentences stay as near to the field's as they have come; see ``language.py``."""
 
+import re
+
 import pytest
 
-from tests.language import PACKAGES, Source, measure
+from tests.language import PACKAGES, ROOT, Source, measure
 
 AT_MOST = {
     "dse": {
@@ -37,3 +39,25 @@ def test_what_was_reached_is_kept(name):
 def test_the_optimizers_can_be_seen():
     entries = {path.stem for path in (PACKAGES["dse"] / "optimizers").iterdir()}
     assert len(entries - {"__pycache__", "__init__"}) <= METHODS
+
+
+REFUSED = re.compile(
+    r"\b(told|said|says|nobody|somebody|whoever|so many|so much|the whole|goes on with|crew|deed"
+    r"|stranger|where nobody)\b",
+    re.IGNORECASE,
+)
+CODE = re.compile(r"```.*?```|``[^`]*``|`[^`]*`|^ +\w+: ", re.DOTALL | re.MULTILINE)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HISTORY = ROOT / "docs" / "decisions"
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_docstrings_have_no_refused_word(name):
+    docstrings = Source(name, PACKAGES[name]).docstrings()
+    found = [(str(path), *REFUSED.findall(CODE.sub("", text))) for path, text in docstrings]
+    assert [one for one in found if one[1:]] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if HISTORY not in page.parents], ids=str)
+def test_pages_have_no_refused_word(page):
+    assert REFUSED.findall(CODE.sub("", page.read_text(encoding="utf-8"))) == []

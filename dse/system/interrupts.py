@@ -2,7 +2,7 @@
 
 A ``KeyboardInterrupt`` can be lost. An import in a ``try`` block takes it for a missing package,
 because C extensions put an ``ImportError`` in its place, and a callback of a C library ends as an
-error of that library. Whoever handles signals marks an interrupt before raising it, and long loops
+error of that library. The signal handler marks an interrupt before raising it, and long loops
 call :func:`raise_lost_interrupt` at each step.
 """
 

@@ -29,7 +29,7 @@ def test_both_names_at_once_are_refused():
 
 
 def test_an_old_key_of_a_study_in_python_is_the_new_one(tmp_path):
-    with pytest.warns(FutureWarning, match="'early' is called 'early_stopping' now"):
+    with pytest.warns(FutureWarning) as caught:
         study = Study(
             "small",
             {"width": [1, 2, 4]},
@@ -38,5 +38,8 @@ def test_an_old_key_of_a_study_in_python_is_the_new_one(tmp_path):
             early={"rule": "successive-halving", "at": [1]},
         )
     assert study.engine.plan.early_stopping is not None
+    told = [str(one.message).partition(' now')[0] for one in caught]
+    assert "early: 'early' is called 'early_stopping'" in told
+    assert "early_stopping.at: 'at' is called 'rungs'" in told
     with pytest.raises(SpecError, match="a study has no 'earlier'"):
         Study("small", {"width": [1, 2, 4]}, [net], earlier=1)

@@ -1,6 +1,6 @@
 """Tables of energy and area per circuit operation, with their sources.
 
-Energies and areas are in joules and mm2 at 45 nm and 0.9 V unless a column says otherwise.
+Energies and areas are in joules and mm2 at 45 nm and 0.9 V unless a column states another.
 """
 
 from __future__ import annotations

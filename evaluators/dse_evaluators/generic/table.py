@@ -104,7 +104,7 @@ def _names(
 def _number_designs(
     table: TableFile, names: Sequence[str]
 ) -> tuple[dict[tuple[Key, ...], int], Ints]:
-    """Number the distinct designs; return number by look-up key, and number of each row, (r,)."""
+    """Return a number for each distinct design by look-up key, and the number of each row, (r,)."""
     columns = [[_key(value) for value in table.values(name)] for name in names]
     numbers: dict[tuple[Key, ...], int] = {}
     place = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
