@@ -93,7 +93,7 @@ app = typer.Typer(
 )
 studies = typer.Typer(help="Manage the studies of a storage.", no_args_is_help=True)
 plugged = typer.Typer(
-    help="Inspect plug-ins: evaluators, optimizers, executors and storages.", no_args_is_help=True
+    help="Inspect evaluators, optimizers, executors and storages.", no_args_is_help=True
 )
 spaces = typer.Typer(help="Inspect, sample and convert design spaces.", no_args_is_help=True)
 data = typer.Typer(help="Manage models and data sets for measurements.", no_args_is_help=True)
