@@ -261,7 +261,7 @@ def test_a_space_that_is_proved_empty_says_so():
 
 @pytest.mark.usefixtures("narrow")
 def test_a_sample_that_is_too_small_is_said_in_python():
-    space = dse.DesignSpace(dict.fromkeys("abcd", (1, 40)), RARE["constraints"][:1])
+    space = dse.Space(dict.fromkeys("abcd", (1, 40)), RARE["constraints"][:1])
     with pytest.warns(UserWarning, match="of 2,000 designs were found in 8,000 draws"):
         assert 0 < len(space.sample(2_000)) < 2_000
 
@@ -277,4 +277,4 @@ def test_more_designs_than_fit_in_memory_are_refused(file):
     told = CliRunner().invoke(app, ["space", "sample", str(file), "-n", "100000000000"])
     assert told.exit_code == 2 or isinstance(told.exception, DesignError)
     with pytest.raises(DesignError, match="100,000,000,000 designs of 2 parameters are too many"):
-        dse.DesignSpace.read(file).sample(100_000_000_000)
+        dse.Space.read(file).sample(100_000_000_000)

@@ -181,7 +181,7 @@ def test_a_name_is_asked_for_until_it_is_another():
 
 def test_the_last_words_can_be_typed_as_they_stand(folder):
     told = runner.invoke(app, ["init", "my first: $1", "--yes"]).stdout
-    assert "dse evaluate 'my first: $1/study.yaml'  # tries one design" in told
+    assert "dse evaluate 'my first: $1/study.yaml'  # evaluates one design" in told
     assert plan_of(folder / "my first: $1" / "study.yaml").name == "my-first---1"
 
 

@@ -111,8 +111,8 @@ def test_ten_steps_from_the_best_of_each_layer_bring_the_model_nearer():
 @pytest.mark.parametrize(
     ("evaluator", "design", "words"),
     [
-        (Sliced(), {"slice": 0.1, "directions": "best"}, "no directions 'best'"),
-        (EarlyExit(), {"confidence": 0.5, "heads": "own"}, "no heads 'own'"),
+        (Sliced(), {"slice": 0.1, "directions": "best"}, "directions cannot be 'best'"),
+        (EarlyExit(), {"confidence": 0.5, "heads": "own"}, "heads cannot be 'own'"),
         (
             TunedCorrection(),
             {"weight_format": INT2, "rank": 1, "steps": 0, "start": "ones"},

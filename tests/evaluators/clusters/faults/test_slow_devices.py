@@ -145,7 +145,7 @@ def test_every_reading_moves_the_step(change):
     [
         ({"slow_devices": 13}, "all stages has 12: 1 too many"),
         ({"placement": "one_stage", "slow_devices": 4}, "the stage has 3: 1 too many"),
-        ({"slow_layers": 2}, "no stage of their own"),
+        ({"slow_layers": 2}, "only placement one_stage allows it"),
         ({"layers": 18}, "18 layers in 4 stages leave 2 over"),
         ({"placement": "one_stage", "slow_layers": 15}, "2 too few"),
     ],

@@ -66,7 +66,7 @@ def test_blocks_that_do_not_divide_the_table_are_refused():
 
 
 def test_a_mask_of_too_many_is_not_told_as_n_of_m():
-    with pytest.raises(EvaluationError, match="more than 2 of some 4"):
+    with pytest.raises(EvaluationError, match="at most 2 of every 4"):
         SparseStore(FP16, masks.of_m(2, 4))(ROW)
 
 
