@@ -38,7 +38,7 @@ def test_an_old_key_of_a_study_in_python_is_the_new_one(tmp_path):
             early={"rule": "successive-halving", "at": [1]},
         )
     assert study.engine.plan.early_stopping is not None
-    told = [str(one.message).partition(' now')[0] for one in caught]
+    told = [str(one.message).partition(" now")[0] for one in caught]
     assert "early: 'early' is called 'early_stopping'" in told
     assert "early_stopping.at: 'at' is called 'rungs'" in told
     with pytest.raises(SpecError, match="a study has no 'earlier'"):
