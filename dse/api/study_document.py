@@ -59,7 +59,7 @@ TOLD = "told"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpecs:
-    """Evaluators of a study: study-file entries, Python functions and metrics, each by name."""
+    """Evaluators of a study: entries of the file, Python functions and metrics, by name."""
 
     specs: Mapping[str, Mapping[str, Any]]
     objects: Mapping[str, FunctionEvaluator[Any, Any]]

@@ -214,7 +214,7 @@ class DriverStorage(Protocol):
         ...
 
     def leave(self, study: str, driver: int) -> None:
-        """Record that the driver has left; its unfinished trials become pending and unheld."""
+        """Record that the driver has left; its unfinished trials become pending, held by none."""
         ...
 
     def drivers(self, study: str) -> list[Driver]:

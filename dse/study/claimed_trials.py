@@ -113,9 +113,10 @@ class ClaimedTrials:
         return trial.begun_at is not None or not noted
 
     def _claim_trials(self, numbers: Sequence[int]) -> list[Trial]:
-        """Claim the available ones of the trials and return those to run.
+        """Claim the trials that no other driver holds, and return those of them to run.
 
-        A trial lost with its driver counts as tried, unless it is known not to have begun.
+        If a driver was lost with a trial, that counts as an attempt of the trial, unless the
+        evaluation is known not to have begun.
         """
         ledger, lease = self._ledger, self._lease
         held = {number: ledger.open[number].worker for number in numbers}

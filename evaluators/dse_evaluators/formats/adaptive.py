@@ -1,4 +1,4 @@
-"""Numbers of AdaptivFloat: floats without subnormals whose largest exponent is zero."""
+"""Representable numbers of AdaptivFloat before scaling: no subnormals, largest exponent 0."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _decode_run(run: _Run, parts: int) -> Decoded:
 
 
 def _memory_bytes(run: _Run) -> float:
-    """Return the bytes of the weights, of a compute-format copy of the largest, and KV cache."""
+    """Return the bytes of stored weights, a copy of the largest as computed, and KV cache."""
     stored, compute = format_of(run.storage), format_of(run.compute)
     weights = _weights()
     bits = sum(stored.bits(array.shape).total for array in weights.values())

@@ -199,7 +199,7 @@ def _starts(batch: Batch, blocks: int) -> Mask:
 
 
 def _portions(moved: BlockTraffic) -> dict[str, Floats]:
-    """Return the metrics of the groups: their number, sub-batch sizes and spilled blocks."""
+    """Return the metrics of the groups of blocks: number, sub-batch sizes, spilled blocks."""
     size = moved.sub_batch
     return {
         "groups": 1.0 + sum_rows(moved.starts[1:].astype(float)),

@@ -1,4 +1,4 @@
-"""Distribution of a batch of serving plans over the scenarios of each kind of device."""
+"""Evaluation of serving plans on different devices: each plan by the model of its device."""
 
 from __future__ import annotations
 

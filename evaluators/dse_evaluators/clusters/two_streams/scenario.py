@@ -1,4 +1,4 @@
-"""Times and memory of n plans for one model and one task."""
+"""Step times and memory of n parallelization plans for one model and one task."""
 
 from __future__ import annotations
 

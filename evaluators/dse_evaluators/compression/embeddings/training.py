@@ -112,7 +112,7 @@ def _epoch(
 
 @torch.inference_mode()
 def _score_splits(model: Recommender, known: MovieLens) -> tuple[float, ...]:
-    """Return AUC and loss on the search split, both test AUCs, and 0 for the time."""
+    """Return AUC and loss on the search split, AUC on the test split and its rare rows, and 0."""
     search, test = _scores(model, known.search), _scores(model, known.test)
     few = rare(known)
     loss = functional.binary_cross_entropy_with_logits(search, _tensors(known.search)[2])
