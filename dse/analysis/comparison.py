@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isclose
 
 import numpy as np
 
 from dse.analysis.comparability import Unlike, check_alike
 from dse.analysis.conclusions import Conclusion, claims
-from dse.analysis.quartiles import quartiles
 from dse.analysis.references import INDICATORS, Indicator, ReferenceSet
 from dse.analysis.run_groups import RunGroup
 from dse.analysis.runs import Currency, FrontHistory, Run, currencies
+from dse.analysis.significance import LEVEL, quartiles
+from dse.core.expressions.operators import AGREEMENT
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.core.values import Floats
@@ -247,3 +249,39 @@ def _compute_front_share(joint: Floats, losses: Floats) -> float:
         return 0.0
     own = {tuple(row) for row in losses.tolist()}
     return sum(tuple(row) in own for row in joint.tolist()) / len(joint)
+
+
+def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
+    """Return a sentence for each group whose hypervolume is too far below that of the first.
+
+    Medians are compared, and only significant differences count. If the number of seeds is too
+    small for any difference to be significant, as for single studies, the medians alone decide.
+
+    Args:
+        comparison: a comparison that includes hypervolume; the first group is the baseline.
+        share: allowed deficit, as a share of the baseline's hypervolume.
+    """
+    first, *others = comparison.groups
+    wanted = first.quartiles("hypervolume")[1]
+    told = {
+        claim.second: claim
+        for claim in comparison.claims
+        if claim.first == first.name and claim.indicator == "hypervolume"
+    }
+    sentences = []
+    for group in others:
+        found = group.quartiles("hypervolume")[1]
+        least = (1 - share) * wanted
+        short = found < least and not isclose(found, least, rel_tol=AGREEMENT)
+        if short and _counts(told[group.name], len(comparison.claims)):
+            missing = 1 - found / wanted
+            sentences.append(
+                f"{group.name} falls short of {first.name}: {missing:.1%} less hypervolume, "
+                f"where {share:.1%} is allowed"
+            )
+    return sentences
+
+
+def _counts(claim: Conclusion, family: int) -> bool:
+    """Return whether a difference is significant, or the runs are too few for any to be so."""
+    return claim.better == claim.first or claim.least * family > LEVEL

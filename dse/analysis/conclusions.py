@@ -8,10 +8,18 @@ from itertools import combinations
 
 import numpy as np
 
-from dse.analysis.quartiles import quartiles
 from dse.analysis.references import Indicator, sign_of
 from dse.analysis.run_groups import RunGroup
-from dse.analysis.significance import LEVEL, a12, holm, interval, least_p, paired_p, unpaired_p
+from dse.analysis.significance import (
+    LEVEL,
+    a12,
+    holm,
+    interval,
+    least_p,
+    paired_p,
+    quartiles,
+    unpaired_p,
+)
 from dse.core.values import Floats
 
 Values = Mapping[Indicator, Floats]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.analysis.comparison import ComparisonResult
-from dse.analysis.quartiles import quartiles
 from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency, FrontHistory
+from dse.analysis.significance import quartiles
 from dse.core.values import Floats
 
 GRID_STEPS = 50

@@ -9,8 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dse.analysis.factor_levels import Factor, factors_of
-from dse.analysis.sums_of_squares import CountedFit, SumOfSquares
+from dse.analysis.sums_of_squares import CountedFit, Factor, SumOfSquares, factors_of
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials

@@ -14,6 +14,7 @@ LEVEL = 0.05
 """Significance level: family-wise probability of a false claim in one comparison."""
 
 RESAMPLES = 4_999
+
 _EXACT_SIZE = 14
 """Pairs up to which a test with ties enumerates all permutations (as for 8 + 8 runs)."""
 
@@ -139,3 +140,23 @@ def _build_permutation_method() -> Any:  # a SciPy object without public type
     from scipy import stats
 
     return stats.PermutationMethod(n_resamples=2**_EXACT_SIZE, rng=np.random.default_rng(_SEED))
+
+
+def quartiles(
+    values: Floats,  # (n, ...)
+) -> Floats:
+    """Return the lower quartile, median and upper quartile along the first axis, (3, ...).
+
+    Values are interpolated linearly, as by ``numpy.quantile``; between a finite value and infinity
+    the result is infinite.
+    """
+    ordered = np.sort(values, axis=0)
+    rows = []
+    for share in (0.25, 0.5, 0.75):
+        place = share * (len(ordered) - 1)
+        low, rest = int(place), place % 1
+        below, above = ordered[low], ordered[min(low + 1, len(ordered) - 1)]
+        finite = np.isfinite(above)
+        between = (1 - rest) * below + rest * np.where(finite, above, 0.0)
+        rows.append(np.where(finite | (rest == 0), between, above))
+    return np.asarray(np.stack(rows))

@@ -62,7 +62,7 @@ class Comparison:
             share: the tolerated shortfall as a fraction of the first group's hypervolume, at least
                 0 and below 1: ``0.05``.
         """
-        from dse.analysis.shortfall import shortfalls
+        from dse.analysis.comparison import shortfalls
 
         return shortfalls(self.found, share)
 
@@ -73,7 +73,7 @@ class Comparison:
             StudyError: the file has another suffix.
             StorageError: it cannot be written.
         """
-        from dse.report.html.comparison_file import comparison_text
+        from dse.report.html.comparison_page import comparison_text
         from dse.report.json.atomic_file import write_whole
 
         path = Path(file)

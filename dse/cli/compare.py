@@ -132,7 +132,7 @@ def _check_several(groups: Sequence[Any]) -> None:
 
 def show(comparison: Any, output: OutputFormat, file: Path | None = None) -> None:
     """Print a comparison as a table or JSON, and write it to ``file`` if one is given."""
-    from dse.report.html.comparison_file import comparison_text
+    from dse.report.html.comparison_page import comparison_text
     from dse.report.json.atomic_file import write_whole
     from dse.report.json.comparison import comparison_json
     from dse.report.text.comparison_table import comparison_table
@@ -151,7 +151,7 @@ def _judge(comparison: Any, share: float) -> None:
 
     ``share`` is the allowed shortfall, as a fraction of the first group's hypervolume.
     """
-    from dse.analysis.shortfall import shortfalls
+    from dse.analysis.comparison import shortfalls
 
     found = shortfalls(comparison, share)
     for sentence in found:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from dse.cli.options import OutputFormat, StorageOption, ToldOption, show, show_json
-from dse.report.schemas.doctor import FindingFacts
+from dse.report.schemas.pages import FindingFacts
 from dse.services.doctor.finding import Finding, Verdict
 
 UNSOUND = 1

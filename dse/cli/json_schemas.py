@@ -17,12 +17,10 @@ from dse.report.schemas import (
     front,
     pages,
     plugins,
-    proof,
     space,
     study,
     trials,
 )
-from dse.report.schemas import doctor as checkup
 from dse.report.schemas import reproduction as judgement
 from dse.report.schemas import resources as assets
 from dse.report.schemas import transfer as portability
@@ -79,7 +77,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "init": Printed(pages.BegunFolder, "first --yes"),
     "run": Printed(study.Ended, "studies/quickstart.yaml --trials 40"),
     "resume": Printed(study.Ended, "quickstart --trials 80"),
-    "verify": Printed(proof.ProofFacts, "quickstart"),
+    "verify": Printed(evaluation.ProofFacts, "quickstart"),
     "status": Printed(study.Status | list[study.Status], "quickstart"),
     "front": Printed(front.FrontFacts, "quickstart"),
     "trials": Printed(trials.TrialsFacts, "quickstart"),
@@ -91,7 +89,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "report": Printed(pages.WrittenReport, "quickstart -o report.html"),
     "check": Printed(list[judgement.JudgedFile], "studies/quickstart.yaml"),
     "check --reproduce": Printed(list[judgement.JudgedStudy], "studies/quickstart.yaml"),
-    "doctor": Printed(list[checkup.FindingFacts]),
+    "doctor": Printed(list[pages.FindingFacts]),
     "evaluate": Printed(evaluation.Evaluated, "studies/quickstart.yaml --set chip.rows=16"),
     "space count": Printed(space.Counted, "library:spaces/edge_codesign.yaml"),
     "space describe": Printed(space.Described, "library:spaces/edge_codesign.yaml"),

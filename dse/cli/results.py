@@ -79,7 +79,6 @@ def front(
     from dse.report.html import fidelity, scenarios
     from dse.report.json import columns as sheet
     from dse.report.text import tables as table
-    from dse.report.text import uncertain_front as doubt
     from dse.services.studies.answer import answer_json
     from dse.study.study import StudyEngine
 
@@ -96,7 +95,7 @@ def front(
     table.front_table(front, finished, proof=study.proof)
     if contrast is not None:
         scenarios.contrast_table(contrast)
-    show(doubt.doubt_words(chances), line_feed=bool(chances))
+    show(table.doubt_words(chances), line_feed=bool(chances))
     fidelity.rungs_table(fidelity.rungs(study.problem, finished))
 
 

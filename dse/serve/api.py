@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -9,23 +13,34 @@ from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
-from dse.errors import DesignError, SpecError
+from dse.core.design import Design
+from dse.core.trial import Outcome, Trial
+from dse.core.values import Value
+from dse.errors import DesignError, SpecError, StudyError
+from dse.evaluation.pipeline import MeasurementCache
+from dse.protocols import Executor
+from dse.registry import make
+from dse.report.figures.style import Drawing
 from dse.report.schemas.front import FrontFacts
 from dse.schema.models import Scalar
-from dse.serve import designs_by_hand as by_hand
+from dse.schema.study.designs import design_of
 from dse.serve import models
 from dse.serve import serialize as telling
 from dse.serve.access import COOKIE
 from dse.serve.context import Here
-from dse.serve.figures import figures
 from dse.serve.limits import PLACE
+from dse.serve.snapshot import Snapshot
 from dse.services.studies import add_design as adding
+from dse.system.terminal_text import visible, visible_json
 
 Name = Annotated[str, Path(description="A study's name.", max_length=1_000)]
+
 Number = Annotated[int, Path(ge=0, le=2**53, description="A trial's number.")]
 
 _SEEN = {401: "reading needs the token", 421: "the host name is not allowed"}
+
 _FOUND = {**_SEEN, 404: "not found", 409: "the study does not allow it", 503: "the storage fails"}
+
 _DONE = {
     **_FOUND,
     400: "the body is not valid text",
@@ -33,6 +48,11 @@ _DONE = {
     408: "the request took too long to arrive",
     413: "the request is too long",
 }
+
+EVALUATION_S = 120.0
+"""Time limit of an evaluation in seconds; a longer one belongs in a study, which has no limit."""
+
+_one_at_a_time = Lock()
 
 
 def _problems(told: dict[int, str]) -> dict[int | str, dict[str, Any]]:
@@ -43,6 +63,7 @@ def _problems(told: dict[int, str]) -> dict[int | str, dict[str, Any]]:
 
 
 router = APIRouter(prefix="/api", responses=_problems(_FOUND))
+
 changing = APIRouter(
     prefix="/api",
     responses=_problems(_DONE),
@@ -135,7 +156,7 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
     snapshot = house.watch.snapshot(name)
     values: dict[str, Scalar] = dict(told.values)
     try:
-        design = by_hand.find_legal_design(snapshot, values)
+        design = find_legal_design(snapshot, values)
     except (DesignError, SpecError) as error:
         reason = " ".join(filter(None, [error.problem, f"({error.where})" if error.where else ""]))
         words = f"{reason}; {error.hint}" if error.hint else reason
@@ -143,9 +164,7 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
     known = adding.trial_with(snapshot.trials, design)
     judgement = models.Judgement(legal=True, reason="", design=dict(design), same_as=known)
     if told.action == "evaluate":
-        judgement.outcome = telling.outcome_row(
-            snapshot, by_hand.evaluate_separately(snapshot, design)
-        )
+        judgement.outcome = telling.outcome_row(snapshot, evaluate_separately(snapshot, design))
     elif told.action == "add":
         judgement.added = adding.add_pending_design(snapshot.study, design, snapshot.trials)
     return judgement
@@ -160,3 +179,59 @@ def session(house: Here, request: Request) -> Response:
         COOKIE, house.gate.reading_pass, httponly=True, samesite="strict", secure=secure
     )
     return response
+
+
+def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
+    """Return the legal design with these values; quantities may be texts with a unit.
+
+    Raises:
+        DesignError: it breaks a rule of the space.
+        SpecError: a quantity cannot be read.
+    """
+    return design_of(values, snapshot.study.problem.space)
+
+
+def evaluate_separately(snapshot: Snapshot, design: Design) -> Trial:
+    """Evaluate a design in a separate process and return the result as a trial.
+
+    Nothing is stored. Measurements that the study already has are reused.
+
+    Raises:
+        StudyError: another design is being evaluated, or the evaluators have changed.
+    """
+    snapshot.study.check_runnable()
+    if not _one_at_a_time.acquire(blocking=False):
+        raise StudyError("another design is being evaluated", hint="wait until it is done")
+    try:
+        readings = MeasurementCache(snapshot.study.plan.pipeline)
+        if snapshot.study.problem.measured:
+            for trial in snapshot.finished:
+                readings.learn(trial)
+        trial = Trial(number=0, design=design)
+        pipeline = snapshot.study.plan.pipeline
+        runner: Executor = make(
+            "executors", "processes", pipeline, workers=1, timeout_s=EVALUATION_S
+        )
+        with closing(runner):
+            runner.submit(readings.task(trial))
+            outcome: Outcome = runner.collect()[0]
+        return trial.finished(outcome)
+    finally:
+        _one_at_a_time.release()
+
+
+def figures(snapshot: Snapshot) -> models.Figures:
+    """Return the figures of the study in its present state: fronts, hypervolume, timeline."""
+    return models.Figures(mark=snapshot.mark, figures=[_figure(one) for one in snapshot.drawings])
+
+
+def _figure(drawing: Drawing) -> models.Figure:
+    plain = json.loads(visible_json(drawing.figure.to_json()))
+    return models.Figure(
+        key=drawing.key,
+        title=visible(drawing.title),
+        caption=visible(drawing.caption),
+        height_px=int(drawing.figure.layout.height),
+        data=plain["data"],
+        layout=plain["layout"],
+    )

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from dse.analysis.comparison import ComparisonOptions, compare
+from dse.analysis.run_groups import alone, by_kind
+from dse.analysis.runs import Run
 from dse.core.trials import TrialStream
+from dse.core.values import Value
 from dse.errors import StudyError
+from dse.interop.found_trials import FORMULA_SIGNS
+from dse.report.html.comparison_page import comparison_html
 from dse.report.json.columns import (
     Sheet,
     csv_texts,
@@ -26,17 +38,34 @@ from dse.report.json.columns import (
 from dse.report.json.front import front_json, trials_json_texts
 from dse.serve.context import Here
 from dse.serve.errors import UnknownError
-from dse.serve.made_reports import comparison_text, report_text
+from dse.serve.middleware import PIECE_BYTES
 from dse.serve.pages.frame import Page, render_page
 from dse.serve.snapshot import Snapshot
-from dse.serve.spreadsheet import harmless
-from dse.serve.streamed import build_stream_response, shown
 from dse.services.studies.anonymize import names_of
+from dse.services.studies.report import report_of
 from dse.services.studies.transfer import write_study_export
 
 router = APIRouter(include_in_schema=False)
 
 MOST_COMPARED = 50
+
+_BEGINS = re.compile(rf'^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[ "]*[{FORMULA_SIGNS}])')
+"""Pattern of the positions at which a cell may begin with a formula sign.
+
+In some locales spreadsheets split cells at semicolons and ignore the quotes of a text after a
+comma. A cell may therefore also begin after a line break or a semicolon, and quotes after them
+belong to that cell.
+
+Source:
+    OWASP: CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection.
+"""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def report_text(snapshot: Snapshot) -> str:
+    """Return the report of a study as one HTML page."""
+    return report_of(snapshot.study, snapshot.front, snapshot.finished, snapshot.events)
 
 
 @router.get("/studies/{name}/download/{kind}")
@@ -146,3 +175,94 @@ _TAKEN = {
     "study.jsonl": _Taken("application/x-ndjson", _record),
     "report.html": _Taken("text/html; charset=utf-8", lambda s: report_text(s).encode()),
 }
+
+
+def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> str:
+    """Return a comparison of several studies as one HTML page.
+
+    Args:
+        found: the studies.
+        seeds: whether studies that differ only in their seed form one group.
+        joint: whether the worst of all fronts is the reference point, as it always is if no study
+            states one.
+    """
+    runs = [
+        Run.of(s.study.name, s.study.problem, s.finished, s.study.plan.budget.price_per_s)
+        for s in found
+    ]
+    groups = by_kind(runs) if seeds else alone(runs)
+    stated = any(s.study.problem.fixed_reference is not None for s in found)
+    return comparison_html(compare(groups, ComparisonOptions(joint_nadir=joint or not stated)))
+
+
+def harmless(sheet: Sheet) -> Sheet:
+    """Return the table with an apostrophe before each text that a spreadsheet takes for a formula.
+
+    Column names are treated alike. Numbers, and texts that consist of a number only, are not
+    changed.
+    """
+    return {_text(name): list(map(_cell, cells)) for name, cells in sheet.items()}
+
+
+def _cell(cell: Value | None) -> Value | None:
+    return _text(cell) if isinstance(cell, str) else cell
+
+
+def _text(words: str) -> str:
+    return words if _NUMBER.fullmatch(words) else _BEGINS.sub("'", words)
+
+
+def build_stream_response(
+    content: bytes | Iterable[str], media: str, headers: Mapping[str, str]
+) -> Response:
+    """Return a response that is sent from a temporary file with this content."""
+    return _Held(content, media_type=media, headers=headers)
+
+
+class _Held(StreamingResponse):
+    """Response sent from a temporary file.
+
+    The file is closed at the end, even if the client disconnects before the first byte.
+    """
+
+    def __init__(
+        self, content: bytes | Iterable[str], media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the response ends
+        whole = [content] if isinstance(content, bytes) else (text.encode() for text in content)
+        self._file.writelines(whole)
+        length = {"content-length": str(self._file.tell())}
+        self._file.seek(0)
+        pieces = iter(lambda: self._file.read(PIECE_BYTES), b"")
+        super().__init__(pieces, media_type=media_type, headers={**headers, **length})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+
+
+def shown(text: str) -> Response:
+    """Return the response for a report's HTML page, sandboxed by a content security policy.
+
+    Only the page's own two scripts may run, without access to the server's origin.
+    """
+    scripts = " ".join(f"'sha256-{digest}'" for digest in _digests())
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
+        " img-src data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
+        " sandbox allow-scripts allow-downloads"
+    )
+    headers = {"content-security-policy": policy}
+    return build_stream_response(text.encode(), "text/html; charset=utf-8", headers)
+
+
+@cache
+def _digests() -> Sequence[str]:
+    """Return the base64 SHA-256 digests of a report's two scripts, for the security policy."""
+    from plotly.offline import get_plotlyjs
+
+    own = files("dse.report.html").joinpath("page.js").read_text("utf-8")
+    scripts = (get_plotlyjs(), f"\n{own}\n")
+    return [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]

@@ -18,9 +18,11 @@ import atexit
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -28,7 +30,6 @@ import pytest
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, FaultKind, Kind, Metrics
 from dse.protocols import COHERENT, EVERYTHING, Evaluator, is_pure, started_programs
-from dse.testing.traced import traced
 from dse.units.units import unit
 
 _HEAVY = frozenset({"ax", "botorch", "gpytorch", "pymoo", "ray", "sklearn", "sqlalchemy", "torch"})
@@ -52,6 +53,30 @@ while True:
         print("error:", repr(error).replace(chr(10), " "), flush=True)
     os._exit(0)
 """
+
+STARTING = frozenset(
+    {
+        "subprocess.Popen",
+        "os.system",
+        "os.exec",
+        "os.posix_spawn",
+        "os.spawn",
+        "os.fork",
+        "os.forkpty",
+        "pty.spawn",
+    }
+)
+
+CONNECTING = frozenset(
+    {
+        "socket.connect",
+        "socket.sendto",
+        "socket.bind",
+        "socket.getaddrinfo",
+        "socket.gethostbyname",
+        "socket.gethostbyaddr",
+    }
+)
 
 
 class EvaluatorContract:
@@ -223,3 +248,43 @@ def _row(got: Metrics, row: int, noisy: frozenset[str]) -> dict[str, float]:
     if row in got.faults:
         return {got.faults[row].kind: 0.0}
     return {name: float(values[row]) for name, values in got.columns.items() if name not in noisy}
+
+
+@dataclass
+class _Ear:
+    """Audit hook that records program starts and connections while it is ``on``."""
+
+    on: bool = False
+    files: Collection[str] = ()
+    found: list[str] = field(default_factory=list)
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        reads = event == "open" and str(arguments[0]) in self.files
+        if reads or event in STARTING or event in CONNECTING:
+            self.found.append(f"{event} {arguments!r:.300}")
+
+
+@contextmanager
+def traced(files: Collection[str] = ()) -> Iterator[list[str]]:
+    """Yield a list to which each program start and connection inside the block is appended.
+
+    All threads of this process are traced, but not its child processes.
+
+    Args:
+        files: paths, as passed to ``open``, whose opening is recorded as well.
+    """
+    ear = _ear()
+    ear.on, ear.files, ear.found = True, files, []
+    try:
+        yield ear.found
+    finally:
+        ear.on = False
+
+
+@cache
+def _ear() -> _Ear:
+    ear = _Ear()
+    sys.addaudithook(ear.hear)  # audit hooks cannot be removed, so it is added only once
+    return ear

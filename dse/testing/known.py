@@ -12,6 +12,7 @@ from dse.core.design import Design
 from dse.core.expressions.parser import parse
 from dse.core.metric import Goal, Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
+from dse.core.parameter import Real
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem, Source
 from dse.core.space import DesignSpace
@@ -21,6 +22,9 @@ from dse.protocols import Optimizer
 
 Truth = Callable[[Batch], Metrics]
 """Function that returns the true metrics of a batch of designs."""
+
+_SEEN = 2_000
+"""Number of points that sample the front."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,3 +157,44 @@ def _outcome(got: Metrics, row: int) -> Outcome:
     metrics = {name: float(values[row]) for name, values in got.columns.items()}
     spread = {name: float(values[row]) for name, values in got.spread.items()}
     return Outcome(state=State.DONE, metrics=metrics, spread=spread, measured=1)
+
+
+def dtlz2(objectives: int = 6, extra: int = 4, kind: Kind = "measured") -> Known:
+    """Return DTLZ2 over reals; on its front the squares of the losses sum to one.
+
+    Args:
+        objectives: number of objectives.
+        extra: number of distance parameters, which are 0.5 on the front.
+        kind: kind of all metrics.
+
+    Source:
+        Deb, Thiele, Laumanns, Zitzler: Scalable Test Problems for Evolutionary Multiobjective
+        Optimization, 2005, eq. 9.
+    """
+    names = [f"x{place}" for place in range(objectives - 1 + extra)]
+    losses = [f"f{place}" for place in range(objectives)]
+
+    def truth(batch: Batch) -> Metrics:
+        x = np.column_stack([batch[name] for name in names])
+        angles = x[:, : objectives - 1] * np.pi / 2
+        radius = 1 + ((x[:, objectives - 1 :] - 0.5) ** 2).sum(axis=1)
+        columns = {}
+        for place, name in enumerate(losses):
+            last = objectives - 1 - place
+            columns[name] = radius * np.cos(angles[:, :last]).prod(axis=1)
+            if place:
+                columns[name] = columns[name] * np.sin(angles[:, last])
+        return Metrics(columns=columns)
+
+    front = np.abs(np.random.default_rng(0).normal(size=(_SEEN, objectives)))
+    return Known(
+        problem=problem_of(
+            DesignSpace(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in names)),
+            dict.fromkeys(losses, kind),
+            dict.fromkeys(losses, "minimize"),
+            truth,
+        ),
+        truth=truth,
+        front=front / np.linalg.norm(front, axis=1, keepdims=True),
+        reference=np.full(objectives, 1.5),
+    )

@@ -1,4 +1,4 @@
-"""Private PostgreSQL servers that a test may kill, freeze and replace."""
+"""PostgreSQL servers for tests: a shared one, and private ones that a test may kill."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import create_engine
 
 USER = "postgres"
 """User that runs the servers if tests run as root, which PostgreSQL refuses."""
+
+POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
+"""URL of a database in which tests may create schemas; empty if not configured."""
+
+needs_postgres = pytest.mark.skipif(
+    not POSTGRES, reason="PostgreSQL: DSE_TEST_POSTGRES names no database"
+)
 
 
 def find_program(name: str) -> str:
@@ -97,3 +109,16 @@ class OwnServer:
 
     def _run(self, program: str, *words: str) -> None:
         run_as_server([find_program(program), *words], self.folder)
+
+
+@contextmanager
+def new_schema() -> Iterator[str]:
+    """Create an empty schema on the server, yield its URL, and drop it afterwards."""
+    name = f"dse_test_{uuid4().hex}"
+    server = create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {name}")
+        address = server.url.update_query_dict({"options": f"-csearch_path={name}"})
+        yield address.render_as_string(hide_password=False)
+        connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
+    server.dispose()

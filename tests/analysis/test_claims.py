@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.analysis.comparison import ComparisonOptions, compare
-from dse.analysis.shortfall import shortfalls
+from dse.analysis.comparison import ComparisonOptions, compare, shortfalls
 
 BETTER = [[(1 + 0.01 * s, 1)] for s in range(8)]  # about 9 below (4, 4)
 WORSE = [[(2 + 0.01 * s, 2)] for s in range(8)]  # about 4

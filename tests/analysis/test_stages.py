@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.analysis.runs import Run
-from dse.analysis.stages import stages
+from dse.analysis.runs import Run, stages
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
 from dse.core.metric import Metric

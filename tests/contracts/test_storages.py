@@ -12,8 +12,8 @@ from dse.protocols import Storage
 from dse.registry import names
 from dse.testing.durability_contract import DurabilityContract
 from dse.testing.outage_contract import OutageContract
+from dse.testing.own_server import POSTGRES, needs_postgres, new_schema
 from dse.testing.queueing_contract import QueueingContract
-from dse.testing.servers import POSTGRES, needs_postgres, new_schema
 from dse.testing.sharing_contract import SharingContract
 from dse.testing.storage_contract import StorageContract
 from dse.testing.storage_writer import opened

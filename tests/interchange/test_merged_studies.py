@@ -6,8 +6,8 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import StudyError
+from dse.interop.archive.archive import restore
 from dse.interop.archive.record import Record, check_record
-from dse.interop.archive.restore import restore
 from dse.interop.merge import merge_records
 from dse.schema.history.record import identity_of
 from dse.schema.study.budget import Budget

@@ -13,8 +13,8 @@ from dse.core.metric import Fault
 from dse.core.trial import Ask, Event, Outcome, State
 from dse.errors import StorageError, StudyError
 from dse.interop.archive import archive as portable
+from dse.interop.archive.archive import restore
 from dse.interop.archive.record import Record
-from dse.interop.archive.restore import restore
 from dse.storage.memory import MemoryStorage
 from dse.storage.sql.storage import SqlStorage
 from dse.testing.records import records

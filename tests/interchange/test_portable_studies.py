@@ -10,8 +10,8 @@ from dse.core.metric import Fault
 from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
 from dse.errors import StudyError
 from dse.interop.archive import archive as portable
+from dse.interop.archive.archive import restore
 from dse.interop.archive.record import Record, about
-from dse.interop.archive.restore import restore
 from dse.interop.archive.stream import Stream, open_stream
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage

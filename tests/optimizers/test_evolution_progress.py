@@ -10,8 +10,7 @@ from dse import registry
 from dse.analysis.indicators import igd_plus
 from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
-from dse.testing.known import played
-from dse.testing.many import dtlz2
+from dse.testing.known import dtlz2, played
 from dse.testing.problems import tiny_codesign, zdt1
 
 METHODS = ("age-moea2", "ctaea", "moead", "nsga2", "nsga3", "rvea", "sms-emoa")

@@ -5,8 +5,7 @@ import pytest
 
 from dse import registry
 from dse.optimizers.nsga2 import nsga2
-from dse.testing.known import played
-from dse.testing.many import dtlz2
+from dse.testing.known import dtlz2, played
 from dse.testing.problems import mixed_reals, tiny_codesign, zdt1
 
 METHODS = ("age-moea2", "ctaea", "moead", "nsga2", "nsga3", "rvea", "sms-emoa")

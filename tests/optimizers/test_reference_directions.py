@@ -5,7 +5,7 @@ import pytest
 
 from dse.errors import PluginError
 from dse.optimizers.evolutionary.reference_directions import directed_population, directions_of
-from dse.testing.many import dtlz2
+from dse.testing.known import dtlz2
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from dse.study import study as engine
 from dse.study.budget import Bounds
 from dse.study.replay import Replay
 from dse.study.run import StudyRun
-from dse.testing.faulty_storage import FaultyStorage, Mishap
+from dse.testing.outage_contract import FaultyStorage, Mishap
 
 MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 LEASE_S = 0.3

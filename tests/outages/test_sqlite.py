@@ -28,7 +28,7 @@ from dse.storage.retrying import retry_calls
 from dse.storage.sql.outages import classify
 from dse.storage.sql.storage import SqlStorage
 from dse.study.lease import Lease
-from dse.testing.faulty_storage import FaultyStorage
+from dse.testing.outage_contract import FaultyStorage
 
 SPACE = {"rows": (1, 40), "cols": (1, 40)}
 ASKED: dict[str, Any] = {"optimizer": "random", "executor": "serial", "budget": {"trials": 6}}

@@ -7,7 +7,7 @@ import pytest
 
 from dse.report.answer import Answer
 from dse.report.axes import axis_of, focus, seconds_axis
-from dse.report.figures.spokes import Spoke, spokes
+from dse.report.figures.parallel import Spoke, spokes
 from dse.report.figures.style import hovers
 from dse.report.html.study_page import report_html
 

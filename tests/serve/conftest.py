@@ -18,8 +18,7 @@ from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.protocols import Storage
 from dse.schema.study.budget import Budget
 from dse.serve.access import AccessRules
-from dse.serve.app import application
-from dse.serve.server import server
+from dse.serve.server import application, server
 from dse.storage.memory import MemoryStorage
 from dse.study.study import StudyEngine
 

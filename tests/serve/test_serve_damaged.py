@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from dse.serve.access import AccessRules
-from dse.serve.app import application
+from dse.serve.server import application
 from dse.storage.sql.storage import SqlStorage
 from dse.study.study import StudyEngine
 

@@ -138,7 +138,7 @@ def test_a_network_of_one_customer_is_one_client(address: str, client: str) -> N
 def test_requests_beyond_the_limit_are_told_when_to_come_again(study, local, monkeypatch) -> None:
     from starlette.testclient import TestClient
 
-    from dse.serve.app import application
+    from dse.serve.server import application
 
     app = application(study.storage, local)
     with TestClient(app, base_url="http://127.0.0.1") as client:

@@ -19,8 +19,8 @@ from dse.cli.app import app
 from dse.core.trial import Driver, State
 from dse.protocols import Storage
 from dse.schema.study.budget import Budget
-from dse.serve.app import application
 from dse.serve.runners import Runner
+from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.replay import Replay
 from dse.study.study import StudyEngine, opened_storage

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from dse.core.metric import Fault
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Outcome, State
-from dse.serve.app import application
-from dse.serve.queue import MOST
+from dse.serve.context import MOST
+from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.study import StudyEngine
 
@@ -164,7 +164,7 @@ def test_too_many_wishes_for_reports_are_told_to_come_again(client, monkeypatch)
     with ExitStack() as held:
         for _ in range(MOST):
             held.enter_context(turns.one())
-        monkeypatch.setattr("dse.serve.queue.PATIENCE_S", 0.05)
+        monkeypatch.setattr("dse.serve.context.PATIENCE_S", 0.05)
         answer = client.get("/studies/toy%205/report")
     assert answer.status_code == 503
     assert "try again" in answer.text

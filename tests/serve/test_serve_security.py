@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from dse.errors import SpecErrors
 from dse.serve.access import COOKIE, AccessRules, same_origin
-from dse.serve.app import application
+from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.study import StudyEngine
 

@@ -12,8 +12,8 @@ from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
 from dse.interop.found_trials import read_table
 from dse.report.json.columns import write_csv
-from dse.serve.app import application
-from dse.serve.spreadsheet import harmless
+from dse.serve.downloads import harmless
+from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
 from dse.study.study import StudyEngine

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from dse.cli.app import app
 from dse.interop.archive import archive as portable
 from dse.serve.access import AccessRules
-from dse.serve.app import application
 from dse.serve.runners import Runners
+from dse.serve.server import application
 from dse.storage.sql.storage import SqlStorage
-from dse.testing.servers import POSTGRES, needs_postgres, new_schema
+from dse.testing.own_server import POSTGRES, needs_postgres, new_schema
 
 SECRET = "hush/Qx7@9 Zk"
 FORMS = (SECRET, quote(SECRET, safe=""), quote_plus(SECRET), quote(SECRET))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.errors import DseError
-from dse.testing.traced import traced
+from dse.testing.evaluator_contract import traced
 
 LOOKING: dict[str, list[list[str]]] = {
     "init": [["new", "--yes"]],

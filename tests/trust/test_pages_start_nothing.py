@@ -10,11 +10,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from dse.serve.access import AccessRules
-from dse.serve.app import application
 from dse.serve.downloads import _TAKEN
+from dse.serve.server import application
 from dse.serve.stream import Listeners
 from dse.study.study import opened_storage
-from dse.testing.traced import traced
+from dse.testing.evaluator_contract import traced
 
 TOKEN = "a-token-that-nobody-guesses"
 WRITER = {"authorization": f"Bearer {TOKEN}"}

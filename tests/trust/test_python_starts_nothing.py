@@ -11,7 +11,7 @@ import dse
 from dse import Front, Space, Study
 from dse.api.record import StudyRecord
 from dse.errors import StudyError
-from dse.testing.traced import traced
+from dse.testing.evaluator_contract import traced
 
 DESIGN = {"a": 1, "b": 1}
 

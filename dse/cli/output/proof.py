@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dse.core.design import Design
-from dse.report.schemas.proof import MismatchFacts, ProofFacts, SampleFacts
+from dse.report.schemas.evaluation import MismatchFacts, ProofFacts, SampleFacts
 from dse.study.replay import Mismatch, ReplayResult
 
 

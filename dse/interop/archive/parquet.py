@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from dse.core.trial import Trial
@@ -21,7 +23,6 @@ from dse.core.trials import TIMES
 from dse.core.values import Value
 from dse.errors import StorageError
 from dse.interop.archive.codec import noun_of
-from dse.interop.archive.columns import ColumnKind, fact, reader
 from dse.interop.archive.json_lines import (
     JsonLinesReader,
     fingerprint,
@@ -34,11 +35,14 @@ from dse.interop.archive.record import Record
 from dse.interop.archive.stream import Portable
 
 MOST_ROWS = 50_000_000
+
 MOST_BYTES = 1 << 35
 """Limits of the rows and bytes of a file, by its metadata; a larger file is refused."""
 
 _ROWS = 10_000
+
 _PIECE = 4096
+
 _PIECES = 4
 """Trials converted to columns at once, and the number of such pieces in a row group."""
 
@@ -46,8 +50,11 @@ _LONGEST = 64 << 20
 """Largest size of the metadata, in bytes; Parquet readers refuse texts above 100 MB."""
 
 _DAMAGED = "the file is damaged, or no Parquet file of a study"
+
 _AGAIN = "export it again: dse studies export NAME -o FILE"
+
 _FACTS = ("number", "told", "measured", "attempts", "worker")
+
 _MAPS: Mapping[str, str] = {"design": "parameters", "metrics": "metrics", "spread": "metrics"}
 """Mapping fields of a trial, with one column per key, and the part of ``about`` with its unit."""
 
@@ -60,6 +67,17 @@ _ALWAYS: tuple[Place, ...] = (
     ("fault", "reason"),
 )
 """Columns that every file has."""
+
+_WHOLE = 1 << 63
+
+_TYPES: Mapping[type, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+}
+
+_NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
 def write_parquet(record: Portable, file: BinaryIO) -> str:
@@ -240,3 +258,84 @@ def _trial(
     facts = told.pop("")
     place = facts.pop("finished", None)
     return noun_of(Trial, {**facts, **told, "fault": told["fault"] or None}), place
+
+
+class ColumnKind:
+    """Arrow type of a column, inferred from all of its values before any of them is written."""
+
+    def __init__(self) -> None:
+        self._types = set[type]()
+        self._exact = True
+
+    def take(self, value: Value) -> None:
+        """Include a value in the inference of the type."""
+        self._types.add(type(value))
+        self._exact = self._exact and len(self._types) == 1 and _holds(value)
+
+    def field(self, name: str, about: Mapping[str, str]) -> pa.Field:
+        """Return the column's Arrow field, with the texts in ``about`` as its metadata."""
+        told = {**about, "as": "plain" if self._exact else "json"}
+        kept = {key: word.encode("utf-8", "replace") for key, word in told.items()}
+        return pa.field(name, self._type, metadata=kept)
+
+    def array(self, values: Sequence[Value | None]) -> pa.Array:
+        """Return some values of the column as an Arrow array."""
+        if self._exact:
+            return _array(values, self._type)
+        texts = [None if value is None else json.dumps(value) for value in values]
+        return _array(texts, self._type)
+
+    @property
+    def _type(self) -> pa.DataType:
+        if not self._exact:
+            return pa.string()
+        (kind,) = self._types or {float}
+        return _TYPES[kind]
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Build an array from its buffers: ``pa.array`` would import pandas, which takes 50 MB."""
+    held = np.array([value is not None for value in values], dtype=bool)
+    buffers = [pa.py_buffer(np.packbits(held, bitorder="little"))]
+    if kind == pa.string():
+        words = [b"" if value is None else value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
+        buffers += [pa.py_buffer(ends), pa.py_buffer(b"".join(words))]
+    else:
+        plain: NDArray[Any] = np.array(
+            [0 if value is None else value for value in values], dtype=_NUMPY[kind]
+        )
+        bits = np.packbits(plain, bitorder="little") if kind == pa.bool_() else plain
+        buffers.append(pa.py_buffer(bits))
+    return pa.Array.from_buffers(kind, len(values), buffers, int((~held).sum()))
+
+
+def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
+    """Return the function that decodes Arrow arrays of this column to parameter values."""
+    if fact(field, "as") == "json":
+        return lambda array: [_parse_cell(cell, field.name) for cell in array.to_pylist()]
+    if field.type not in _TYPES.values():
+        raise StorageError(f"the column {field.name!r} has the type {field.type}")
+    return lambda array: array.to_pylist()
+
+
+def fact(field: pa.Field, key: str) -> str:
+    """Return the text under a key of the field's metadata; empty if it is missing."""
+    return (field.metadata or {}).get(key.encode(), b"").decode("utf-8", "replace")
+
+
+def _holds(value: Value) -> bool:
+    """Return whether the Arrow type of the value represents it exactly."""
+    if isinstance(value, str):
+        return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, bool | float) or -_WHOLE <= value < _WHOLE
+
+
+def _parse_cell(cell: Any, name: str) -> Value | None:
+    try:
+        value = None if cell is None else json.loads(cell)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise StorageError(f"the column {name!r} holds {str(cell)[:60]!r}") from error
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise StorageError(f"the column {name!r} holds {str(cell)[:60]!r}")
+    return value

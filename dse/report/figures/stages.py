@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dse.analysis.attainment import slices
-from dse.analysis.runs import Run
-from dse.analysis.stages import Stage, stages
+from dse.analysis.runs import Run, Stage, stages
 from dse.core.pareto import ParetoSet, nondominated
 from dse.core.trial import Trial
 from dse.core.values import Floats

@@ -1,10 +1,15 @@
-"""Comparison of studies as one self-contained HTML page."""
+"""Comparison of studies as one self-contained HTML page, and as a file by its extension."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from dse.analysis.comparison import ComparisonResult
 from dse.analysis.curves import curves
+from dse.errors import StudyError
 from dse.report.html.page_parts import render_drawings, render_report
+from dse.report.json.comparison import comparison_json
 from dse.report.text.comparison_table import legend, rows_of
 from dse.report.text.conclusions import INDICATOR_WORDS, budget_sentence, verdicts
 from dse.report.words import join_list, reference_text
@@ -57,3 +62,19 @@ def _studies(comparison: ComparisonResult) -> list[list[str]]:
             for result in group.results
         ),
     ]
+
+
+def comparison_text(comparison: ComparisonResult, file: Path) -> str:
+    """Return the file content: an HTML page for ``.html``, a JSON text for ``.json``.
+
+    Raises:
+        StudyError: the file has another extension.
+    """
+    match file.suffix.lower():
+        case ".html" | ".htm":
+            return comparison_html(comparison)
+        case ".json":
+            return json.dumps(comparison_json(comparison), indent=2, allow_nan=False) + "\n"
+        case ending:
+            problem = f"a comparison cannot be written as {ending or 'a file without an ending'}"
+            raise StudyError(problem, hint="name a file .html or .json")

@@ -8,7 +8,7 @@ from rich.markup import escape as plain
 from dse.analysis.scenarios import Contest, Contrast, ScenarioResult
 from dse.report.html.render import render
 from dse.report.json.front import finite
-from dse.report.schemas.scenarios import ContrastFacts, StandingFacts
+from dse.report.schemas.front import ContrastFacts, StandingFacts
 from dse.report.text.terminal_table import Lane, print_split, results_console
 from dse.report.words import join_list, number_text, percent_text
 

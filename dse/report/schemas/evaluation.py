@@ -1,4 +1,4 @@
-"""JSON schema of ``dse evaluate``: the outcome of one design."""
+"""JSON schemas of ``dse evaluate`` (one design) and ``dse verify`` (replay of the optimizer)."""
 
 from __future__ import annotations
 
@@ -33,3 +33,54 @@ class Evaluated(Shape):
     """The limits of the study that it breaks."""
     cost_s: float | None
     """Seconds that the evaluation took."""
+
+
+class MismatchFacts(Shape):
+    """First recorded trial that replaying the optimizer does not reproduce."""
+
+    trial: int
+    """Its number."""
+    reason: str
+    """The reason why it is not reproduced."""
+    expected: Design | None
+    """The design that the optimizer asks for; null where it asks for none."""
+    found: Design | None
+    """The design that the record has; null where it has none."""
+    versions: dict[str, tuple[str, str]]
+    """The components whose version differs: the version when the study ran, and the present one."""
+
+
+class SampleFacts(Shape):
+    """Size of a sampled replay: the optimizer calls (asks) and trials that it leaves out."""
+
+    seed: int
+    """The seed with which the asks were drawn."""
+    skipped_asks: int
+    """How many asks were not replayed."""
+    skipped_trials: int
+    """How many trials these asks produced."""
+    miss_probability: float
+    """The probability that a single changed ask is not among those that were replayed."""
+
+
+class ProofFacts(Shape):
+    """Result of replaying a study's optimizer against its recorded trials."""
+
+    study: str
+    """The study's name."""
+    proved: bool
+    """Whether every trial was proved."""
+    asks: int
+    """How many asks were replayed."""
+    trials: int
+    """How many trials were proved."""
+    carried: int
+    """How many came from another study and are not replayed."""
+    unknown: int
+    """How many have no ask in the record: added by hand, or by another program."""
+    salvaged: int
+    """How many asks depended on rows that are now lost, because the study was salvaged."""
+    sample: SampleFacts | None
+    """What the sample left out; null where all asks were replayed."""
+    mismatch: MismatchFacts | None
+    """The first trial that is not reproduced; null where all are."""

@@ -1,6 +1,8 @@
-"""JSON schemas of ``dse report`` and ``dse init``: the files that were written."""
+"""JSON schemas of ``dse report``, ``dse init`` (written files) and ``dse doctor`` (checks)."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from dse.report.schemas.base import Shape
 
@@ -25,3 +27,18 @@ class BegunFolder(Shape):
     """Where it was written."""
     files: list[str]
     """The files in that folder."""
+
+
+class FindingFacts(Shape):
+    """Result of checking one part of an installation."""
+
+    part: str
+    """The part that was checked."""
+    verdict: Literal["fine", "absent", "broken"]
+    """`absent`: some studies need it, all others run without it; `broken`: it must be fixed."""
+    told: str
+    """What was found."""
+    mend: str
+    """How to fix it; empty where it is fine."""
+    study: str
+    """The study with damaged rows; empty for other findings."""

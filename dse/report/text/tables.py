@@ -1,4 +1,4 @@
-"""Terminal tables of fronts, trials and studies."""
+"""Terminal tables of fronts, trials and studies, and the doubts about a front."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from dse.analysis.front_probability import DOUBT, in_doubt
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.proof import Proof
@@ -31,6 +32,9 @@ from dse.report.words import (
 
 MAX_ROWS = 500
 """Maximum number of trials that are printed; of more, the latest."""
+
+_MOST_DOUBTFUL = 12
+"""Maximum number of doubtful trials that are named."""
 
 
 def front_table(
@@ -161,3 +165,20 @@ def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: P
         return f"{kind}: {many}"
     point = reference_text(front.problem.objectives, front.reference_point)
     return f"{kind}: {many}, hypervolume {volume_text(front)} from {point}"
+
+
+def doubt_words(chances: Mapping[int, float]) -> str:
+    """Return a text on the trials that metric errors may put on or off the Pareto front.
+
+    ``chances`` are the trials' probabilities to be on it. The text is empty if no metric has a
+    standard error.
+    """
+    if not chances:
+        return ""
+    found = in_doubt(chances)
+    low, high = (f"{100 * share:g} %" for share in DOUBT)
+    if not found:
+        return f"no trial's place on the front is in doubt (between {low} and {high})"
+    each = [f"trial {number} ({100 * chance:.0f} %)" for number, chance in found.items()]
+    more = f" and {len(each) - _MOST_DOUBTFUL} more" if len(each) > _MOST_DOUBTFUL else ""
+    return f"in doubt, with the chance to be on the front: {', '.join(each[:_MOST_DOUBTFUL])}{more}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dse.core.expressions.expression import names_in
 from dse.core.expressions.parser import parse
@@ -20,14 +21,15 @@ from dse.schema.space.fix_narrow import (
     settled_in,
 )
 from dse.schema.space.members import Members
-from dse.schema.space.models import IncludeSpec
+from dse.schema.space.models import IncludeSpec, TableSpec
 from dse.schema.space.parameters.arguments import bound
 from dse.schema.space.scope import Scope
-from dse.schema.space.statements import Statements
 from dse.schema.space.tables.data import table_of
-from dse.schema.yaml.files import resolve_path
+from dse.schema.space.tables.tables import rule_of
+from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.names import NAME_HINT, is_name
 from dse.schema.yaml.source import shown
+from dse.schema.yaml.validation import model_of
 from dse.units import units
 
 MAX_DEPTH = 20
@@ -211,3 +213,40 @@ class IncludedFile:
         if self.whole.parts > MAX_PARTS:
             raise SpecError(f"more than {MAX_PARTS} files are included")
         return self.fragments.at(path, stated.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Constraints and tables of one space file, with the resolver of its names."""
+
+    fragment: Fragment
+    scope: Scope
+    files: Files
+
+    def add(self) -> None:
+        """Add each valid constraint and table to the space; record the errors of the others."""
+        mistakes = self.scope.whole.mistakes
+        for stated in self.fragment.constraints:
+            try:
+                self._add_rule(stated)
+            except DseError as error:
+                mistakes.add(error, stated.where)
+        for stated in self.fragment.tables:
+            try:
+                self._add_table(stated)
+            except DseError as error:
+                mistakes.add(error, stated.where)
+
+    def _add_rule(self, stated: Stated[Any]) -> None:
+        if not isinstance(stated.value, str):
+            shown = repr(stated.value)[:60]
+            hint = "put the rule in quotes" if isinstance(stated.value, dict) else ""
+            raise SpecError(f"a rule is a text, not {shown}", hint=hint)
+        self.scope.whole.constrain([self.scope.formula(stated.value)], stated.where)
+
+    def _add_table(self, stated: Stated[Any]) -> None:
+        spec = model_of(TableSpec, stated.source.inner(stated.path))
+        typed = Stated(spec, stated.source, stated.path)
+        rule = rule_of(typed, self.scope, self.files, self.scope.whole.mistakes)
+        if rule is not None:
+            self.scope.whole.constrain([rule], stated.where)

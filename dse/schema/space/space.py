@@ -111,7 +111,7 @@ def space_from(
     """Build and check a space from a mapping with the keys of a space file.
 
     A rule that divides by zero or overflows for some combinations follows IEEE 754 there
-    (:mod:`dse.schema.space.rules.definitions`); one that does so for all combinations is an error.
+    (:mod:`dse.schema.space.rule_parser`); one that does so for all combinations is an error.
 
     Args:
         value: the content of the file; NumPy numbers and arrays, tuples and paths are converted.

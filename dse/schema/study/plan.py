@@ -26,10 +26,10 @@ from dse.schema.study.budget import Budget
 from dse.schema.study.claims import Claim
 from dse.schema.study.evaluators import Bindings, EvaluatorSet
 from dse.schema.study.fidelities import stages_of
+from dse.schema.study.formulas import problems_alone
 from dse.schema.study.kinds import is_space
 from dse.schema.study.plugins import AUTO, check_is_space
 from dse.schema.study.retries import patience_of, retries_of
-from dse.schema.study.scenario_problems import problems_alone
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers

@@ -1,4 +1,4 @@
-"""Parsing of a study's retry limits, and of how long it waits for an unavailable storage."""
+"""Sections ``retries`` and ``resources`` of a study file: limits of retries, needs of machines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from dse.core.metric import FaultKind
 from dse.errors import SpecError
+from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.retries import RETRIES
-from dse.schema.models import Quantity, RetriesSpec
+from dse.schema.models import Quantity, ResourcesSpec, RetriesSpec
 from dse.schema.space.parameters.domains import amount
 from dse.storage.patience import PATIENCE_S
 
@@ -44,3 +45,47 @@ def patience_of(stated: Quantity | None) -> float:
     if seconds < 0:
         raise SpecError(f"the time to wait for a storage is negative: {stated}", hint=hint)
     return seconds
+
+
+def gpus_of(spec: ResourcesSpec) -> float:
+    """Return the number of GPUs that an evaluator needs; below 1, the fraction of one GPU.
+
+    Raises:
+        SpecError: the number is above 1 and not whole.
+    """
+    gpu = spec.gpu or 0.0
+    if gpu > 1 and gpu != int(gpu):
+        raise SpecError(
+            f"{gpu:g} GPUs cannot be given to one task",
+            hint="state a fraction of one GPU, or a whole number",
+        )
+    return gpu
+
+
+def memory_of(spec: ResourcesSpec) -> int:
+    """Return the memory that an evaluator needs in bytes; 0 where none is stated.
+
+    Raises:
+        SpecError: the text is not a quantity in bytes, or not above zero.
+    """
+    if spec.memory is None:
+        return 0
+    try:
+        memory = int(amount(spec.memory, "B").value)
+    except SpecError as error:
+        raise SpecError(f"{spec.memory!r} is not a memory size", hint="memory: 8 GiB") from error
+    if memory <= 0:
+        raise SpecError(f"{spec.memory!r} is not a positive memory size", hint="memory: 8 GiB")
+    return memory
+
+
+def check_exclusive(bound: Bound) -> None:
+    """Raise SpecError if an exclusive evaluator is modelled.
+
+    Only measurements can be disturbed by other processes.
+    """
+    if bound.evaluator.kind == "modelled":
+        raise SpecError(
+            f"{bound.name} is modelled: other programs cannot disturb its results",
+            hint="remove 'exclusive'; it applies to measured evaluators",
+        )

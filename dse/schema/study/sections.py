@@ -21,7 +21,6 @@ from dse.evaluation.pipeline import Pipeline
 from dse.registry import names
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space import LegibleSpace
-from dse.schema.study.bare_numbers import check_units
 from dse.schema.study.baselines import Baselines, check_name, index_baselines, told_baselines
 from dse.schema.study.budget import Budget, budget_of
 from dse.schema.study.claim_rules import judging_metrics
@@ -48,7 +47,12 @@ from dse.schema.study.plugins import (
     optimizer_traits,
 )
 from dse.schema.study.retries import patience_of
-from dse.schema.study.written_units import with_objective_unit, with_source_units, written_units
+from dse.schema.study.written_units import (
+    check_units,
+    with_objective_unit,
+    with_source_units,
+    written_units,
+)
 from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.source import SourceDocument
 from dse.units.dimensions import check_shares

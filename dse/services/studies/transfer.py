@@ -9,8 +9,8 @@ from pathlib import Path
 from dse.core.trial import State
 from dse.errors import StorageError
 from dse.interop.archive import archive as portable
+from dse.interop.archive.archive import restore
 from dse.interop.archive.record import Record, about
-from dse.interop.archive.restore import restore
 from dse.interop.archive.stream import open_stream, open_trials
 from dse.interop.found_trials import ExternalTrial, read_table
 from dse.interop.merge import merge_records
