@@ -12,6 +12,7 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 from dse_evaluators.clusters.training.kernels import FORMATS, OPERAND_BYTES, Chip
+from dse_evaluators.csv_records import read_rows, record_of
 from dse_evaluators.fits import Fit, fits_in
 
 
@@ -44,23 +45,10 @@ class ChipCalibration:
 # above 1.05, exponents above 10) are left out. The constants of `accelerators.gpu` do not serve
 # here: they come from few GEMMs, most of them small, and a training step has few small ones.
 ROWS: Mapping[tuple[str, str], ChipCalibration] = {
-    (device, form): ChipCalibration(
-        compute_share=compute,
-        memory_share=memory,
-        launch_s=launch_us * 1e-6,
-        exponent=exponent,
-        stacks=stacks,
-        heldout_median=heldout,
+    (row["device"], row["format"]): record_of(
+        row, ChipCalibration, launch_s=float(row["launch_us"]) * 1e-6
     )
-    for device, form, compute, memory, launch_us, exponent, stacks, heldout in (
-        ("a100-sxm-80gb", "bf16", 0.808, 0.748, 5.015, 1.51, 4, 0.0905),
-        ("h100-sxm", "bf16", 0.786, 0.831, 3.015, 2.64, 10, 0.0735),
-        ("h100-sxm", "fp8", 0.581, 0.833, 6.87, 1.31, 10, 0.143),
-        ("h200-sxm", "bf16", 0.780, 0.804, 3.225, 2.335, 12, 0.0865),
-        ("h200-sxm", "fp8", 0.618, 0.836, 6.82, 1.0, 11, 0.163),
-        ("b200-sxm", "bf16", 0.676, 0.762, 2.565, 2.34, 10, 0.0975),
-        ("b200-sxm", "fp8", 0.536, 0.686, 7.58, 1.12, 9, 0.127),
-    )
+    for row in read_rows(Path(__file__).with_name("chips.csv"))
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
+from dse_evaluators.csv_records import read_rows, record_of
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 
@@ -94,25 +94,16 @@ def seconds(
 @cache
 def calibrations() -> Mapping[tuple[str, Collective, int], CollectiveCalibration]:
     """Return the calibrations within one node, by fabric, collective and ranks."""
-    with Path(__file__).with_name("collectives.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (
-                row["fabric"],
-                _collective(row["collective"]),
-                int(row["ranks"]),
-            ): CollectiveCalibration(
-                constants=CollectiveConstants(
-                    latency_s=float(row["latency_s"]),
-                    bytes_per_s=float(row["bytes_per_s"]),
-                    pipelining=float(row["pipelining"]),
-                ),
-                fitted_bytes=tuple(map(int, row["fitted_bytes"].split())),
-                judged_bytes=tuple(map(int, row["judged_bytes"].split())),
-                judged_mape=float(row["judged_mape"]),
-                source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        }
+    return {
+        (row["fabric"], _collective(row["collective"]), int(row["ranks"])): CollectiveCalibration(
+            constants=record_of(row, CollectiveConstants),
+            fitted_bytes=tuple(map(int, row["fitted_bytes"].split())),
+            judged_bytes=tuple(map(int, row["judged_bytes"].split())),
+            judged_mape=float(row["judged_mape"]),
+            source=row["source"],
+        )
+        for row in read_rows(Path(__file__).with_name("collectives.csv"))
+    }
 
 
 def has_measurement(fabric: str, collective: Collective) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +16,7 @@ from dse_evaluators.clusters.collectives import (
     constants_of,
     has_measurement,
 )
+from dse_evaluators.csv_records import read_rows, record_of
 
 _HALVES = ("all_gather", "reduce_scatter")
 
@@ -36,10 +36,10 @@ class UnmeasuredFabric:
     name: str
     kind: str
     ranks: int
-    like: str
-    latency_s: float
+    like: str = ""
+    latency_s: float = 0.0
     bytes_per_s: float
-    axis_devices: int
+    axis_devices: int = 1
     checked: str
     source: str
 
@@ -117,19 +117,7 @@ def get_check_status(fabric: str) -> str:
 def _fabrics() -> Mapping[str, tuple[UnmeasuredFabric, ...]]:
     """Return the fabrics of ``fabrics.csv`` by name, each as rows by ascending number of ranks."""
     found: dict[str, list[UnmeasuredFabric]] = {}
-    with Path(__file__).with_name("fabrics.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["fabric"], []).append(
-                UnmeasuredFabric(
-                    name=row["fabric"],
-                    kind=row["kind"],
-                    ranks=int(row["ranks"]),
-                    like=row["like"],
-                    latency_s=float(row["latency_s"] or 0.0),
-                    bytes_per_s=float(row["bytes_per_s"]),
-                    axis_devices=int(row["axis_devices"] or 1),
-                    checked=row["checked"],
-                    source=row["source"],
-                )
-            )
+    for row in read_rows(Path(__file__).with_name("fabrics.csv")):
+        fabric = record_of(row, UnmeasuredFabric, name=row["fabric"])
+        found.setdefault(fabric.name, []).append(fabric)
     return {name: tuple(rows) for name, rows in found.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dse.core.values import Floats
+from dse_evaluators.csv_records import read_rows
 from dse_evaluators.fits import Fit, fits_in
 from dse_evaluators.readings import look_up_row
 
@@ -64,8 +64,8 @@ def fits() -> Mapping[str, Fit]:
 @cache
 def networks() -> Mapping[str, InterNodeNetwork]:
     """Return the networks of ``networks.csv`` by name."""
-    with Path(__file__).with_name("networks.csv").open(encoding="utf-8", newline="") as file:
-        return {row["network"]: _network(row) for row in csv.DictReader(file)}
+    rows = read_rows(Path(__file__).with_name("networks.csv"))
+    return {row["network"]: _network(row) for row in rows}
 
 
 def network_of(name: str) -> InterNodeNetwork:

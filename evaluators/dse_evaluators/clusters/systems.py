@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from dse_evaluators.clusters import fabrics
 from dse_evaluators.clusters.collectives import Collective, CollectiveConstants
 from dse_evaluators.clusters.networks import InterNodeNetwork, network_of
+from dse_evaluators.csv_records import read_rows, record_of
 from dse_evaluators.readings import look_up_row
 
 
@@ -42,22 +42,10 @@ class System:
         )
 
 
-def _rows() -> Mapping[str, System]:
-    with Path(__file__).with_name("systems.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["system"]: System(
-                name=row["system"],
-                device=row["device"],
-                node_devices=int(row["node_devices"]),
-                fabric=row["fabric"],
-                network=network_of(row["network"]),
-                source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        }
-
-
-SYSTEMS: Mapping[str, System] = _rows()
+SYSTEMS: Mapping[str, System] = {
+    row["system"]: record_of(row, System, name=row["system"], network=network_of(row["network"]))
+    for row in read_rows(Path(__file__).with_name("systems.csv"))
+}
 
 
 def system_of(name: str) -> System:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dse_evaluators.accelerators.devices.devices import figures_from
+from dse_evaluators.csv_records import read_rows, record_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class Platform:
 
 _SHEETS = figures_from("wang-2019")
 
+
 # Rates and memory are the paper's, of a board of eight cores of TPU v2 and of a V100. Fitted here
 # to the times that the authors recorded (ParaDnn's repository, Apache-2.0: 1,724 networks on the
 # TPU, 176 on the GPU), with 4, 32 and 128 layers; 8, 16 and 64 were held out. Six forms were tried
@@ -49,39 +52,21 @@ _SHEETS = figures_from("wang-2019")
 # out: TPU 5.5 % (a tenth are off by more than 28 %), GPU 3.6 % (22 %). The TPU's 0.35 ns for a
 # weight are 105 bytes at a core's share of the bandwidth, the GPU's 0.08 ns are 70.
 # benchmarks/paradnn_fit.py reproduces all of it.
+def _platform(row: Mapping[str, str]) -> Platform:
+    sheet, workers = _SHEETS[row["device"]], int(row["workers"])
+    return Platform(
+        flops_per_s=sheet[row["format"]],
+        dram_bytes_per_s=sheet["dram_bytes_per_s"],
+        workers=workers,
+        worker_bytes=sheet["dram_bytes"] / workers,
+        value_bytes=float(row["value_bytes"]),
+        inputs=(int(row["least_inputs"]), int(row["most_inputs"])),
+        outputs=(int(row["least_outputs"]), int(row["most_outputs"])),
+        fitted=record_of(row, Fitted),
+    )
+
+
 PLATFORMS: Mapping[str, Platform] = {
-    "tpu-v2": Platform(
-        flops_per_s=_SHEETS["tpu-v2"]["bf16"],
-        dram_bytes_per_s=_SHEETS["tpu-v2"]["dram_bytes_per_s"],
-        workers=8,
-        worker_bytes=_SHEETS["tpu-v2"]["dram_bytes"] / 8,
-        value_bytes=2,
-        inputs=(2000, 8000),
-        outputs=(200, 1000),
-        fitted=Fitted(
-            step=2.15117e-3,
-            layer=1.23029e-5,
-            input_value=8.34878e-10,
-            weight=3.49341e-10,
-            flop=5.05202e-15,
-            activation=7.31362e-12,
-        ),
-    ),
-    "v100": Platform(
-        flops_per_s=_SHEETS["v100-sxm2"]["fp16"],
-        dram_bytes_per_s=_SHEETS["v100-sxm2"]["dram_bytes_per_s"],
-        workers=1,
-        worker_bytes=_SHEETS["v100-sxm2"]["dram_bytes"],
-        value_bytes=2,
-        inputs=(2000, 2000),
-        outputs=(1000, 1000),
-        fitted=Fitted(
-            step=2.02858e-4,
-            layer=1.02834e-4,
-            input_value=1.48422e-8,
-            weight=7.80198e-11,
-            flop=1.02408e-14,
-            activation=3.63459e-11,
-        ),
-    ),
+    row["name"]: _platform(row)
+    for row in read_rows(Path(__file__).with_name("paradnn_platforms.csv"))
 }

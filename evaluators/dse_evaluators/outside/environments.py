@@ -8,43 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dse.resources.environment import Environment
+from dse_evaluators.csv_records import read_rows, record_of
 
-_PINS = Path(__file__).parent / "pins"
+_FOLDER = Path(__file__).parent
 
 ENVIRONMENTS: Mapping[str, Environment] = {
-    one.name: one
-    for one in (
-        Environment(
-            name="scalesim",
-            package="scalesim",
-            version="3.0.0",
-            requirements=_PINS / "scalesim.txt",
-            size_bytes=515_000_000,
-            licence="MIT",
-            used_by=("outside.scalesim",),
-            purpose="the simulator SCALE-Sim, which needs numpy < 2.4",
-        ),
-        Environment(
-            name="zigzag",
-            package="zigzag-dse",
-            version="3.9.1",
-            requirements=_PINS / "zigzag.txt",
-            size_bytes=440_000_000,
-            licence="MIT",
-            used_by=("outside.zigzag",),
-            purpose="ZigZag, a search for loop orders",
-        ),
-        Environment(
-            name="mlsysim",
-            package="mlsysim",
-            version="0.3.0",
-            requirements=_PINS / "mlsysim.txt",
-            size_bytes=125_000_000,
-            licence="Apache-2.0",
-            used_by=("outside.mlsysim",),
-            purpose="the rooflines of mlsysim",
-        ),
-    )
+    row["name"]: record_of(row, Environment, requirements=_FOLDER / "pins" / f"{row['name']}.txt")
+    for row in read_rows(_FOLDER / "environments.csv")
 }
 
 

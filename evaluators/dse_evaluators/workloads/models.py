@@ -6,14 +6,16 @@ without a model's assets.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from dse.core.metric import Metric
 from dse.errors import PluginError, nearest
-from dse_evaluators.workloads.judging import CLASSIFIER, METRICS
+from dse_evaluators.workloads.judging import METRICS
 from dse_evaluators.workloads.workload import Workload
 
 
@@ -32,72 +34,12 @@ class WorkloadModel:
 
 
 MODELS: Mapping[str, WorkloadModel] = {
-    "digits-cnn": WorkloadModel(
-        maker="dse_evaluators.workloads.digits_cnn:digits_cnn",
-        quality=CLASSIFIER,
-        layers=("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"),
-    ),
-    "mnist-cnn": WorkloadModel(
-        maker="dse_evaluators.workloads.mnist_cnn:mnist_cnn",
-        quality=CLASSIFIER,
-        layers=("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"),
-    ),
-    "shakespeare-lm": WorkloadModel(
-        maker="dse_evaluators.workloads.character_lm:character_lm",
-        quality=("bits_per_character", *CLASSIFIER),
-        layers=(
-            "embed",
-            *(
-                f"blocks.{block}.{layer}"
-                for block in range(3)
-                for layer in ("attention.qkv", "attention.out", "ffn.up", "ffn.down")
-            ),
-            "head",
-        ),
-    ),
-    "minilm": WorkloadModel(
-        maker="dse_evaluators.workloads.minilm:minilm",
-        quality=("spearman", "cosine"),
-        layers=(
-            *(
-                f"embeddings.{what}_embeddings.weight"
-                for what in ("position", "token_type", "word")
-            ),
-            *(
-                f"encoder.layer.{block}.{layer}.weight"
-                for block in range(6)
-                for layer in (
-                    "attention.output.dense",
-                    "attention.self.key",
-                    "attention.self.query",
-                    "attention.self.value",
-                    "intermediate.dense",
-                    "output.dense",
-                )
-            ),
-        ),
-    ),
-    "movielens-dlrm": WorkloadModel(
-        maker="dse_evaluators.workloads.movielens_dlrm:movielens_dlrm",
-        quality=("auc", "loss", "divergence"),
-        layers=(
-            "embed_user.weight",
-            "embed_movie.weight",
-            "embed_occupation.weight",
-            "embed_decade.weight",
-            "embed_region.weight",
-            "bottom1.weight",
-            "bottom2.weight",
-            "top1.weight",
-            "top2.weight",
-            "top3.weight",
-        ),
-    ),
-    "magika": WorkloadModel(
-        maker="dse_evaluators.workloads.magika:magika",
-        quality=CLASSIFIER,
-        layers=("embed.weight", "conv.weight", "dense.weight"),
-    ),
+    name: WorkloadModel(
+        **{key: value if key == "maker" else tuple(value) for key, value in row.items()}
+    )
+    for name, row in json.loads(
+        Path(__file__).with_name("models.json").read_text(encoding="utf-8")
+    ).items()
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -13,6 +12,7 @@ import numpy as np
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
+from dse_evaluators.csv_records import read_rows, record_of
 
 COLUMNS = (
     *("device", "format", "framework", "version", "points"),
@@ -122,14 +122,11 @@ def _measured_like(number_format: str) -> str:
 
 @cache
 def _plausible() -> tuple[Mapping[str, str], ...]:
-    path = Path(__file__).with_name("calibrations.csv")
-    with path.open(encoding="utf-8", newline="") as file:
-        return tuple(row for row in csv.DictReader(file) if _is_usable(row))
+    rows = read_rows(Path(__file__).with_name("calibrations.csv"))
+    return tuple(row for row in rows if _is_usable(row))
 
 
 def _is_usable(row: Mapping[str, str]) -> bool:
     """Return whether constants are plausible and predict better than the data sheet's roofline."""
-    constants = RooflineConstants(
-        **{each.name: float(row[each.name]) for each in fields(RooflineConstants)}
-    )
+    constants = record_of(row, RooflineConstants)
     return is_plausible(constants) and float(row["heldout_mape"]) < float(row["naive_mape"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.csv_records import read_rows, record_of
 from dse_evaluators.readings import look_up_row
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
@@ -30,22 +30,22 @@ class Device:
     name: str
     vendor: str
     year: int
-    node: str
-    die_mm2: float | None
-    compute_units: int | None
+    node: str = ""
+    die_mm2: float | None = None
+    compute_units: int | None = None
     """Number of streaming multiprocessors (NVIDIA) or compute units (AMD)."""
-    clock_hz: float | None
+    clock_hz: float | None = None
     """Highest clock."""
     dram_bytes: float
     dram_bytes_per_s: float
-    l2_bytes: float | None
-    link_bytes_per_s: float | None
+    l2_bytes: float | None = None
+    link_bytes_per_s: float | None = None
     """Bandwidth to other devices of the same server, in one direction."""
-    power_limit_w: float | None
-    idle_w: float | None
+    power_limit_w: float | None = None
+    idle_w: float | None = None
     flops_per_s: Mapping[str, float]
     source: str
-    note: str
+    note: str = ""
 
 
 def device_of(name: str) -> Device:
@@ -83,33 +83,11 @@ def _figures(row: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def _device(row: Mapping[str, str]) -> Device:
-    figures = _figures(row)
-    return Device(
-        name=row["name"],
-        vendor=row["vendor"],
-        year=int(row["year"]),
-        node=row["node"],
-        die_mm2=figures.get("die_mm2"),
-        compute_units=int(row["compute_units"]) if row["compute_units"] else None,
-        clock_hz=figures.get("clock_hz"),
-        dram_bytes=figures["dram_bytes"],
-        dram_bytes_per_s=figures["dram_bytes_per_s"],
-        l2_bytes=figures.get("l2_bytes"),
-        link_bytes_per_s=figures.get("link_bytes_per_s"),
-        power_limit_w=figures.get("power_limit_w"),
-        idle_w=figures.get("idle_w"),
-        flops_per_s={text: figures[text] for text in FORMATS if text in figures},
-        source=row["source"],
-        note=row["note"],
-    )
+    rates = {text: float(row[text]) for text in FORMATS if row[text]}
+    return record_of(row, Device, flops_per_s=rates)
 
 
-def _read_rows() -> tuple[Mapping[str, str], ...]:
-    with Path(__file__).with_name("devices.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(csv.DictReader(file))
-
-
-_ROWS = _read_rows()
+_ROWS = read_rows(Path(__file__).with_name("devices.csv"))
 
 DEVICES: Mapping[str, Device] = {
     row["name"]: _device(row) for row in _ROWS if not row["publication"]

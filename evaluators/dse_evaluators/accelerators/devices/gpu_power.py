@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.csv_records import read_rows
 
 IDLE_SHARE = 0.3
 """Idle power as a share of the power limit, for devices without a sourced figure.
@@ -125,5 +125,4 @@ _SIBLINGS = {"bf16": "fp16", "fp16": "bf16"}
 
 @cache
 def _read_power_rows() -> tuple[Mapping[str, str], ...]:
-    with Path(__file__).with_name("gpu_power.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(csv.DictReader(file))
+    return read_rows(Path(__file__).with_name("gpu_power.csv"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.csv_records import read_rows
 
 _FOLDER = Path(__file__).with_name("requests")
 
@@ -52,11 +52,10 @@ def trace(workload: str, requests: int = 0) -> tuple[TraceRequest, ...]:
 
 @cache
 def _whole(workload: str) -> tuple[TraceRequest, ...]:
-    with (_FOLDER / f"{workload}.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            TraceRequest(float(row["arrival_s"]), int(row["prompt"]), int(row["answer"]))
-            for row in csv.DictReader(file)
-        )
+    return tuple(
+        TraceRequest(float(row["arrival_s"]), int(row["prompt"]), int(row["answer"]))
+        for row in read_rows(_FOLDER / f"{workload}.csv")
+    )
 
 
 def at_rate(requests: tuple[TraceRequest, ...], per_s: float) -> tuple[TraceRequest, ...]:

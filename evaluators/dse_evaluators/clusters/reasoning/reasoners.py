@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
 
 from dse_evaluators.clusters.training.memory import block_weights
+from dse_evaluators.csv_records import read_records
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
 
 
-class Reasoner(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoner:
     """Weight count and assumed accuracy curve of a model of :data:`TRANSFORMERS`.
 
     ``ceiling`` is the share of problems that one answer of unlimited length solves; ``midpoint``
@@ -22,15 +25,9 @@ class Reasoner(NamedTuple):
     midpoint: float
 
 
-# Ceilings are the AIME24 scores of the models, quoted from memory; midpoints are assumed.
-REASONERS: Mapping[str, Reasoner] = {
-    "qwen3-0.6b": Reasoner(0.752e9, 0.107, 9.60),
-    "qwen3-1.7b": Reasoner(2.03e9, 0.483, 9.51),
-    "qwen3-4b": Reasoner(4.02e9, 0.738, 9.42),
-    "qwen3-8b": Reasoner(8.19e9, 0.760, 9.33),
-    "qwen3-14b": Reasoner(14.77e9, 0.793, 9.24),
-    "qwen3-32b": Reasoner(32.76e9, 0.814, 9.15),
-}
+REASONERS: Mapping[str, Reasoner] = read_records(
+    Path(__file__).with_name("reasoners.csv"), Reasoner
+)
 
 COUNTS = ("multiplied", "stored")
 """Ways to count weights: those multiplied for each token, or those stored in the files."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dse_evaluators.accelerators.devices.devices import figures_from
-from dse_evaluators.readings import look_up_row
+from dse_evaluators.csv_records import read_rows, record_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,69 +53,14 @@ def _rates(device: str) -> Mapping[int, float]:
 
 
 # Every figure except the prices is from the configurations that Hsia et al., ISCA 2024, published
-# with their tool (facebookresearch/ScaleExplorer@562db98): shares of ZionEX were measured on it,
-# the clouds use one common set. Their rates of the V100 and the H100 are those of the PCIe cards.
-# Links are 25 GB/s each way on NVLink, memory and adapters as rented.
-# Prices: unverified, from memory of the vendors' on-demand list prices in US dollars.
+# with their tool: shares of ZionEX were measured on it, the clouds use one common set. Their rates
+# of the V100 and the H100 are those of the PCIe cards. Links are 25 GB/s each way on NVLink.
 MACHINES: Mapping[str, ClusterNode] = {
-    name: ClusterNode(
-        name=name,
-        device=device,
-        node_devices=devices,
-        flops_per_s=_rates(device),
-        memory_bytes=memory * 1e9,
-        memory_bytes_per_s=_FIGURES[device]["dram_bytes_per_s"],
-        link_bytes_per_s=links / 2.0 * 1e9,
-        link_share=link_share,
-        network_bytes_per_s=adapters / 2.0 * 1e9,
-        price_per_hour=price,
+    row["name"]: record_of(
+        row,
+        ClusterNode,
+        flops_per_s=_rates(row["device"]),
+        memory_bytes_per_s=_FIGURES[row["device"]]["dram_bytes_per_s"],
     )
-    for (
-        name,
-        device,
-        devices,
-        memory,
-        links,
-        link_share,
-        adapters,
-        price,
-    ) in (
-        # links and adapters: GB/s, both directions together
-        ("aws-p3", "v100-sxm2", 8, 16, 6 * 50, 0.45, 8 * 0.390625, 3.06),
-        ("aws-p3dn", "v100-sxm2", 8, 32, 6 * 50, 0.45, 8 * 1.5625, 3.90),
-        ("aws-p4d", "a100-sxm-40gb", 8, 40, 12 * 50, 0.45, 8 * 6.25, 4.10),
-        ("aws-p4de", "a100-sxm-80gb", 8, 80, 12 * 50, 0.45, 8 * 6.25, 5.12),
-        ("aws-p5", "h100-sxm", 8, 80, 18 * 50, 0.45, 8 * 50, 12.29),
-        ("azure-nc-v100", "v100-sxm2", 4, 16, 0.75, 0.62, 4 * 0.75, 3.37),
-        ("azure-nd-v100", "v100-sxm2", 8, 32, 6 * 50, 0.45, 8 * 1.5625, 2.75),
-        ("azure-nc-a100", "a100-sxm-80gb", 4, 80, 2.5, 0.45, 4 * 2.5, 3.67),
-        ("azure-nd-a100", "a100-sxm-40gb", 8, 40, 12 * 50, 0.45, 8 * 25, 3.40),
-        ("gcp-v100", "v100-sxm2", 8, 16, 6 * 50, 0.62, 8 * 1.5625, 2.95),
-        ("gcp-a2", "a100-sxm-40gb", 8, 40, 12 * 50, 0.45, 8 * 1.5625, 3.67),
-        ("gcp-a2-mega", "a100-sxm-40gb", 16, 40, 12 * 50, 0.45, 16 * 0.78125, 3.48),
-    )
-} | {
-    "zionex": ClusterNode(
-        name="zionex",
-        device="a100-sxm-40gb",
-        node_devices=8,
-        flops_per_s=_rates("a100-sxm-40gb"),
-        memory_bytes=40e9,
-        memory_bytes_per_s=_FIGURES["a100-sxm-40gb"]["dram_bytes_per_s"],
-        link_bytes_per_s=12 * 25e9,
-        link_share=0.6667,
-        network_bytes_per_s=8 * 12.5e9,
-        network_share=0.56,
-        near_share=0.2746,
-        measured=True,
-    )
+    for row in read_rows(Path(__file__).with_name("machines.csv"))
 }
-
-
-def machine_of(name: str) -> ClusterNode:
-    """Return the type of cluster node with this name.
-
-    Raises:
-        SpecError: there is no such machine; the hint gives the nearest name.
-    """
-    return look_up_row("system", name, MACHINES)
