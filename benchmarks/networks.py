@@ -27,8 +27,7 @@ from scipy.special import expit
 from dse.core.values import Floats
 from dse_evaluators.clusters.algorithms import ALGORITHMS
 from dse_evaluators.clusters.collectives import Collective
-from dse_evaluators.clusters.networks import InterNodeNetwork
-from dse_evaluators.clusters.systems import System
+from dse_evaluators.clusters.systems import InterNodeNetwork, System
 from dse_evaluators.clusters.topology import group_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -45,8 +45,13 @@ def record_of(row: Mapping[str, str], kind: type[Record], **other: Any) -> Recor
         **other: values of fields that the row does not have as one cell.
     """
     told = {
-        field.name: _PARSERS[str(field.type).removesuffix(" | None")](row[field.name])
+        field.name: _parser_of(str(field.type))(row[field.name])
         for field in fields(kind)  # type: ignore[arg-type]  # mypy has no type for dataclasses
         if row.get(field.name) and field.name not in other
     }
     return kind(**told, **other)
+
+
+def _parser_of(annotation: str) -> Callable[[str], Any]:
+    """Return the parser of a field: that of the first of its types which a cell can state."""
+    return next(_PARSERS[part] for part in annotation.split(" | ") if part in _PARSERS)

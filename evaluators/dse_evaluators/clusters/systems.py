@@ -1,16 +1,111 @@
-"""Table of clusters: device, devices per node, fabric within a node, network between nodes."""
+"""Table of clusters, and of the networks between their nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import numpy as np
+
+from dse.core.values import Floats
 from dse_evaluators.clusters import fabrics
 from dse_evaluators.clusters.collectives import Collective, CollectiveConstants
-from dse_evaluators.clusters.networks import InterNodeNetwork, network_of
 from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.fits import Fit, fits_in
 from dse_evaluators.readings import look_up_row
+
+FITS = Path(__file__).with_name("networks.fits.json")
+"""File of the constants of measured networks; other rows of ``networks.csv`` state their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterNodeNetwork:
+    """Adapters of a node, with the one-way rates and latencies that software reaches.
+
+    ``latency_s`` is the latency of one step between two nodes, ``message_s`` the gap between two
+    messages of one adapter. ``checked`` is ``fitted`` (to measurements), ``scaled`` (from a fitted
+    network), ``assumed`` or ``hand-set``.
+    """
+
+    name: str
+    level: str
+    latency_s: float
+    message_s: float
+    adapters: int
+    adapter_bytes_per_s: float
+    device_bytes_per_s: float
+    """Rate of one device while no other device of its node communicates."""
+    message_bytes_per_s: float
+    """That rate in a point-to-point message, which no adapter carries as fast as a collective."""
+    pipelining: float
+    """Pipelining coefficient, as in :class:`collectives.CollectiveConstants`."""
+    checked: str
+    source: str
+
+    def share(self, busy: Floats | float) -> Floats:
+        """Return the bytes/s of each of ``busy`` devices of a node that communicate at once."""
+        return np.minimum(self.device_bytes_per_s, self.adapters * self.adapter_bytes_per_s / busy)
+
+    def message_share(self, busy: Floats | float) -> Floats:
+        """Return the bytes/s of each of ``busy`` devices of a node that send one message each."""
+        return np.minimum(self.message_bytes_per_s, self.share(busy))
+
+    def gap_s(self, busy: Floats | float) -> Floats:
+        """Return the gap between two messages of a device while ``busy`` of its node send."""
+        return self.message_s * np.maximum(1.0, np.asarray(busy) / self.adapters)
+
+
+@cache
+def fits() -> Mapping[str, Fit]:
+    """Return the fitted constants of each network, with the measurements used."""
+    return fits_in(FITS)
+
+
+@cache
+def networks() -> Mapping[str, InterNodeNetwork]:
+    """Return the networks of ``networks.csv`` by name."""
+    rows = read_rows(Path(__file__).with_name("networks.csv"))
+    return {row["network"]: _network(row) for row in rows}
+
+
+def network_of(name: str) -> InterNodeNetwork:
+    """Return the network of a name.
+
+    Raises:
+        SpecError: the name is unknown; the hint is the nearest name.
+    """
+    return look_up_row("network", name, networks())
+
+
+def _network(row: Mapping[str, str]) -> InterNodeNetwork:
+    like = row["like"] or row["network"]
+    fitted = fits()[like].constants if like in fits() else {}
+    faster = float(row["faster"] or 1.0)
+
+    def figure(name: str) -> float:
+        """Return the constant in the network's row, or else the fitted one.
+
+        Fitted rates are multiplied by the row's factor ``faster``.
+        """
+        if row[name] or name not in fitted:
+            return float(row[name] or row["device_bytes_per_s"])
+        return faster ** name.endswith("per_s") * fitted[name]
+
+    return InterNodeNetwork(
+        name=row["network"],
+        level=row["level"],
+        latency_s=figure("latency_s"),
+        message_s=figure("message_s"),
+        adapters=int(row["adapters"]),
+        adapter_bytes_per_s=figure("adapter_bytes_per_s"),
+        device_bytes_per_s=figure("device_bytes_per_s"),
+        message_bytes_per_s=figure("message_bytes_per_s"),
+        pipelining=figure("pipelining"),
+        checked=row["checked"],
+        source=row["source"],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from dse.core.values import Value
 from dse.errors import EvaluationError, SpecError
 from dse_evaluators.compression.layer_recipes import KEEP, LayerGroup
 from dse_evaluators.compression.operators import masks, prune
-from dse_evaluators.compression.operators.arguments import pair, parts, whole
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.dense import axis_of
 from dse_evaluators.compression.operators.products import check_rank
+from dse_evaluators.compression.operators.recipe import pair, parts, whole
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.names import format_of
 

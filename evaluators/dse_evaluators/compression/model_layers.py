@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 
@@ -16,15 +17,16 @@ from dse_evaluators.compression.operators import bundle, dense
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Record, Section, StorageCost, Use
-from dse_evaluators.compression.shelf import Shelf
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.models import model_of, workload_of
 from dse_evaluators.workloads.shapes import shapes_of
 
 _ROOM_BYTES = 2**30
+
 _CALIBRATED = ("gptq", "awq", "smooth", "whitened", "corrected")
 """Operators that use a layer's calibration inputs."""
+
 _FORMAT = "format "
 
 Recipes = Mapping[str, str]
@@ -170,3 +172,28 @@ def _shelf(model: str) -> Shelf:  # noqa: ARG001 - one shelf per model
 @cache
 def _calibration(model: str) -> Mapping[str, Single]:
     return workload_of(model).calibration()
+
+
+class Shelf:
+    """Least-recently-used cache of weights, by layer and recipe.
+
+    Args:
+        room_bytes: capacity for all arrays together; at least one array is kept in any case.
+    """
+
+    def __init__(self, room_bytes: int) -> None:
+        self._room = room_bytes
+        self._used = 0
+        self._arrays: OrderedDict[tuple[str, str], Single] = OrderedDict()
+
+    def found(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
+        """Return the cached weights, calling ``make`` if they are missing."""
+        key = (layer, recipe)
+        if key in self._arrays:
+            self._arrays.move_to_end(key)
+            return self._arrays[key]
+        made = self._arrays[key] = make()
+        self._used += made.nbytes
+        while self._used > self._room and len(self._arrays) > 1:
+            self._used -= self._arrays.popitem(last=False)[1].nbytes
+        return made

@@ -11,21 +11,17 @@ from dse_evaluators.formats.codebook import Codebook
 from dse_evaluators.formats.floats import FLOAT, exponents, float_of, minifloat
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.integers import Integers, symmetric
-from dse_evaluators.formats.linear import Linear
-from dse_evaluators.formats.means import Means
-from dse_evaluators.formats.nano import Nano
-from dse_evaluators.formats.nested import Nested
+from dse_evaluators.formats.linear import Linear, Nested, TwoLevel
+from dse_evaluators.formats.means import Means, Signs
 from dse_evaluators.formats.posit import Posit
 from dse_evaluators.formats.powers import NEAREST, Powers
 from dse_evaluators.formats.recycled import half_smallest, middle_of_the_largest
 from dse_evaluators.formats.request import FormatSpec
 from dse_evaluators.formats.scaling import Scaling, Unscaled
-from dse_evaluators.formats.shared_exponent import RULES, SharedExponent
-from dse_evaluators.formats.signs import Signs
+from dse_evaluators.formats.shared_exponent import RULES, Nano, SharedExponent
 from dse_evaluators.formats.spans import SCALED, SPANS, block, linear, span
 from dse_evaluators.formats.stored import STORED
 from dse_evaluators.formats.tables import normal_float
-from dse_evaluators.formats.two_level import TwoLevel
 
 Made = tuple[Grid, Scaling]
 

@@ -14,9 +14,9 @@ from dse_evaluators.formats.lattice import Lattice
 from dse_evaluators.formats.layout import Axis, BlockLayout
 from dse_evaluators.formats.rounding import dither
 from dse_evaluators.formats.scaling import Scaling
-from dse_evaluators.formats.size import FormatSize
 
 _HUGE = 2.0**64  # a smaller scale keeps the numbers of every scaled grid within float32
+
 Loose = NDArray[np.uint8]  # one bit per element
 
 
@@ -163,3 +163,30 @@ def _words(bits: Loose, width: int) -> Words:
     table = np.zeros((len(bits) // width, 32), dtype=np.uint8)
     table[:, :width] = bits.reshape(-1, width)
     return np.packbits(table, axis=1, bitorder="little").view(np.uint32).ravel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatSize:
+    """Storage bits of a tensor: codes, scales, zero points, codebook, and value indices."""
+
+    numbers: int  # number of stored values
+    payload: int
+    scale: int = 0
+    zero_point: int = 0
+    codebook: int = 0
+    index: int = 0
+
+    @property
+    def total(self) -> int:
+        """Total bits of all purposes."""
+        return self.payload + self.scale + self.zero_point + self.codebook + self.index
+
+    @property
+    def total_bytes(self) -> int:
+        """Total size in bytes, rounded up."""
+        return -(-self.total // 8)
+
+    @property
+    def bits_per_number(self) -> float:
+        """Average bits per stored value."""
+        return self.total / self.numbers

@@ -1,4 +1,4 @@
-"""Symmetric linear quantization: one stored scale per block, no zero point."""
+"""Symmetric linear quantization: stored scales per block, which may be quantized themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from dse_evaluators.formats.error import least_error
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.lattice import Lattice, Plain
 from dse_evaluators.formats.layout import Span
+from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.scaling import Field, Sides
 from dse_evaluators.formats.stored import STORED, inverse
+from dse_evaluators.formats.tables import dynamic_tree
 
 Measure = Literal["max", "percentile", "mse", "rms"]
 
@@ -21,6 +23,12 @@ SHRUNK = tuple(1 - 0.1 * step for step in range(6))
 """Clipping factors that ``mse`` tries, as shares of the largest magnitude."""
 
 _LONG = 1 << 14  # block length above which counting is faster than partitioning
+
+_GROUP = 256
+
+_SCALE = Minifloat(exponent=4, mantissa=3, bias=7, specials="nan")
+
+_LEAST = np.float32(2.0**-120)  # times the least block scale, its inverse is still finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,3 +134,88 @@ def _select_magnitude(
     before = int(upper[bucket - 1]) if bucket else 0
     inside = bits[(bits >> np.int32(16)) == bucket]
     return np.partition(inside, place - before)[place - before].view(np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nested:
+    """Scaling by largest magnitudes; each scale is stored as its 8-bit offset from the mean.
+
+    Groups of 256 scales share one float32 factor; the mean is stored once, in float32.
+
+    Source:
+        Dettmers et al., QLoRA, 2023, section 3, "Double Quantization".
+    """
+
+    span: Span
+
+    def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
+        groups = -(-blocks // _GROUP)
+        return (
+            Field(name="scale", part="scale", bits=8, count=blocks),
+            Field(name="group", part="scale", bits=32, count=groups),
+            Field(name="mean", part="scale", bits=32, count=1),
+        )
+
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+        scale = peaks(blocks) / np.float32(grid.top)
+        mean = np.array([scale.mean(dtype=np.float64)], dtype=np.float32)
+        rest = np.pad(scale - mean, (0, -len(scale) % _GROUP)).reshape(-1, _GROUP)
+        group = peaks(rest)
+        tree = dynamic_tree()
+        relative = rest * inverse(group)[:, None]
+        tree.snap(relative, None)
+        sides = {
+            "scale": tree.codes(relative).ravel()[: len(scale)],
+            "group": group.view(np.uint32),
+            "mean": mean.view(np.uint32),
+        }
+        _, fine = sides, self.read(sides, grid)
+        # Codes are chosen with the exact scales; only decoding uses the quantized ones.
+        return sides, Plain(grid=grid, into=inverse(scale)[:, None], back=fine.back)
+
+    def read(self, sides: Sides, grid: Grid) -> Lattice:
+        codes = sides["scale"]
+        group = np.repeat(sides["group"].view(np.float32), _GROUP)[: len(codes)]
+        scale = dynamic_tree().values(codes) * group + sides["mean"].view(np.float32)
+        return Plain(grid=grid, back=scale[:, None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoLevel:
+    """Scaling by an e4m3 scale per block and a float32 tensor scale that makes use of e4m3's range.
+
+    A block's scale is at least ``least``, by default the smallest normal e4m3 number. Without
+    ``global_`` the tensor's scale is one and is not stored.
+
+    Source:
+        NVIDIA, Pretraining Large Language Models with NVFP4, 2025, section 2 and appendix B.
+    """
+
+    span: Span = 16
+    least: float = 2.0**-6
+    global_: bool = True
+
+    def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
+        whole = Field(name="tensor", part="scale", bits=32, count=1)
+        block = Field(name="block", part="scale", bits=8, count=blocks)
+        return (block, whole) if self.global_ else (block,)
+
+    def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+        largest = peaks(blocks)
+        wanted = largest / np.float32(grid.top)
+        sides = {}
+        if self.global_:
+            whole = largest.max(keepdims=True) / np.float32(_SCALE.top * grid.top)
+            whole = np.maximum(whole, _LEAST)
+            wanted /= whole
+            sides["tensor"] = whole.view(np.uint32)
+        np.clip(wanted, np.float32(self.least), np.float32(_SCALE.top), out=wanted)
+        _SCALE.snap(wanted, None)
+        sides["block"] = _SCALE.codes(wanted)
+        return sides, self.read(sides, grid)
+
+    def read(self, sides: Sides, grid: Grid) -> Lattice:
+        block = _SCALE.values(sides["block"])[:, None]
+        whole = sides["tensor"].view(np.float32)[0] if self.global_ else np.float32(1)
+        into = np.divide(np.float32(1) / whole, block, dtype=np.float32)
+        return Plain(grid=grid, into=into, back=block * whole)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse_evaluators.formats.arrays import Single, chunks, peaks
+from dse_evaluators.formats.arrays import Single, Words, chunks, peaks
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.lattice import Lattice, Plain, Thirds
 from dse_evaluators.formats.layout import Span
@@ -67,3 +67,26 @@ def _mean(
         total[rows] += np.add.reduce(magnitudes, axis=1, dtype=np.float64)
     of = count if thresholds is not None else blocks.shape[1]
     return (total / np.maximum(of, 1)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """Grid of the sign alone, in one bit; zero, of either sign, rounds to plus one.
+
+    Source:
+        Rastegari et al., XNOR-Net, 2016, section 3.1.
+    """
+
+    bits: int = 1
+    top: float = 1.0
+    has_nan: bool = False
+
+    def snap(self, values: Single, chance: Single | None) -> None:  # noqa: ARG002
+        np.multiply(values >= 0, np.float32(2), out=values)
+        values -= np.float32(1)
+
+    def codes(self, snapped: Single) -> Words:
+        return (snapped < 0).astype(np.uint32)
+
+    def values(self, codes: Words) -> Single:
+        return np.float32(1) - np.float32(2) * codes.astype(np.float32)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators.training.group_cuts import best_cuts, every_group
 from dse_evaluators.accelerators.training.mini_batch_serialization import MiniBatchSerialization
+from dse_evaluators.accelerators.training.serialization import best_cuts, every_group
 
 STUDY = Path(__file__).parents[3] / "studies/reproductions/mini_batch_serialization.yaml"
 MIB = 1024.0**2

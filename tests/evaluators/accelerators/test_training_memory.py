@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
-from dse_evaluators.accelerators.lifetimes.data_lifetimes import ReversibleTraining, refreshes
 from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, retention_s
+from dse_evaluators.accelerators.lifetimes.training_cost import ReversibleTraining, refreshes
 from dse_evaluators.accelerators.lifetimes.training_memory import TrainingMemory
 
 MODEL = TrainingMemory()

@@ -8,8 +8,7 @@ from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.collectives import constants_of
 from dse_evaluators.clusters.fabrics import get_check_status, within
-from dse_evaluators.clusters.networks import network_of
-from dse_evaluators.clusters.systems import SYSTEMS, system_of
+from dse_evaluators.clusters.systems import SYSTEMS, network_of, system_of
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dse_evaluators.clusters.algorithms import ALGORITHMS, Group, hierarchical, ring, tree
 from dse_evaluators.clusters.collectives import COLLECTIVES
-from dse_evaluators.clusters.networks import FITS, fits, networks
-from dse_evaluators.clusters.systems import SYSTEMS, system_of
+from dse_evaluators.clusters.systems import FITS, SYSTEMS, fits, networks, system_of
 from dse_evaluators.clusters.topology import group_of, neighbours_s, spread, spread_s
 from tests import tables
 

@@ -8,9 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.compression.least_squares import RIDGE, refit_layer
-from dse_evaluators.compression.narrow import Pruned, narrow_network, sparse
-from dse_evaluators.compression.prune import prune_smallest, strongest
+from dse_evaluators.compression.narrow import (
+    RIDGE,
+    Pruned,
+    narrow_network,
+    prune_smallest,
+    refit_layer,
+    sparse,
+    strongest,
+)
 from dse_evaluators.compression.reference import reference
 from dse_evaluators.workloads.network import LayerWeights, NetworkStage, apply_layer, forward
 from dse_evaluators.workloads.torch_scope import deterministic

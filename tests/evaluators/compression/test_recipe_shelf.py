@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse_evaluators.compression.shelf import Shelf
+from dse_evaluators.compression.model_layers import Shelf
 
 KIB = 1024
 

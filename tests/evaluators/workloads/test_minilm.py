@@ -11,12 +11,16 @@ import torch
 
 from dse.errors import EvaluationError
 from dse_evaluators.formats.names import format_of
-from dse_evaluators.workloads import wordpiece
-from dse_evaluators.workloads.minilm import minilm
-from dse_evaluators.workloads.safetensors_file import singles
-from dse_evaluators.workloads.sentence_network import encode_pieces
+from dse_evaluators.workloads.minilm import (
+    encode_pieces,
+    encode_word,
+    minilm,
+    other_words,
+    singles,
+    vocabulary,
+    wordsim,
+)
 from dse_evaluators.workloads.taps import pass_through
-from dse_evaluators.workloads.wordsim import other_words, wordsim
 from dse_evaluators.workloads.workload import Signals
 
 PLAIN = Signals()
@@ -154,7 +158,7 @@ def test_no_word_of_calibration_is_judged(asset):
     [("An", ["an"]), ("anna", ["an", "##na"]), ("ann", ["an", "##n"]), ("aha", ["[UNK]"])],
 )
 def test_a_word_is_cut_at_the_longest_piece_that_fits(word, pieces):
-    found = wordpiece.encode_word(word, PIECES)
+    found = encode_word(word, PIECES)
     assert found == tuple(PIECES[piece] for piece in ("[CLS]", *pieces, "[SEP]"))
 
 
@@ -164,9 +168,9 @@ def test_words_are_cut_as_the_models_own_tokenizer_does(asset):
     asset("gensim")
     own = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     own.no_padding()
-    pieces = wordpiece.vocabulary(folder / "vocab.txt")
+    pieces = vocabulary(folder / "vocab.txt")
     words = [*other_words(), *wordsim()["search"].vocabulary, *wordsim()["test"].vocabulary]
-    assert [wordpiece.encode_word(word, pieces) for word in words] == [
+    assert [encode_word(word, pieces) for word in words] == [
         tuple(own.encode(word).ids) for word in words
     ]
 

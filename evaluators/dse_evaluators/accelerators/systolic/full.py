@@ -34,17 +34,16 @@ from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.systolic.compressed import kept_elements
 from dse_evaluators.accelerators.systolic.cores import CoreShare, dealt
 from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.operands import (
+from dse_evaluators.accelerators.systolic.partial_sums import (
     Words,
     first_bytes,
     input_bytes,
+    partial_sums,
     right_bytes,
     words,
 )
-from dse_evaluators.accelerators.systolic.partial_sums import partial_sums
 from dse_evaluators.accelerators.systolic.products import ONE, LayerProducts, UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule, schedule_product
-from dse_evaluators.accelerators.systolic.sequence import at_once, layer_cycles
 from dse_evaluators.accelerators.systolic.totals import Buffers, BufferTraffic, Layers, Totals
 from dse_evaluators.accelerators.systolic.vector import absent, busy_cycles, holds_up, vector_cycles
 from dse_evaluators.accelerators.systolic.waiting import waits
@@ -206,3 +205,25 @@ def _together(parts: list[_Done]) -> _Done:
         )
         buffers = buffers.plus(part.buffers)
     return replace(first, layers=layers, buffers=buffers)
+
+
+def at_once(schedule: Schedule, copies: Floats, knobs: Settings) -> Floats:
+    """Return how many GEMMs of a layer share the array at a time, each on its own part of it."""
+    room = np.minimum(np.floor(knobs.rows / schedule.down), np.floor(knobs.cols / schedule.across))
+    return np.where(knobs.packed > 0, np.clip(room, 1.0, copies), 1.0)
+
+
+def layer_cycles(schedule: Schedule, copies: Floats, together: Floats, knobs: Settings) -> Floats:
+    """Compute the cycles of ``copies`` GEMMs, ``together`` at a time, without stalls.
+
+    With ``overlap``, registers hold the next stationary operand. A fold then begins once the
+    previous one has taken in its stream and the array has been loaded (or drained, if outputs are
+    stationary), which takes one cycle per row.
+    """
+    folds = schedule.folds * np.ceil(copies / together)
+    if not (knobs.overlap > 0).any():
+        return folds * schedule.fold_cycles - 1.0
+    step = np.where(
+        knobs.overlap > 0, np.maximum(schedule.stream, knobs.rows), schedule.fold_cycles
+    )
+    return (folds - 1.0) * step + (schedule.fold_cycles - 1.0)

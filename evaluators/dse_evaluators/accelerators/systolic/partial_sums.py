@@ -1,16 +1,18 @@
-"""Memory that holds partial sums between folds: accumulators, the output buffer or DRAM."""
+"""Where operands and partial sums are held between folds, and their DRAM traffic."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
 from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.codes import word_bits
+from dse_evaluators.accelerators.systolic.compressed import inputs_per_row, stored_bits
 from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.operands import Words
 from dse_evaluators.accelerators.systolic.products import LayerProducts
-from dse_evaluators.accelerators.systolic.schedule import Schedule
+from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +56,67 @@ def partial_sums(
         buffered=final + partial + spilled - accumulated,
         accumulated=accumulated,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Bytes of an input, a weight and a partial sum; every field is (n,) or (1,)."""
+
+    input: Floats
+    weight: Floats  # or (l, n), where some right-hand operands are activations
+    """Mean bytes per weight as stored and moved: compressed where that is smaller."""
+    partial: Floats
+
+
+def words(knobs: Settings) -> Words:
+    """Return the bytes per input, per weight and per partial sum in n designs."""
+    weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
+    return Words(
+        input=word_bits(knobs.activation_format) / 8.0,
+        weight=weight / 8.0,
+        partial=knobs.accumulator_bits / 8.0,
+    )
+
+
+def input_bytes(
+    flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
+) -> Floats:
+    """Return the bytes of one GEMM's inputs read from DRAM, over all passes."""
+    half = knobs.ifmap_sram / 2.0
+    once = product.inputs * word.input
+    per_pass = product.m * product.window * word.input
+    if flow != "ws":
+        per_pass = np.where(product.window_rows * word.input <= half, once, per_pass)
+    return np.where(once <= half, once, per_pass * schedule.input_passes)
+
+
+def right_bytes(
+    flow: Flow, product: LayerProducts, schedule: Schedule, *, knobs: Settings, word: Words
+) -> Floats:
+    """Return the bytes read from DRAM for one GEMM's right-hand operand.
+
+    They assume that the operand is not kept on chip between runs of the network (``resident``).
+    """
+    repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
+    fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
+    return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
+
+
+def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
+    """Return the bytes that DRAM must deliver before the array can start on a GEMM.
+
+    They are the first tile of the stationary operand and the first words of the other operand along
+    one edge of the array; if outputs are stationary, the first words along one edge of each.
+    """
+    down = np.minimum(knobs.rows, schedule.down)
+    across = np.minimum(knobs.cols, schedule.across)
+    inputs = word.input * inputs_per_row(knobs.n_m)
+    match flow:
+        case "os":
+            return down * inputs + across * word.weight
+        case "ws":
+            return down * across * word.weight + down * inputs
+        case "is":
+            return down * across * inputs + down * word.weight
+        case _:
+            assert_never(flow)

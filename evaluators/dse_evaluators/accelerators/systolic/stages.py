@@ -15,7 +15,6 @@ import numpy as np
 from dse.core.batch import Batch, Distinct
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.systolic.cost import Charges, Technology, charges
-from dse_evaluators.accelerators.systolic.extrapolation import flag_extrapolation
 from dse_evaluators.accelerators.systolic.knobs import KNOBS, Settings, settings
 from dse_evaluators.accelerators.systolic.products import UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
@@ -24,12 +23,18 @@ from dse_evaluators.accelerators.systolic.vector import absent
 from dse_evaluators.accelerators.systolic.waiting import Waits, bottleneck, waits
 
 TIMED = KNOBS.keys() - {"voltage"}
+
 LAID_OUT = TIMED - {"clock", "dram_bandwidth"}
 
 _CHUNK = 1 << 15
 """Largest number of layers times designs computed at once, so that arrays fit in a core's cache."""
 
 Work = Callable[[Flow, UniqueLayers, Settings], tuple[Layers, Totals]]
+
+SRAM_BYTES = (2.0 * 1024.0, 2.0 * 1024.0**2)
+"""Smallest and largest size of the SRAM macros that the SRAM power laws were fitted to."""
+
+WORDS = ("no", "yes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,3 +205,12 @@ def _room(whole: Floats | None, shape: tuple[int, ...]) -> Floats:
         return np.empty(shape)
     deep = np.broadcast_shapes(whole.shape, shape)
     return whole if whole.shape == deep else np.broadcast_to(whole, deep).copy()
+
+
+def flag_extrapolation(knobs: Settings) -> Floats:
+    """Return 1 where a buffer (of size above 0) is outside the range of the SRAM fit, else 0."""
+    smallest, largest = SRAM_BYTES
+    outside = np.zeros(1, dtype=bool)
+    for size in (knobs.ifmap_sram, knobs.filter_sram, knobs.ofmap_sram, knobs.accumulator_sram):
+        outside = outside | ((size != 0.0) & ~((size >= smallest) & (size <= largest)))
+    return outside.astype(np.float64)

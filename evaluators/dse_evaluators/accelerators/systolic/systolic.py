@@ -12,7 +12,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
-from dse_evaluators.accelerators.systolic import extrapolation, full, scalesim
+from dse_evaluators.accelerators.systolic import full, scalesim
 from dse_evaluators.accelerators.systolic.cost import Technology, costs
 from dse_evaluators.accelerators.systolic.knobs import (
     KNOBS,
@@ -22,7 +22,7 @@ from dse_evaluators.accelerators.systolic.knobs import (
 )
 from dse_evaluators.accelerators.systolic.limits import infeasible
 from dse_evaluators.accelerators.systolic.products import UniqueLayers
-from dse_evaluators.accelerators.systolic.stages import TIMED, SystolicCostModel, Work
+from dse_evaluators.accelerators.systolic.stages import TIMED, WORDS, SystolicCostModel, Work
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -36,7 +36,7 @@ _METRICS = (
     Metric(name="vector_time", unit="s", goal="minimize", part_of="latency"),
     Metric(name="dram_time", unit="s", goal="minimize", part_of="latency"),
     Metric(name="bottleneck", words=BOTTLENECKS),
-    Metric(name="extrapolated", words=extrapolation.WORDS),
+    Metric(name="extrapolated", words=WORDS),
     Metric(name="energy", unit="J", goal="minimize"),
     Metric(name="power", unit="W", goal="minimize"),
     Metric(name="area", unit="mm2", goal="minimize"),

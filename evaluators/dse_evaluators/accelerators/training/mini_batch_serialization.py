@@ -11,14 +11,15 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse.errors import SpecError
-from dse_evaluators.accelerators.training.block_footprints import footprints
-from dse_evaluators.accelerators.training.block_work import BlockWork
+from dse_evaluators.accelerators.training.block_footprints import BlockWork, footprints
 from dse_evaluators.accelerators.training.chains import chain_of
-from dse_evaluators.accelerators.training.group_cuts import Cuts, best_cuts, every_group
 from dse_evaluators.accelerators.training.serialization import (
     SCHEDULES,
     BlockTraffic,
+    Cuts,
     SerializationPlan,
+    best_cuts,
+    every_group,
     traffic,
 )
 from dse_evaluators.accelerators.training.sound_rows import sound

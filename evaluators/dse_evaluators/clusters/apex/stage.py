@@ -1,17 +1,85 @@
-"""Time of one pipeline stage for a micro-batch."""
+"""Time of one pipeline stage for a micro-batch, with its communication and efficiency."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from dse_evaluators.clusters.apex.constants import Efficiency
-from dse_evaluators.clusters.apex.fabric import ApexFabric
 from dse_evaluators.clusters.apex.plan import ApexPlan
-from dse_evaluators.clusters.collectives import Collective
+from dse_evaluators.clusters.collectives import (
+    Collective,
+    CollectiveConstants,
+    compute_link_share,
+    constants_of,
+)
+from dse_evaluators.fits import fits_in
 
 _WORD = 2.0
 """Bytes of an element of the residual stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApexFabric:
+    """Links within a node (measured, or of a given latency and rate) and between nodes.
+
+    ``within`` names a fabric of ``collectives.csv``; ``told`` replaces it unless it is None.
+    """
+
+    within: str
+    between: CollectiveConstants
+    told: CollectiveConstants | None
+    node_devices: int
+
+    def of(self, collective: Collective, ranks: int, span: int) -> CollectiveConstants:
+        """Return a collective's constants among ranks spread over ``span`` adjacent devices."""
+        if span > self.node_devices:
+            return self.between
+        if self.told is not None:
+            return self.told
+        return constants_of(self.within, collective, ranks)
+
+    def seconds(self, collective: Collective, size_bytes: float, ranks: int, span: int) -> float:
+        """Return the time of one collective; 0 with one rank.
+
+        This is the scalar form of :func:`dse_evaluators.clusters.collectives.seconds`.
+        """
+        if ranks <= 1:
+            return 0.0
+        latency_s, byte_s, pipelining = _law(self, collective, ranks, span)
+        moved_s = byte_s * size_bytes
+        return latency_s + moved_s + 2.0 * pipelining * math.sqrt(latency_s * moved_s)
+
+
+@cache
+def _law(
+    fabric: ApexFabric, collective: Collective, ranks: int, span: int
+) -> tuple[float, float, float]:
+    """Return a collective's latency [s], seconds per byte of the array, and pipelining."""
+    found = fabric.of(collective, ranks, span)
+    byte_s = float(compute_link_share(collective, ranks)) / found.bytes_per_s
+    return found.latency_s, byte_s, found.pipelining
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """Achieved shares of a device's peak rates, and the host's overhead per step."""
+
+    memory: float
+    """Share of the memory bandwidth."""
+    products: float = 0.7
+    """Share of the peak GEMM rate: assumed, from prefill alone."""
+    attention: float = 0.42
+    """Share of the peak GEMM rate in the attention of prompts: assumed, 0.6 of 0.7."""
+    step_s: float
+    sequence_s: float
+    """Host overhead per sequence of a step."""
+
+
+JUDGED_TEXTS = 25
+"""Most sequences in one step of the runs that were validated against a measured service."""
 
 
 class DeviceRates(NamedTuple):
@@ -129,3 +197,11 @@ class PipelineStage:
     def _spread_s(self, collective: Collective, tokens: float, ranks: int) -> float:
         size = _WORD * tokens * self.plan.model.hidden
         return self.fabric.seconds(collective, size, ranks, ranks)
+
+
+def load_efficiency() -> Efficiency:
+    """Return the efficiency constants fitted in ``apex.fits.json``."""
+    told = fits_in(Path(__file__).with_name("apex.fits.json"))["vllm-0.6 on h100-sxm"].constants
+    return Efficiency(
+        memory=told["memory_share"], step_s=told["step_s"], sequence_s=told["sequence_s"]
+    )

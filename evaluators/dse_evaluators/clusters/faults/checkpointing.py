@@ -10,13 +10,14 @@ from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats, Mask
 from dse_evaluators.alike import infeasible
 from dse_evaluators.clusters.faults.checkpoint_law import (
+    Neighbours,
     Segment,
     best_interval,
+    break_even,
     daly_interval,
     quantile,
     young_interval,
 )
-from dse_evaluators.clusters.faults.neighbour_recovery import Neighbours, break_even
 from dse_evaluators.clusters.faults.step_time_spread import QUANTILES
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of

@@ -10,8 +10,7 @@ import numpy as np
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.alike import infeasible_rows
-from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Duty, duty
-from dse_evaluators.clusters.faults.straggler_times import Crowd
+from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Crowd, Duty, duty
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
 

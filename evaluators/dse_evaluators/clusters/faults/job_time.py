@@ -8,17 +8,15 @@ import numpy as np
 
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
-from dse_evaluators.clusters.faults.job_time_spread import (
-    JobSteps,
-    compute_job_quantiles,
-    lasting_share,
-)
 from dse_evaluators.clusters.faults.step_time_spread import (
     QUANTILES,
+    JobSteps,
     Lateness,
     Ranks,
     above,
     at,
+    compute_job_quantiles,
+    lasting_share,
     lateness,
     worst,
 )

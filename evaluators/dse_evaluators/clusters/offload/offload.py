@@ -13,12 +13,11 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.offload.load import forward_flops
+from dse_evaluators.clusters.offload.load import RESOURCES, OffloadStep, forward_flops, step
 from dse_evaluators.clusters.offload.node import NodePrices, OffloadNode
 from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES, OffloadPlan, rules
 from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_nvme, states
 from dse_evaluators.clusters.offload.rooms import first_broken, room
-from dse_evaluators.clusters.offload.step import RESOURCES, OffloadStep, step
 from dse_evaluators.clusters.rules import Rule
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, one_of

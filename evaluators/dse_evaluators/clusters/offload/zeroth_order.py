@@ -13,14 +13,16 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.offload.plan import WIRES
 from dse_evaluators.clusters.offload.rooms import first_broken, room
-from dse_evaluators.clusters.offload.zeroth_order_memory import (
+from dse_evaluators.clusters.offload.zeroth_order_time import (
     FITTED_HIDDEN,
     FITTED_TOKENS,
     FITTED_VOCABULARY,
+    Blocks,
+    OffloadRates,
     Parts,
     gpu_parts,
+    total_s,
 )
-from dse_evaluators.clusters.offload.zeroth_order_time import Blocks, OffloadRates, total_s
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Reading, one_of
 from dse_evaluators.readings import number

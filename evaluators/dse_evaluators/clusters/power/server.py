@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ _EXPONENT = 1.7
 """Exponent of power above idle in the clock; assumed: 1 at constant voltage, 3 if it scales too."""
 
 PROMPT_BOUND = 0.75
+
 TOKEN_BOUND = 0.25
 """Shares of the prefill time and of the decode time that scale with the clock: assumed."""
 
@@ -89,3 +91,27 @@ class ServerRow:
         if power < powers[0]:
             return -1.0
         return float(np.interp(power, powers, places))
+
+
+def ladder(told: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
+    """Return the clocks [Hz] of low- and high-priority servers at each capping level."""
+    return (
+        (CLOCK_HZ, CLOCK_HZ),
+        (told["low_clock"], CLOCK_HZ),
+        (told["lower_clock"], CLOCK_HZ),
+        (told["lower_clock"], told["high_clock"]),
+    )
+
+
+def fault(told: Mapping[str, float]) -> str:
+    """Return why a policy is infeasible, and by how much; empty if it is feasible."""
+    below = told["first_threshold"] - told["second_threshold"]
+    if below > 0:
+        return f"second_threshold is {below:.3g} below first_threshold"
+    more_hz = told["lower_clock"] - told["low_clock"]
+    if more_hz > 0:
+        return f"lower_clock is {more_hz:.3g} Hz above low_clock"
+    over = told["hysteresis"] - told["first_threshold"]
+    if over >= 0:
+        return f"caps are never lifted: hysteresis is {over:.3g} above first_threshold"
+    return ""

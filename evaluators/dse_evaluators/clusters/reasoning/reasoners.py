@@ -1,4 +1,7 @@
-"""Table of reasoning models: weight counts and the parameters of an assumed accuracy curve."""
+"""Table of reasoning models: weight counts, and an assumed curve of the problems they solve.
+
+The curve is not fitted to data; it only indicates the direction of an effect.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from scipy.special import gammaln, ndtr
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention
 from dse_evaluators.clusters.training.memory import block_weights
 from dse_evaluators.csv_records import read_records
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+
+_WIDTH = 0.55
+"""Standard deviation of the logarithm of the tokens that a problem needs: assumed."""
+
+_ALIKE = 1.0
+"""Concentration of the beta distribution of success probabilities over problems: assumed.
+
+At this value most problems are either easy or hard.
+"""
+
+_HALF = 64.0
+"""Token budget at which sparse attention solves about half of what dense attention does: assumed.
+
+The half is reached when the context is much longer than the budget.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,3 +71,27 @@ def weights(name: str, counted: str) -> float:
 def model_of(name: str) -> Transformer:
     """Return the architecture of a reasoning model."""
     return TRANSFORMERS[name]
+
+
+def compute_solved_share(
+    *, ceiling: Floats, midpoint: Floats, query: Query, sparse: SparseAttention
+) -> Floats:
+    """Return the share of problems that at least one of the answers solves, (n,).
+
+    Source:
+        None: functional forms and constants are assumed. The share for N answers is the mean of
+        ``1 - (1 - p)^N`` over a beta distribution of p; Brown et al.: Large Language Monkeys,
+        2024, observe such distributions.
+    """
+    unseen = np.clip(1.0 - sparse.budget / (query.prompt + query.written), 0.0, None)
+    kept = 1.0 / (1.0 + np.where(sparse.some, _HALF / sparse.budget * unseen, 0.0))
+    chance = ceiling * ndtr((np.log(query.written) - midpoint) / _WIDTH) * kept
+    right, wrong = _ALIKE * chance, _ALIKE * (1.0 - chance)
+    none = (
+        gammaln(wrong + query.trials)
+        - gammaln(wrong)
+        + gammaln(_ALIKE)
+        - gammaln(_ALIKE + query.trials)
+    )
+    # Four terms of similar size cancel, so rounding may make the result slightly negative.
+    return np.where(right > 0, np.maximum(-np.expm1(none), 0.0), 0.0)

@@ -10,9 +10,14 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError
-from dse_evaluators.clusters.reasoning.assumed_scores import compute_solved_share
 from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention, cost
-from dse_evaluators.clusters.reasoning.reasoners import COUNTS, REASONERS, model_of, weights
+from dse_evaluators.clusters.reasoning.reasoners import (
+    COUNTS,
+    REASONERS,
+    compute_solved_share,
+    model_of,
+    weights,
+)
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import word

@@ -24,13 +24,14 @@ from dse_evaluators.clusters.serving.memory import (
 )
 from dse_evaluators.clusters.serving.plan import Plans
 from dse_evaluators.clusters.serving.share import ModelSharding
-from dse_evaluators.clusters.serving.speculation import count_tokens
 from dse_evaluators.clusters.serving.step import PARTS, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 TIMES = (*PARTS, "draft", "prefill")
+
 MEMORIES = ("weights", "cache", "draft", "workspace")
+
 ENERGIES = ("base", "compute", "memory")
 
 
@@ -205,3 +206,18 @@ def _rates(traffic: ServingTraffic, told: Cycle, plan: Plans) -> dict[str, Float
         "running": told.running,
         "reading": told.reading,
     }
+
+
+def count_tokens(guesses: Floats, acceptance: float) -> Floats:
+    """Return the mean number of tokens of one verification step, (n,).
+
+    ``(1 - a^(k + 1)) / (1 - a)``: each of k draft tokens is accepted with probability a if all
+    earlier ones were; the target model supplies the token after the last accepted one.
+
+    Source:
+        Leviathan, Kalman, Matias: Fast Inference from Transformers via Speculative Decoding, 2023,
+        equation 1.
+    """
+    if acceptance == 1.0:
+        return guesses + 1.0
+    return (1.0 - np.power(acceptance, guesses + 1.0)) / (1.0 - acceptance)

@@ -1,4 +1,4 @@
-"""Computation and communication of one layer for one microbatch."""
+"""Computation and communication times of one layer for one microbatch, by parallelism."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.systems import System
-from dse_evaluators.clusters.training.block_time import BlockTime, block
-from dse_evaluators.clusters.training.exchange import context_s, expert_s, tensor_s
-from dse_evaluators.clusters.training.kernels import Chip
+from dse_evaluators.clusters.topology import neighbours_s, spread_s
+from dse_evaluators.clusters.training.block_time import BlockTime, block, expert_tokens
+from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip
 from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, TrainingPlan
 
 SEEN_BY_LAYERS = frozenset(
     {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}
 )
 """Inputs of a plan that determine the time of one layer."""
+
+SEEN_BY_STAGES = frozenset({"tp", "dp", "cp", "microbatch"})
+"""Inputs of a plan that determine the time of a message between stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +65,83 @@ def _again_s(one: BlockTime, plan: TrainingPlan) -> Floats:
     kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
     choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]
     return np.choose(plan.recompute.astype(np.intp), choices)
+
+
+def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
+    """Return the seconds of a layer's tensor-parallel collectives for one microbatch, (n,).
+
+    There are two all-reduces forward and two backward, and two more with full recomputation. With
+    sequence parallelism each is an all-gather and a reduce-scatter, and the backward pass needs two
+    more all-gathers of its inputs. All communication is exposed, in 16 bits.
+
+    Source:
+        Shoeybi et al., 2019, figure 4; Korthikanti et al., 2022, section 4.2.
+    """
+    size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden
+    again = plan.recompute == RECOMPUTED.index("full")
+    sums = 4.0 + np.where(again, 2.0, 0.0)
+    whole_s = neighbours_s(system, "all_reduce", size, plan.tensor)
+    # Half of an all-reduce on a ring: all-gather and reduce-scatter were not measured here.
+    half_s = whole_s / 2.0
+    return np.where(plan.sequence_parallel, (2.0 * sums + 2.0) * half_s, sums * whole_s)
+
+
+def context_s(
+    job: TrainingJob, plan: TrainingPlan, system: System, core_s: Floats
+) -> tuple[Floats, Floats]:
+    """Return the exposed communication seconds of ring attention, forward and backward.
+
+    Exposed is the part of the communication that does not overlap with attention.
+
+    In the forward pass a device sends its current keys and values to its neighbour, once for each
+    other device, while it processes them; in the backward pass it sends them again with their
+    gradients, during twice the work. Recomputation repeats the forward messages.
+
+    Args:
+        job: the model and its sequences.
+        plan: the layouts.
+        system: the cluster.
+        core_s: forward seconds of the attention core over all steps of the ring, (n,).
+
+    Source:
+        Liu et al.: Ring Attention with Blockwise Transformers for Near-Infinite Context, 2023,
+        section 3 (the exchange hides behind a block of the core).
+    """
+    model = job.model
+    held = np.maximum(model.kv_heads / plan.tensor, 1.0) * model.head
+    size = 2.0 * WORD_BYTES * plan.tokens(job.sequence) * held
+    turn_s = core_s / plan.context
+
+    def ring_s(times: float, work: float) -> Floats:
+        sent_s = spread_s(system, "send_recv", times * size, np.full_like(size, 2.0), apart=apart)
+        return (plan.context - 1.0) * np.maximum(sent_s - work * turn_s, 0.0)
+
+    # Most neighbours in a ring share a node, but the ring waits for the pairs that do not.
+    apart = plan.tensor * plan.context / 2.0
+    forward_s = ring_s(1.0, 1.0)
+    again = plan.recompute != RECOMPUTED.index("none")
+    return forward_s, ring_s(2.0, 2.0) + np.where(again, forward_s, 0.0)
+
+
+def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
+    """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,)."""
+    size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden / plan.tensor
+    apart = plan.tensor * plan.replicas
+    return spread_s(system, "send_recv", size, np.full_like(size, 2.0), apart=apart)
+
+
+def expert_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
+    """Return the seconds of a layer's expert all-to-alls, (n,); all are exposed.
+
+    There are four: tokens to their experts and back, forward and backward; full recomputation adds
+    two. Each carries 16 bits per element of every token that the device's experts receive.
+
+    Source:
+        Lepikhin et al.: GShard, 2020, section 3.2; Fedus et al.: Switch Transformers, 2021, section
+        5 (the backward pass repeats the exchanges of the forward pass).
+    """
+    if job.model.experts <= 1:
+        return np.zeros_like(plan.tensor)
+    size = WORD_BYTES * expert_tokens(job, plan) * job.model.hidden / plan.tensor
+    once_s = spread_s(system, "all_to_all", size, plan.expert, apart=plan.tensor * plan.context)
+    return np.where(plan.recompute == RECOMPUTED.index("full"), 6.0, 4.0) * once_s

@@ -13,15 +13,13 @@ from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import TrainingCostModel, metrics
 from dse_evaluators.clusters.training.activations import compute_kept_bytes
-from dse_evaluators.clusters.training.exchange import SEEN_BY_STAGES, passed_s
 from dse_evaluators.clusters.training.kernels import FORMATS, plain
 from dse_evaluators.clusters.training.knobs import READINGS, plans
-from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, layer
-from dse_evaluators.clusters.training.memory import TrainingMemoryUse, memory
+from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, SEEN_BY_STAGES, layer, passed_s
+from dse_evaluators.clusters.training.memory import TrainingMemoryUse, memory, too_large
 from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan, spread
 from dse_evaluators.clusters.training.plan_rules import infeasible
 from dse_evaluators.clusters.training.replicas import compute_exchange
-from dse_evaluators.clusters.training.room import too_large
 from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.upkeep import Upkeep

@@ -1,19 +1,25 @@
-"""Canonical Huffman coding of symbols."""
+"""Canonical Huffman coding of symbols, and of the codes of an array."""
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
 import numpy as np
 
 from dse.core.values import Ints
 from dse.errors import EvaluationError
+from dse_evaluators.compression.operators import dense
 from dse_evaluators.compression.operators.bits import Loose, pack_words, unpack_words
-from dse_evaluators.compression.operators.record import Section
-from dse_evaluators.formats.arrays import Words
+from dse_evaluators.compression.operators.record import Record, Section
+from dse_evaluators.formats.arrays import Single, Words
+from dse_evaluators.formats.names import format_of
 
 _LENGTH_BITS = 6
+
 _LONGEST = 62  # 64 bits hold every code of fewer than 2 ** 40 symbols
+
+KIND = "entropy"
 
 
 def encode_symbols(
@@ -120,3 +126,39 @@ def _at_every_bit(bits: Loose, lengths: Ints) -> tuple[Ints, Ints]:
             each[found] = length
     each[each == 0] = len(bits) + 1  # no code begins at this bit
     return symbols, each
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """Encoder that stores arrays in a format such as ``kmeans:4``, with Huffman-coded codes.
+
+    With ``kmeans`` for kept weights and Huffman-coded gaps between them it is Deep Compression.
+
+    Source:
+        Han et al., Deep Compression: Compressing Deep Neural Networks with Pruning, Trained
+        Quantization and Huffman Coding, 2016, sections 3 and 4.
+    """
+
+    text: str
+
+    def __call__(self, values: Single) -> Record:
+        form = format_of(self.text)
+        encoded = form.encode(values, dense.axis_of(values.shape))
+        _, sides = dense.split(form, encoded)
+        return Record(
+            kind=KIND,
+            shape=values.shape,
+            text=form.name,
+            sections=(
+                *encode_symbols(encoded.codes, form.grid.bits),
+                Section.of("metadata", sides),
+            ),
+        )
+
+
+def read_record(record: Record, _: tuple[Single, ...]) -> Single:
+    """Decode a record to its array of numbers."""
+    table, codes, sides = record.sections
+    width = format_of(record.text).grid.bits
+    words = decode_symbols(table, codes, width)
+    return dense.decode_array(record, unpack_words(words, width), sides.loose)

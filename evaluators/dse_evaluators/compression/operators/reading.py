@@ -10,7 +10,7 @@ from dse_evaluators.compression.operators import (
     corrected,
     cp,
     dense,
-    entropy,
+    huffman,
     masks,
     products,
     rescaled,
@@ -24,7 +24,7 @@ from dse_evaluators.formats.arrays import Single
 
 READERS: Mapping[str, Reader] = {
     dense.KIND: dense.read_record,
-    entropy.KIND: entropy.read_record,
+    huffman.KIND: huffman.read_record,
     sparse.KIND: sparse.read_record,
     structured.KIND: structured.read_record,
     products.KIND: products.read_record,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,24 +11,24 @@ import numpy as np
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.compression.operators import masks, prune, svd
-from dse_evaluators.compression.operators.arguments import pair, parts, share, whole
-from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.corrected import correct_layer
 from dse_evaluators.compression.operators.cp import cp
 from dse_evaluators.compression.operators.dense import Dense
-from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.gptq import Gptq
+from dse_evaluators.compression.operators.huffman import Entropy
+from dse_evaluators.compression.operators.input_scaling import Awq, smooth_layer
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record, Store, table_of
-from dse_evaluators.compression.operators.smooth import smooth_layer
 from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
 
 Row = TypeVar("Row")
+
+_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,3 +202,47 @@ def _row(table: Mapping[str, Row], name: str) -> Row:
     raise SpecError(
         f"the operator {name!r} is unknown", hint=nearest(name, {**_THINNING, **_STORING})
     )
+
+
+def parts(step: str) -> tuple[str, str]:
+    """Split one step of a recipe into the operator's name and its argument."""
+    name, _, argument = step.strip().partition(" ")
+    return name, argument.strip()
+
+
+def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
+    """Return the texts before and after a separator.
+
+    Raises:
+        SpecError: the text does not contain the separator exactly once.
+    """
+    sides = text.split(mark)
+    if len(sides) != _PAIR:
+        raise SpecError(f"{text!r} is not of the form {example!r}")
+    return sides[0], sides[1]
+
+
+def whole(text: str) -> int:
+    """Parse a text as a non-negative integer.
+
+    Raises:
+        SpecError: the text is not a non-negative integer.
+    """
+    if not text.strip().isdecimal():
+        raise SpecError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """Parse a text as a fraction of the weights, 0 to 1.
+
+    Raises:
+        SpecError: the text is not a number from 0 to 1.
+    """
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 1:
+        raise SpecError(f"{text!r} is not a fraction of the weights", hint="0 to 1")
+    return found

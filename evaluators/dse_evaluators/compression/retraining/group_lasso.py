@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +13,6 @@ from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.descent import MOMENTUM, LearningRateSchedule, Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material, start
-from dse_evaluators.compression.retraining.narrowing import ChannelMasks, narrower, widen_network
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
@@ -20,9 +21,10 @@ from dse_evaluators.compression.retraining.trained import (
     lessons_of,
     train_leaves,
 )
-from dse_evaluators.workloads.network import Affines, forward
+from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 _LASSO_SHARE = 0.8  # of the training; after it no weight is shrunk and no channel removed
+
 _NEVER_ZERO = 1e-8
 
 
@@ -156,3 +158,88 @@ def _spans(epochs: int, interval: int) -> list[int]:
     """Return the numbers of epochs between channel removals; the last may be smaller."""
     whole, rest = divmod(epochs, interval)
     return [interval] * whole + [rest] * (rest > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelMasks:
+    """Masks of the outputs that remain in each layer, relative to the original network.
+
+    ``inputs`` is the number of inputs of the first layer.
+    """
+
+    outputs: tuple[Tensor, ...]  # each (outputs,), true for outputs that remain
+    inputs: int
+
+    @staticmethod
+    def everything(affines: Affines) -> ChannelMasks:
+        """Return the masks of a network of which no channel has been removed."""
+        every = tuple(torch.ones(len(affine.weight), dtype=torch.bool) for affine in affines)
+        return ChannelMasks(every, affines[0].weight.shape[1])
+
+
+def narrower(
+    affines: Affines, kept: ChannelMasks, threshold: float
+) -> tuple[Affines, ChannelMasks]:
+    """Return the network without channels of small weights, and masks of those that remain.
+
+    A channel is removed if all weights of its filter, or all weights that read it, are below. A
+    filter of zeros still outputs its rectified bias; that constant is added to the biases of the
+    next layer, which is exact except at an image's border.
+
+    Source:
+        Lym et al., PruneTrain, 2019, and its code.
+    """
+    stays = [_stays(affines, place, threshold) for place in range(len(affines))]
+    narrow = []
+    for place, affine in enumerate(affines):
+        weight, bias = affine.weight, affine.bias
+        if place:
+            before = affines[place - 1]
+            rows = stays[place - 1]
+            each = weight.shape[1] // len(rows)
+            inputs = rows.repeat_interleave(each)
+            constant = torch.relu(before.bias).repeat_interleave(each)[~inputs]
+            taps = weight.reshape(*weight.shape[:2], -1).sum(2)
+            bias = bias + taps[:, ~inputs] @ constant
+            weight = weight[:, inputs]
+        narrow.append(LayerWeights(weight[stays[place]], bias[stays[place]]))
+    return tuple(narrow), _further(kept, stays)
+
+
+def widen_network(affines: Affines, kept: ChannelMasks) -> Affines:
+    """Return the network in its original shape, with zeros for removed channels."""
+    wide = []
+    inputs = torch.ones(kept.inputs, dtype=torch.bool)
+    for affine, outputs in zip(affines, kept.outputs, strict=True):
+        each = affine.weight.shape[1] // int(inputs.sum())
+        columns = inputs.repeat_interleave(each)
+        weight = torch.zeros(len(outputs), len(columns), *affine.weight.shape[2:])
+        rows = torch.nonzero(outputs)
+        weight[rows, torch.nonzero(columns).T] = affine.weight
+        bias = torch.zeros(len(outputs))
+        bias[outputs] = affine.bias
+        wide.append(LayerWeights(weight, bias))
+        inputs = outputs
+    return tuple(wide)
+
+
+def _stays(affines: Affines, place: int, threshold: float) -> Tensor:
+    """Return the mask of a layer's outputs to keep: above the threshold, or the strongest."""
+    weight = affines[place].weight
+    if place == len(affines) - 1:
+        return torch.ones(len(weight), dtype=torch.bool)
+    after = affines[place + 1].weight
+    readers = after.transpose(0, 1).reshape(len(weight), -1)
+    size = torch.minimum(weight.flatten(1).abs().amax(1), readers.abs().amax(1))
+    stays = size >= threshold
+    stays[size.argmax()] = True
+    return stays
+
+
+def _further(kept: ChannelMasks, stays: list[Tensor]) -> ChannelMasks:
+    outputs = []
+    for before, now in zip(kept.outputs, stays, strict=True):
+        left = before.clone()
+        left[before] = now
+        outputs.append(left)
+    return ChannelMasks(tuple(outputs), kept.inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,7 +19,6 @@ from dse_evaluators.compression.retraining.cost import whole_weights
 from dse_evaluators.compression.retraining.descent import Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material
-from dse_evaluators.compression.retraining.ranks import factored_weights, ranks_of
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
@@ -30,6 +30,8 @@ from dse_evaluators.compression.retraining.trained import (
 )
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.network import Affines, LayerWeights, forward
+
+Shape = Sequence[int]
 
 
 def factor_weights(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
@@ -135,3 +137,31 @@ def _count_weights(material: Material, knobs: Knobs) -> Floats:
         if is_cut(place, len(material.whole)):
             weights[place] = factored_weights(affine.weight.shape, knobs.density, knobs.factoring)
     return np.tile(weights, (knobs.epochs, 1))
+
+
+def ranks_of(shape: Shape, density: float, factoring: str) -> tuple[int, ...]:
+    """Return one rank for two factors, or two for the Tucker-2 of a convolution, at least 1 each.
+
+    Args:
+        shape: shape of the weights, (outputs, inputs, ...).
+        density: numbers in the factors over those in the weights; ranks are rounded down.
+        factoring: ``svd`` or ``tucker-2``; layers that are not convolutions always get an SVD.
+    """
+    outputs, inputs = shape[0], math.prod(shape[1:])
+    if factoring == "svd" or len(shape) < 4:
+        return (max(1, math.floor(density * outputs * inputs / (outputs + inputs))),)
+    # r1 = s outputs and r2 = s channels: a s^2 + b s = density * a.
+    channels = shape[1]
+    whole, sides = outputs * inputs, outputs**2 + channels**2
+    share = (math.sqrt(sides**2 + 4 * whole * density * whole) - sides) / (2 * whole)
+    return max(1, math.floor(share * outputs)), max(1, math.floor(share * channels))
+
+
+def factored_weights(shape: Shape, density: float, factoring: str) -> int:
+    """Return the number of weights in the factors."""
+    outputs, inputs = shape[0], math.prod(shape[1:])
+    ranks = ranks_of(shape, density, factoring)
+    if len(ranks) == 1:
+        return ranks[0] * (outputs + inputs)
+    first, second = ranks
+    return first * second * math.prod(shape[2:]) + outputs * first + shape[1] * second

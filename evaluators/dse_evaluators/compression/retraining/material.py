@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,10 +15,12 @@ from torch import Tensor
 from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.descent import Augmented, LearningRateSchedule
 from dse_evaluators.compression.retraining.models import MODELS
-from dse_evaluators.compression.retraining.pictures import pictures_of
 from dse_evaluators.compression.retraining.teaching import Teaching
-from dse_evaluators.workloads.images import ImageDataset
+from dse_evaluators.workloads import digits_cnn, mnist_cnn
+from dse_evaluators.workloads.digits import digits
+from dse_evaluators.workloads.images import ImageDataset, halve_examples
 from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.mnist import mnist
 from dse_evaluators.workloads.network import (
     Affines,
     LayerWeights,
@@ -31,9 +33,56 @@ from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, Shapes, load_or_make
 
 TAIL = (5, 6, 7, 8, 9)
+
 _EPOCHS = 60
+
 _RATE = 0.05
+
 _COPIES = 4  # of each evaluated image, with different noise each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictures:
+    """Training, search and test images; ``shared`` returns the workload's trained weights.
+
+    A model without shared weights is trained here.
+    """
+
+    train: ImageDataset
+    search: ImageDataset
+    test: ImageDataset
+    shared: Callable[[], Affines] | None
+
+
+def _digits_cnn() -> Pictures:
+    return _digits(digits_cnn.load_weights)
+
+
+def _digits_mlp() -> Pictures:
+    return _digits(None)
+
+
+def _digits(shared: Callable[[], Affines] | None) -> Pictures:
+    data = digits()
+    search, test = halve_examples(data.held_out)
+    return Pictures(train=data.train, search=search, test=test, shared=shared)
+
+
+def _mnist_cnn() -> Pictures:
+    data = mnist()
+    return Pictures(
+        train=data.train,
+        search=data.search,
+        test=data.test,
+        shared=lambda: mnist_cnn.mnist_cnn().affines,
+    )
+
+
+_PICTURES: Mapping[str, Callable[[], Pictures]] = {
+    "digits-cnn": _digits_cnn,
+    "digits-mlp": _digits_mlp,
+    "mnist-cnn": _mnist_cnn,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,3 +270,12 @@ def _further(name: str, whole: Affines) -> str:
         recipe.update(affine.weight.numpy().tobytes())
         recipe.update(affine.bias.numpy().tobytes())
     return f"{name}-{recipe.hexdigest()[:16]}"
+
+
+def pictures_of(model: str) -> Pictures:
+    """Return the images of a model.
+
+    Raises:
+        PluginError: the asset with the images is not installed.
+    """
+    return _PICTURES[model]()

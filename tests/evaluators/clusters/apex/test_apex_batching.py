@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse_evaluators.clusters.apex.apex import Apex
 from dse_evaluators.clusters.apex.batching import Costs, play
-from dse_evaluators.clusters.apex.constants import Efficiency
-from dse_evaluators.clusters.apex.fabric import ApexFabric
 from dse_evaluators.clusters.apex.lane import Lane, LaneLimits
 from dse_evaluators.clusters.apex.plan import GIB, ApexPlan, Cluster
-from dse_evaluators.clusters.apex.stage import DeviceRates, PipelineStage
+from dse_evaluators.clusters.apex.stage import ApexFabric, DeviceRates, Efficiency, PipelineStage
 from dse_evaluators.clusters.apex.traces import TraceRequest, at_rate, trace, workloads
 from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

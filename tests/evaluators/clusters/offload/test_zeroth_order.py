@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.clusters.offload.zeroth_order import ZerothOrder
-from dse_evaluators.clusters.offload.zeroth_order_memory import FIT
+from dse_evaluators.clusters.offload.zeroth_order_time import FIT
 
 # Wang et al., ZO2, README of liangyuwang/zo2: layers, width, GB of the GPU's memory.
 OPT = {

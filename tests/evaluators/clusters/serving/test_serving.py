@@ -13,8 +13,8 @@ from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.run import count_tokens
 from dse_evaluators.clusters.serving.serving import Serving
-from dse_evaluators.clusters.serving.speculation import count_tokens
 
 USUAL = {"tp": 4, "batch": 32, "weight_format": "fp8", "kv_format": "fp8"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dse_evaluators.clusters.simulator.fleet import Queue, play
 from dse_evaluators.clusters.simulator.iteration import IterationCost
 from dse_evaluators.clusters.simulator.plan import SimulatorPlan
-from dse_evaluators.clusters.simulator.play import Queue, play
 
 SERVICE_S = 0.25
 

@@ -19,10 +19,9 @@ from dse.schema.yaml.files import Files
 from dse_evaluators.clusters.chips import chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import model_flops
-from dse_evaluators.clusters.training.exchange import passed_s
 from dse_evaluators.clusters.training.kernels import plain
 from dse_evaluators.clusters.training.knobs import READINGS, plans
-from dse_evaluators.clusters.training.layer import layer
+from dse_evaluators.clusters.training.layer import layer, passed_s
 from dse_evaluators.clusters.training.plan import TrainingJob
 from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.state import state

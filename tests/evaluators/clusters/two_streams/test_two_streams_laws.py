@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch, Column
 from dse.errors import SpecError
-from dse_evaluators.clusters.two_streams.iteration import PARTS
+from dse_evaluators.clusters.two_streams.iteration import PARTS, play
 from dse_evaluators.clusters.two_streams.models import Unit
 from dse_evaluators.clusters.two_streams.order import Order, StreamStep, StreamWork
 from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
-from dse_evaluators.clusters.two_streams.streams import play
 from dse_evaluators.clusters.two_streams.two_streams import TwoStreams
 
 MODEL = st.sampled_from(["dlrm-a-moe", "dlrm-f", "dlrm-a-small-transformer", "vit-h"])

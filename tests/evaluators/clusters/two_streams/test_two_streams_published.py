@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse_evaluators.clusters.two_streams.diffusion import _FITS
-from dse_evaluators.clusters.two_streams.model_table import model_of
+from dse_evaluators.clusters.two_streams.model_table import _FITS, model_of
 from dse_evaluators.clusters.two_streams.two_streams import TwoStreams
 
 # Pictures a second of the U-Net alone, by the side of a picture and the number of A100:

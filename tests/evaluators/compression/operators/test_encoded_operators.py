@@ -9,7 +9,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import masks, prune
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier, false_positives
-from dse_evaluators.compression.operators.entropy import Entropy
+from dse_evaluators.compression.operators.huffman import Entropy
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.operators.xor import Xor, patched_share

@@ -9,8 +9,8 @@ from dse.errors import EvaluationError, SpecError
 from dse_evaluators.compression.operators import masks, prune, svd
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.dense import FP16, Dense
-from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.gptq import Gptq
+from dse_evaluators.compression.operators.huffman import Entropy
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Record

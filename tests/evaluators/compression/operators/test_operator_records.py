@@ -15,16 +15,15 @@ from dse_evaluators.compression.operators import (
     masks,
     prune,
     sliced,
-    smooth,
     structured,
     svd,
     tucker,
     xor,
 )
-from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.bundle import bundle_layers, unbundle_layers
 from dse_evaluators.compression.operators.dense import FP16, FP32, Dense
-from dse_evaluators.compression.operators.entropy import Entropy
+from dse_evaluators.compression.operators.huffman import Entropy
+from dse_evaluators.compression.operators.input_scaling import Awq, smooth_layer
 from dse_evaluators.compression.operators.reading import READERS, restore_tensor
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.sparse import SparseStore, mask_weights
@@ -72,7 +71,7 @@ def _of_table(table):
         "bloomier": bloomier.Bloomier(value_bits=2, cell_bits=9)(_thin(table)),
         "gptq": gptq.Gptq("int4:group=4,asym")(table, seen),
         "awq": Awq("int4:group=4")(table, seen),
-        "smooth": smooth.smooth_layer(table, seen, Dense("int8")),
+        "smooth": smooth_layer(table, seen, Dense("int8")),
         "sliced-reading": sliced.reading(table, sliced.basis(seen, 3)),
         "sliced-writing": sliced.writing(table.T.copy(), sliced.basis(seen, 3), FP16),
     }  # fmt: skip

@@ -11,7 +11,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import huffman, masks, prune, structured
 from dse_evaluators.compression.operators.binary_index import BinaryIndex, index_bits
 from dse_evaluators.compression.operators.dense import FP16, FP32, Dense
-from dse_evaluators.compression.operators.entropy import Entropy
+from dse_evaluators.compression.operators.huffman import Entropy
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.sparse import SparseStore
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from dse.errors import EvaluationError
-from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.dense import Dense
 from dse_evaluators.compression.operators.gptq import Gptq
+from dse_evaluators.compression.operators.input_scaling import Awq, smooth_layer, smoothing
 from dse_evaluators.compression.operators.inputs import output_error
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.rescaled import rescale_weights
-from dse_evaluators.compression.operators.smooth import smooth_layer, smoothing
 from dse_evaluators.formats.names import format_of
 
 FORMATS = ["int4:channel", "int3:group=32,asym", "int2:group=32,asym", "nf4", "mx:e2m1", "nvfp4"]

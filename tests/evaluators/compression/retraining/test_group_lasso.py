@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse_evaluators.compression.retraining.group_lasso import (
+    ChannelMasks,
     by_input,
     groups_sum,
+    narrower,
     penalty_weight,
     shrunk,
+    widen_network,
 )
 from dse_evaluators.compression.retraining.material import start
-from dse_evaluators.compression.retraining.narrowing import ChannelMasks, narrower, widen_network
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import LayerWeights, forward, stages
 

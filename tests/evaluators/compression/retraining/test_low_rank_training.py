@@ -7,8 +7,12 @@ import pytest
 import torch
 
 from dse_evaluators.compression.operators.reading import restore_tensor
-from dse_evaluators.compression.retraining.low_rank import factor_weights, product
-from dse_evaluators.compression.retraining.ranks import factored_weights, ranks_of
+from dse_evaluators.compression.retraining.low_rank import (
+    factor_weights,
+    factored_weights,
+    product,
+    ranks_of,
+)
 
 CONVOLUTION = (64, 32, 3, 3)
 MATRIX = (128, 256)
