@@ -23,6 +23,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from simulated_drivers import Fleet, simulate
+
 from dse.core.trial import Outcome
 from dse.errors import Overtaken
 from dse.executors.serial import Serial
@@ -30,7 +32,6 @@ from dse.protocols import Storage
 from dse.storage.sql.storage import SqlStorage
 from dse.study.replay import Replay
 from dse.study.study import StudyEngine
-from dse.testing.simulated_drivers import Fleet, simulate
 
 SPACE = """
 space: many

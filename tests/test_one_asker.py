@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from benchmarks.simulated_drivers import STUDY, Account, Fleet, simulate
 from dse.core.trial import Queue
 from dse.optimizers.random_search import RandomSearch
 from dse.study.history import TrialHistory, moments
 from dse.study.lookahead import FIRST, Lookahead
-from dse.testing.simulated_drivers import STUDY, Account, Fleet, simulate
 
 
 def check_record(account: Account) -> None:

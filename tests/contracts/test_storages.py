@@ -12,11 +12,11 @@ from dse.protocols import Storage
 from dse.registry import names
 from dse.testing.durability_contract import DurabilityContract
 from dse.testing.outage_contract import OutageContract
-from dse.testing.own_server import POSTGRES, needs_postgres, new_schema
 from dse.testing.queueing_contract import QueueingContract
 from dse.testing.sharing_contract import SharingContract
 from dse.testing.storage_contract import StorageContract
 from dse.testing.storage_writer import opened
+from tests.postgresql_servers import POSTGRES, needs_postgres, new_schema
 
 URLS = {"memory": "memory://", "sqlite": "sqlite:///{folder}/study.db", "postgresql": POSTGRES}
 

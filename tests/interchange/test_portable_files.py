@@ -17,7 +17,7 @@ from dse.interop.archive.archive import restore
 from dse.interop.archive.record import Record
 from dse.storage.memory import MemoryStorage
 from dse.storage.sql.storage import SqlStorage
-from dse.testing.records import records
+from tests.study_records import records
 
 FORMS = ("jsonl", "parquet")
 

@@ -21,7 +21,7 @@ from dse import Metric, Study, Trial, evaluator
 from dse.storage.memory import MemoryStorage
 from dse.storage.sql.storage import SqlStorage
 from dse.study.replay import Replay
-from dse.testing.own_server import USER, OwnServer, find_program, words_as_server
+from tests.postgresql_servers import USER, OwnServer, find_program, words_as_server
 
 pytestmark = [
     pytest.mark.slow,

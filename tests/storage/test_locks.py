@@ -7,7 +7,7 @@ import pytest
 
 from dse.core.design import Design
 from dse.storage.sql.storage import SqlStorage
-from dse.testing.own_server import needs_postgres, new_schema
+from tests.postgresql_servers import needs_postgres, new_schema
 
 pytestmark = needs_postgres
 

@@ -17,7 +17,7 @@ from dse.core.metric import Fault
 from dse.core.trial import Asked, Event, Outcome, State, Trial
 from dse.errors import StorageError
 from dse.storage.sql.storage import SqlStorage
-from dse.testing.own_server import needs_postgres, new_schema
+from tests.postgresql_servers import needs_postgres, new_schema
 
 FIRST = Path(__file__).parent / "version_1.sql"
 SECOND = Path(__file__).parent / "version_2.sql"

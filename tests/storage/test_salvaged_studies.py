@@ -23,7 +23,7 @@ from dse.services.doctor.finding import Verdict
 from dse.services.doctor.storages import storage_findings
 from dse.storage.sql.storage import SqlStorage
 from dse.study.study import StudyEngine
-from dse.testing.own_server import needs_postgres, new_schema
+from tests.postgresql_servers import needs_postgres, new_schema
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, mode: {choice: [slow, fast]}}}"
 

@@ -18,7 +18,7 @@ from dse.serve.access import AccessRules
 from dse.serve.runners import Runners
 from dse.serve.server import application
 from dse.storage.sql.storage import SqlStorage
-from dse.testing.own_server import POSTGRES, needs_postgres, new_schema
+from tests.postgresql_servers import POSTGRES, needs_postgres, new_schema
 
 SECRET = "hush/Qx7@9 Zk"
 FORMS = (SECRET, quote(SECRET, safe=""), quote_plus(SECRET), quote(SECRET))

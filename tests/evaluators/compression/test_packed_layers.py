@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from dse.errors import EvaluationError
 from dse_evaluators.compression.knobs import GRANULARITIES
-from dse_evaluators.compression.packing import pack_layer, unpack_layer
 from dse_evaluators.compression.quantize import quantise_weights
 from dse_evaluators.compression.size import Shape, SparsityEncoding, size_bytes
 from dse_evaluators.formats.words import FORMATS
+from tests.evaluators.compression.packed_layers import pack_layer, unpack_layer
 
 
 def tensor(seed, sides, zeros, name="int8", granularity="channel"):

@@ -15,13 +15,13 @@ from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
 from dse_evaluators.compression.compress import compress_network
 from dse_evaluators.compression.knobs import recipe_of
-from dse_evaluators.compression.packing import pack_layer, unpack_layer
 from dse_evaluators.compression.post_training import MODELS, PostTraining
 from dse_evaluators.compression.reference import MAKERS, reference
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import LayerWeights, forward
 from dse_evaluators.workloads.torch_scope import deterministic
+from tests.evaluators.compression.packed_layers import pack_layer, unpack_layer
 
 MIXED = {
     "weight_format": "int4",

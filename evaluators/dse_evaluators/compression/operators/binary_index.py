@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,12 +90,6 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
     tiles = (tall @ broad > 0).astype(np.float32)
     table = tiles.reshape(rows // high, columns // wide, high, wide).swapaxes(1, 2)
     return table.reshape(rows, columns)
-
-
-def index_bits(record: Record) -> int:
-    """Return the index size in bits, as papers count: rank x (rows + columns) per tile."""
-    rank, high, wide = record.settings
-    return rank * (high + wide) * (math.prod(record.shape) // (high * wide))
 
 
 def _factors(magnitudes: Floats, rank: int, seed: int) -> tuple[Floats, Floats]:

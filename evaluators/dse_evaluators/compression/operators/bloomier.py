@@ -118,12 +118,6 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
     return flat.reshape(record.shape)
 
 
-def false_positives(weight: Single, given: Single) -> float:
-    """Return the fraction of zero weights that are restored as non-zero."""
-    zeros = weight == 0
-    return float((given[zeros] != 0).mean()) if zeros.any() else 0.0
-
-
 def _clusters(value_bits: int) -> str:
     return f"kmeans:{value_bits}"
 

@@ -69,16 +69,6 @@ def decode_symbols(table: Section, codes: Section, width: int) -> Words:
     return symbols[places].astype(np.uint32)
 
 
-def entropy_bits(symbols: Words) -> float:
-    """Return the entropy of the symbols in bits, a lower bound for any code of single symbols.
-
-    A Huffman code exceeds it by less than one bit per symbol.
-    """
-    counts = np.bincount(symbols)
-    shares = counts[counts > 0] / len(symbols)
-    return float(-len(symbols) * (shares * np.log2(shares)).sum())
-
-
 def _lengths(counts: Ints) -> Ints:
     """Return the length of each symbol's code, 0 for symbols that do not occur."""
     lengths = np.zeros(len(counts), dtype=np.int64)

@@ -102,14 +102,6 @@ def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     return (weights * (parts[0].ravel() != 0)).astype(np.float32).reshape(record.shape)
 
 
-def patched_share(record: Record) -> float:
-    """Return the number of patched signs over the number of all signs, kept or not."""
-    spread = record.settings[1]
-    spots = sum(section.bits for section in record.sections[3::3])
-    slices = -(-math.prod(record.shape) // spread)
-    return spots / max(1, width_of(spread - 1)) / (slices * spread * (len(record.settings) - 3))
-
-
 def _gates(spread: int, seed_bits: int, seed: int) -> Table:
     """Return for each sign a mask of seed bits; the parity of these is the sign, (spread,)."""
     return (mixed_range(spread, seed) >> np.uint64(64 - seed_bits)).astype(np.uint32)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import masks, prune
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
-from dse_evaluators.compression.operators.bloomier import Bloomier, false_positives
+from dse_evaluators.compression.operators.bits import width_of
+from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.huffman import Entropy
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.sparse import SparseStore
-from dse_evaluators.compression.operators.xor import Xor, patched_share
+from dse_evaluators.compression.operators.xor import Xor
 
 
 def _thin(density, shape=(256, 256)):
@@ -142,3 +145,17 @@ def test_cells_that_cannot_tell_values_from_zero_are_refused(cell_bits):
 def test_less_than_a_cell_for_a_weight_is_refused():
     with pytest.raises(EvaluationError, match=r"0\.5 cells per weight are too few"):
         Bloomier(value_bits=4, cell_bits=8, cells=0.5)(_thin(0.1))
+
+
+def patched_share(record):
+    """Return the number of patched signs over the number of all signs, kept or not."""
+    spread = record.settings[1]
+    spots = sum(section.bits for section in record.sections[3::3])
+    slices = -(-math.prod(record.shape) // spread)
+    return spots / max(1, width_of(spread - 1)) / (slices * spread * (len(record.settings) - 3))
+
+
+def false_positives(weight, given):
+    """Return the fraction of zero weights that are restored as non-zero."""
+    zeros = weight == 0
+    return float((given[zeros] != 0).mean()) if zeros.any() else 0.0

@@ -44,7 +44,7 @@ def run_as_server(command: Sequence[str], folder: Path) -> str:
     Raises:
         RuntimeError: the program failed.
     """
-    done = subprocess.run(  # noqa: S603 - our own words
+    done = subprocess.run(
         words_as_server(command), cwd=folder, capture_output=True, text=True, check=False
     )
     if done.returncode:

@@ -78,7 +78,7 @@ def _drivers() -> st.SearchStrategy[Driver]:
         host=_WORDS,
         pid=st.integers(0, 1 << 22),
         started=_WORDS,
-        left=st.just(True),  # noqa: FBT003 - a value
+        left=st.just(True),
         provenance=st.dictionaries(_NAMES, _TEXTS, max_size=2),
     )
 

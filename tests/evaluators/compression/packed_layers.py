@@ -1,4 +1,4 @@
-"""Serialization of a compressed layer; :mod:`size` computes the size of these bytes."""
+"""Serialization of a compressed layer, whose size ``compression.size`` computes without it."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class _World(Clock):
         self.failure: BaseException | None = None
         self.written_s = 0.0  # time at which the last write completes
         self.dead: set[int] = set()
-        self._chance = random.Random(0)  # noqa: S311 - two simulations are to be equal
+        self._chance = random.Random(0)
         self._now_s = 0.0
         self._order = count()
         self._sleepers: list[tuple[float, int, Event]] = []
