@@ -19,6 +19,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from dse.optimizers.decompose import Decomposed, find_exact_front
 from dse.optimizers.exact.exact_front import ExactFront, exact_front
 from dse.schema.study.plan import Plan, plan_of
@@ -26,7 +28,7 @@ from dse.schema.study.plan import Plan, plan_of
 STUDY = Path(__file__).parent / "wide_systolic_exact.yaml"
 
 _LOOK_S = 0.05
-_MIB = 1024.0
+_MIB = 2.0**20
 
 
 class Memory:
@@ -100,20 +102,14 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
-def _processes() -> list[int]:
-    own = os.getpid()
-    found = [own]
-    with suppress(OSError):
-        for task in Path(f"/proc/{own}/task").iterdir():
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
+def _processes() -> list[psutil.Process]:
+    own = psutil.Process()
+    return [own, *own.children()]
 
 
-def _resident_mib(process: int) -> float:
-    with suppress(OSError):
-        for line in Path(f"/proc/{process}/status").read_text().splitlines():
-            if line.startswith("VmRSS"):
-                return int(line.split()[1]) / _MIB
+def _resident_mib(process: psutil.Process) -> float:
+    with suppress(psutil.Error):
+        return process.memory_info().rss / _MIB
     return 0.0
 
 

@@ -15,6 +15,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import create_engine
 
+import psutil
+
 USER = "postgres"
 """User that runs the servers if tests run as root, which PostgreSQL refuses."""
 
@@ -103,9 +105,9 @@ class OwnServer:
 
     def _signal(self, number: int) -> None:
         first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        for pid in (first, *map(int, children)):
-            os.kill(pid, number)
+        server = psutil.Process(first)
+        for process in (server, *server.children()):
+            process.send_signal(number)
 
     def _run(self, program: str, *words: str) -> None:
         run_as_server([find_program(program), *words], self.folder)

@@ -8,9 +8,10 @@ from pathlib import Path
 from dse.core.trial import Driver, State
 from dse.optimizers.random_search import RandomSearch
 from dse.storage.sql.storage import SqlStorage
-from dse.study.liveness import here, read_start_ticks
+from dse.study.liveness import here
 from dse.study.replay import Replay
 from dse.study.study import StudyEngine
+from dse.system.process_tree import read_start_time
 
 SPACE = """
 space: s
@@ -55,7 +56,7 @@ def test_a_killed_asker_is_succeeded_and_the_record_is_proved(tmp_path: Path) ->
     study = StudyEngine.open(tmp_path / "study.yaml", storage=storage)
     # Another driver, alive and without a trial: by it, those that run share the study.
     pid = os.getpid()
-    storage.enter("s", Driver(host=here(), pid=pid, started=read_start_ticks(pid)))
+    storage.enter("s", Driver(host=here(), pid=pid, started=read_start_time(pid)))
     process = multiprocessing.get_context("fork").Process(target=drive_to_death, args=(url,))
     process.start()
     process.join(300)

@@ -13,7 +13,8 @@ from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.storage.memory import MemoryStorage
 from dse.study.lease import Lease
-from dse.study.liveness import gone, here, read_start_ticks
+from dse.study.liveness import gone, here
+from dse.system.process_tree import read_start_time
 
 DESIGN = Design({"x": 1})
 
@@ -29,7 +30,7 @@ def storage() -> MemoryStorage:
 def ended() -> Iterator[Driver]:
     """A driver of this machine whose process has ended and is not yet waited for."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    driver = Driver(host=here(), pid=process.pid, started=read_start_ticks(process.pid))
+    driver = Driver(host=here(), pid=process.pid, started=read_start_time(process.pid))
     assert not gone(driver)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -38,7 +39,7 @@ def ended() -> Iterator[Driver]:
 
 
 def test_a_process_that_lives_is_not_gone():
-    assert not gone(Driver(host=here(), pid=os.getpid(), started=read_start_ticks(os.getpid())))
+    assert not gone(Driver(host=here(), pid=os.getpid(), started=read_start_time(os.getpid())))
 
 
 def test_a_process_that_was_killed_is_gone_before_its_parent_has_looked(ended):

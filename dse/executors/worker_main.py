@@ -17,9 +17,9 @@ from threading import Thread
 from dse.core.trial import Outcome
 from dse.evaluation import machine_lock as turns
 from dse.executors.failures import alone, build_error_outcome, build_failure
-from dse.executors.process_tree import end
 from dse.protocols import ReportsIntermediate, Task, WaitsForTurn, Work
 from dse.system.broken_pipes import outlive_readers
+from dse.system.process_tree import end
 
 READY = b""
 """First message of a worker: the work is loaded."""

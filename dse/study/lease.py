@@ -11,7 +11,8 @@ from threading import Event, Thread
 from dse.core.trial import Driver, Trial
 from dse.errors import DseError, StorageError, StudyError
 from dse.protocols import Storage
-from dse.study.liveness import gone, here, read_start_ticks
+from dse.study.liveness import gone, here
+from dse.system.process_tree import read_start_time
 
 LEASE_S = 30.0
 """Seconds without a heartbeat after which a driver is lost and its trials are issued again."""
@@ -63,7 +64,7 @@ class Lease:
     def __enter__(self) -> Lease:
         pid = os.getpid()
         driver = Driver(
-            host=here(), pid=pid, started=read_start_ticks(pid), provenance=dict(self._provenance)
+            host=here(), pid=pid, started=read_start_time(pid), provenance=dict(self._provenance)
         )
         self.id = self._storage.enter(self._study, driver)
         self._thread.start()

@@ -16,14 +16,13 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
 from dse.protocols import Executor, Work
+from dse.system.process_tree import runs
 from dse.testing.work import perform, task
 
 LONG_S = 300.0
@@ -44,13 +43,7 @@ def collected(executor: Executor, count: int) -> dict[int, Outcome]:
 
 def is_alive(pid: int) -> bool:
     """Return whether the process exists; a zombie counts as dead."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return True
+    return runs(pid)
 
 
 class ExecutorContract:

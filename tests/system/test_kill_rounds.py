@@ -23,9 +23,9 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import State
-from dse.executors.process_tree import descendants
 from dse.study.replay import Replay
 from dse.study.study import StudyEngine, opened_storage
+from dse.system.process_tree import descendants
 
 DRIVER = Path(__file__).with_name("acknowledging_driver.py")
 ROUNDS = int(os.environ.get("DSE_KILL_ROUNDS", "200"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.executors.process_tree import descendants, wait_until_gone
+from dse.system.process_tree import descendants, wait_until_gone
 from dse.testing.executor_contract import LONG_S, is_alive
 
 pytestmark = pytest.mark.slow

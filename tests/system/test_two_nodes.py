@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.executors.process_tree import end
+from dse.system.process_tree import end
 
 pytestmark = pytest.mark.slow
 

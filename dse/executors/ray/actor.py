@@ -11,10 +11,10 @@ from threading import Event, Lock
 
 from dse.core.trial import Outcome
 from dse.executors.failures import build_failure
-from dse.executors.process_tree import wait_until_gone
 from dse.executors.worker_process import NotBegunError, WorkerProcess
 from dse.protocols import Task
 from dse.system.credentials import forget_environment
+from dse.system.process_tree import wait_until_gone
 
 CALLS = 5
 """Concurrent method calls of an actor: ``perform``, ``stay``, ``report``, ``answer``, ``end``."""

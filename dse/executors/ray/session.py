@@ -11,15 +11,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from dse.errors import PluginError
-from dse.executors.process_tree import descendants, runs
-from dse.executors.ray.cleanup import RayWarden
 from dse.executors.ray.head import RayHead, check_reachable
 from dse.executors.ray.resources import Node
 from dse.system.credentials import private_environment
+from dse.system.process_guard import Warden
+from dse.system.process_tree import descendants, runs
 
 STORE_BYTES = 100 * 2**20
 """Object store of a local cluster, in bytes of shared memory; it holds mainly the pickled work."""
@@ -64,7 +63,7 @@ class RaySession:
         start_s: float = START_S,
     ) -> None:
         self.ray = import_ray()
-        self._warden: RayWarden | None = None
+        self._warden: Warden | None = None
         self._raylet: int | None = None
         self._theirs = bool(self.ray.is_initialized())
         self.local = address is None and not self._theirs
@@ -161,7 +160,8 @@ class RaySession:
             return
 
     def _begin(self, folder: str, cpus: int, store_bytes: int) -> None:
-        self._warden = RayWarden(folder)
+        self._warden = Warden()
+        self._warden.watch(folder=folder)
         before = set(descendants(os.getpid()))
         try:
             with _unheard(self.ray), private_environment():
@@ -175,7 +175,8 @@ class RaySession:
                     _temp_dir=folder,
                 )
         finally:
-            self._warden.watch(set(descendants(os.getpid())) - before)
+            started = set(descendants(os.getpid())) - before
+            self._warden.watch(folder=folder, processes=started)
 
 
 def import_ray() -> Any:
@@ -239,15 +240,16 @@ def _raylet_of(socket: str = "") -> int | None:
 
     Without a socket, any raylet that this process has started is returned.
     """
-    every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
-    pids = every if socket else descendants(os.getpid())
-    for pid in pids:
-        with suppress(OSError):
-            program, *words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    import psutil
+
+    every = psutil.process_iter() if socket else psutil.Process().children(recursive=True)
+    for process in every:
+        with suppress(psutil.Error):
+            program, *words = process.cmdline() or [""]
             if program.endswith("/raylet") and (
                 not socket or f"--raylet_socket_name={socket}" in words
             ):
-                return pid
+                return process.pid
     return None
 
 

@@ -7,7 +7,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from dse.evaluation.provenance import gpu
 from dse.resources.asset import cache_folder
@@ -67,23 +66,16 @@ def _threads() -> Finding:
 
 
 def _memory() -> Finding:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        sizes = {name: 1024 * int(rest.split()[0]) for name, _, rest in map(_split, lines)}
-        total, free = sizes["MemTotal"], sizes["MemAvailable"]
-    except (OSError, KeyError, ValueError):
-        return Finding(part="memory", verdict=Verdict.FINE, told="not reported by this system")
-    few = free < _LEAST_BYTES
+    import psutil
+
+    memory = psutil.virtual_memory()
+    few = memory.available < _LEAST_BYTES
     return Finding(
         part="memory",
         verdict=Verdict.BROKEN if few else Verdict.FINE,
-        told=f"{free / _GIB:.1f} GiB of {total / _GIB:.1f} GiB free",
+        told=f"{memory.available / _GIB:.1f} GiB of {memory.total / _GIB:.1f} GiB free",
         mend="use fewer workers, or close other programs" if few else "",
     )
-
-
-def _split(line: str) -> tuple[str, str, str]:
-    return line.partition(":")
 
 
 def _caches() -> Finding:

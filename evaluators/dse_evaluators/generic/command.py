@@ -26,7 +26,8 @@ from dse.evaluation.process_exit import (
 )
 from dse.evaluation.reporting import report
 from dse.protocols import EVERYTHING
-from dse.system.process_marks import end_marked, run_mark
+from dse.system.process_guard import Warden, run_mark
+from dse.system.process_tree import end_marked
 from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
 from dse_evaluators.generic.options import (
     kind_of,
@@ -39,7 +40,6 @@ from dse_evaluators.generic.options import (
 from dse_evaluators.generic.printed import printed_answer, refuse_constant
 from dse_evaluators.generic.process import ProcessResult, Program, run
 from dse_evaluators.generic.program_files import check_program
-from dse_evaluators.generic.warden import Warden
 
 _LAST_WORDS = 2_000
 """Number of trailing characters of stderr that a fault keeps."""

@@ -6,19 +6,13 @@ import contextlib
 import os
 import selectors
 import shlex
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dse.system.credentials import children_environment
-from dse.system.process_marks import end_marked, new_mark
-from dse_evaluators.generic.warden import Warden
-
-GRACE_S = 2.0
-"""Time between SIGTERM and SIGKILL, in seconds, for a program to clean up."""
+from dse.system.process_guard import GuardedProgram, Warden, start_program
 
 _TICK_S = 0.1
 """Interval of polling, in seconds, for the end of a program whose children hold its pipes open."""
@@ -67,21 +61,20 @@ def run(
     ``on_line`` is called with each complete line of stdout; an exception from it ends the program.
 
     The program runs in its own session. When this function returns or raises, no process of that
-    session's process group is left, nor, where ``/proc`` exists, any process that the program
-    started in another session. If this process is killed, the warden kills them instead.
+    session's process group is left, nor any process that the program started in another
+    session. If this process is killed, the warden kills them instead.
 
     Raises:
         OSError: the program cannot be started.
     """
-    mark = new_mark()
-    process = _start_process(program, given, mark)
+    started = _start(program, given, warden)
+    process = started.process
     tails = {name: Tail(most) for name, most in _TAIL.items()}
     tails["stdout"] = Tail(_TAIL["stdout"], on_line)
     try:
-        warden.watch(process.pid, mark)
         in_time = _follow_process(process, tails, time.monotonic() + timeout_s)
     finally:
-        stop(process, mark)
+        started.stop()
         _drain(process, tails)
     return ProcessResult(
         status=process.returncode,
@@ -112,20 +105,11 @@ class Tail:
             self._on_line = tell
 
 
-def _start_process(program: Program, given: bytes, mark: str) -> subprocess.Popen[bytes]:
+def _start(program: Program, given: bytes, warden: Warden) -> GuardedProgram:
     with tempfile.TemporaryFile() as stdin:  # a pipe would block on a program that does not read
         stdin.write(given)
         stdin.seek(0)
-        return subprocess.Popen(  # noqa: S603 - to run the user's program is the purpose
-            program.run,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=program.cwd,
-            env={**children_environment(), **program.env, mark: "1"},
-            bufsize=0,
-            start_new_session=True,
-        )
+        return start_program(program.run, warden, stdin=stdin, cwd=program.cwd, env=program.env)
 
 
 def _follow_process(
@@ -157,22 +141,6 @@ def _read_pipe(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
     return bool(chunk)
 
 
-def stop(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End the process group: with SIGTERM and a grace period if the leader lives, then SIGKILL.
-
-    Then end every process with the mark in its environment, to catch those in other sessions.
-    """
-    try:
-        if process.poll() is None:
-            _signal(process.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
-    finally:
-        _signal(process.pid, signal.SIGKILL)
-        process.wait()
-        end_marked(mark)
-
-
 def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, Tail]) -> None:
     """Read the remaining output of the pipes, which other processes may hold open; close them."""
     try:
@@ -191,8 +159,3 @@ def _pipes(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, int]]:
     for name, end in (("stdout", process.stdout), ("stderr", process.stderr)):
         assert end is not None
         yield name, end.fileno()
-
-
-def _signal(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)

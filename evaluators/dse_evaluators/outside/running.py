@@ -10,10 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from dse.system.credentials import children_environment
-from dse.system.process_marks import new_mark
-from dse_evaluators.generic.process import Program, Tail, stop
-from dse_evaluators.generic.warden import Warden
+from dse.system.process_guard import Warden, start_program
+from dse_evaluators.generic.process import Program, Tail
 
 _CHUNK = 65_536
 _LONGEST_LINE = 1 << 24
@@ -48,23 +46,15 @@ class Running:
         self._stack = ExitStack()
         self._owner = os.getpid()
         self._closed = False
-        self._mark = new_mark()
         warden = self._stack.enter_context(Warden())
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - to run the user's program is the purpose
-                program.run,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=program.cwd,
-                env={**children_environment(), **program.env, self._mark: "1"},
-                bufsize=0,
-                start_new_session=True,
+            self._program = start_program(
+                program.run, warden, stdin=subprocess.PIPE, cwd=program.cwd, env=program.env
             )
         except BaseException:
             self._stack.close()
             raise
-        warden.watch(self._process.pid, self._mark)
+        self._process = self._program.process
         self._stdin, self._stdout, self._stderr = self._pipes()
         self._said = bytearray()
         self._words = Tail(_LAST_WORDS)
@@ -119,7 +109,7 @@ class Running:
             return
         self._closed = True
         try:
-            stop(self._process, self._mark)
+            self._program.stop()
             while self._heard_more():
                 pass
         finally:

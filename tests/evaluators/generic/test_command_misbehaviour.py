@@ -13,7 +13,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
-from dse.executors import process_tree
+from dse.system import process_tree
 from dse_evaluators.generic.command import Command
 
 

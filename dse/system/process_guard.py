@@ -1,0 +1,173 @@
+"""Start and end of programs of which nothing may be left, even if this process is killed.
+
+A process that is killed by SIGKILL cannot clean up. Linux can signal a child whose parent died
+(``PR_SET_PDEATHSIG``), but not the child's children, and setting it needs code between fork and
+exec, which is not safe in a process with threads. A warden, a process of its own, holds the read
+end of a pipe whose write end is this process's: end-of-file on the pipe means that this process
+died, on every Unix.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from types import TracebackType
+from typing import IO, Self
+
+from dse.system import process_tree
+from dse.system.credentials import children_environment
+from dse.system.process_tree import MARK, end_marked, kill_group, read_start_time
+
+GRACE_S = 2.0
+"""Time between SIGTERM and SIGKILL, in seconds, for a program to clean up."""
+
+_END_S = 10.0
+
+
+def run_mark(folder: str) -> str:
+    """Return the variable name that marks the programs that run in a folder, one at a time.
+
+    It serves to find a program that an earlier attempt left running there. Wardens, which end a
+    driver's programs when it dies, do not search for it, because they would also find the next
+    program.
+    """
+    return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
+
+
+class Warden:
+    """Process that ends what this process leaves running, if this process dies.
+
+    Leaving it as a context manager dismisses it. Only what the last call of :meth:`watch`
+    names is ended.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - a constant program
+            [sys.executable, "-I", "-S", process_tree.__file__, *filter(None, sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=children_environment(),
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def watch(
+        self,
+        *,
+        group: int | None = None,
+        mark: str | None = None,
+        processes: Iterable[int] = (),
+        folder: str | None = None,
+    ) -> None:
+        """Name what to end and remove, in place of what was named before.
+
+        Args:
+            group: a process group to kill.
+            mark: the mark of programs to kill.
+            processes: the ids of processes to kill, unless another process has the id by then.
+            folder: a folder to remove.
+        """
+        known = [(pid, started) for pid in processes if (started := read_start_time(pid))]
+        leftovers = {"group": group, "mark": mark, "processes": known, "folder": folder}
+        os.write(self._pipe.fileno(), f"{json.dumps(leftovers)}\n".encode())
+
+    def close(self) -> None:
+        """Start the cleanup now, and wait for it for a limited time."""
+        self._pipe.close()
+        with suppress(subprocess.TimeoutExpired):  # it continues on its own
+            self._process.wait(_END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._pipe.close()
+
+    @property
+    def _pipe(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedProgram:
+    """Program in a session of its own, whose descendants inherit a mark.
+
+    Programs inside it inherit the marks of all programs around them, so that killing by the mark of
+    an outer program includes those.
+    """
+
+    process: subprocess.Popen[bytes]
+    mark: str
+
+    def stop(self) -> None:
+        """End the process group: with SIGTERM and a grace period if its leader lives, then SIGKILL.
+
+        Then end every process with the mark in its environment, to catch those in other sessions.
+        """
+        try:
+            if self.process.poll() is None:
+                kill_group(self.process.pid, signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(GRACE_S)
+        finally:
+            kill_group(self.process.pid)
+            self.process.wait()
+            end_marked(self.mark)
+
+
+def start_program(
+    words: Sequence[str],
+    warden: Warden,
+    *,
+    stdin: int | IO[bytes],
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> GuardedProgram:
+    """Start a program with pipes for its output; the warden watches it, not earlier ones.
+
+    Args:
+        words: the program and its arguments.
+        warden: the warden that ends it if this process dies.
+        stdin: its standard input, as for ``subprocess.Popen``.
+        cwd: its working directory; by default that of this process.
+        env: variables to add to its environment.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    mark = f"{MARK}{secrets.token_hex(8)}"
+    process = subprocess.Popen(  # noqa: S603 - to run the user's program is the purpose
+        words,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env={**children_environment(), **(env or {}), mark: "1"},
+        bufsize=0,
+        start_new_session=True,
+    )
+    program = GuardedProgram(process, mark)
+    try:
+        warden.watch(group=process.pid, mark=mark)
+    except BaseException:
+        with process:  # closes its pipes
+            program.stop()
+        raise
+    return program
