@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
@@ -144,6 +144,42 @@ class ExpandsFormulas(HasFormulas, Protocol):
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Evaluator:
         """Return a copy of the evaluator with its references to these lists and tables expanded."""
         ...
+
+
+class InputDescription(NamedTuple):
+    """Values that an input of an evaluator can take, as text, and its default."""
+
+    values: str
+    default: Value | None = None
+
+
+@runtime_checkable
+class DescribesInputs(Protocol):
+    """Evaluator that describes the values that its inputs can take, for its reference page."""
+
+    input_descriptions: Mapping[str, InputDescription]
+    """The description of each input, by name."""
+
+
+class HeldOutError(NamedTuple):
+    """Relative error of fitted constants on measured points that were held out of the fit.
+
+    ``fitted`` and ``held_out`` are numbers of points, ``mean`` and ``largest`` shares: 0.1 is 10 %.
+    """
+
+    name: str
+    fitted: int
+    held_out: int
+    mean: float
+    largest: float
+    source: str
+
+
+@runtime_checkable
+class HasHeldOutErrors(Protocol):
+    """Evaluator with fitted constants, whose errors on held-out points its reference page shows."""
+
+    held_out_errors: Sequence[HeldOutError]
 
 
 def missing_reason(evaluator: Evaluator) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, dataclass_transform
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
+from dse.protocols import HeldOutError, InputDescription
+from dse_evaluators.fits import fits_in
 from dse_evaluators.reading_table import Reading, Readings
 
 
@@ -27,6 +31,8 @@ class DeclaredEvaluator:
         reads: the inputs by name, with their ranges, units and defaults.
         provides: the metrics.
         version: version of the numbers; change it whenever they change.
+        fits: the files of fitted constants that the evaluator uses (see :mod:`.fits`), relative to
+            its module; its reference page shows their errors on held-out points.
         kind: ``modelled`` for a formula, ``measured`` for an experiment.
         pure: whether a modelled evaluator starts no program, runs no code that its options name,
             and opens no connection; commands that only read may then call it.
@@ -71,6 +77,7 @@ class DeclaredEvaluator:
     version: str
     _readings: Readings
     __table: ClassVar[Mapping[str, Reading]]
+    fits: ClassVar[Sequence[str]]
 
     def __init_subclass__(
         cls,
@@ -78,11 +85,13 @@ class DeclaredEvaluator:
         reads: Mapping[str, Reading],
         provides: Iterable[Metric],
         version: str,
+        fits: Sequence[str] = (),
         kind: Kind = "modelled",
         pure: bool = True,
     ) -> None:
         super().__init_subclass__()
         cls.__table, cls.provides = reads, {metric.name: metric for metric in provides}
+        cls.fits = fits
         cls.kind, cls.pure, cls.version = kind, pure and kind == "modelled", version
         dataclass(kw_only=True, eq=False)(cls)
 
@@ -93,6 +102,18 @@ class DeclaredEvaluator:
         """Set the inputs; those of the class header are set unless a subclass calls this."""
         self._readings = readings
         self.reads, self.optional, self.units = readings.declared
+
+    @property
+    def input_descriptions(self) -> Mapping[str, InputDescription]:
+        """The values that each input can take, and its default."""
+        return self._readings.descriptions
+
+    @property
+    def held_out_errors(self) -> Sequence[HeldOutError]:
+        """The errors of the fitted constants on points that were held out of the fits."""
+        folder = Path(inspect.getfile(type(self))).parent
+        paths = [folder / name for name in self.fits]
+        return [fit.held_out_error for path in paths for fit in fits_in(path).values()]
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._readings.check(values)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dse.protocols import HeldOutError
+
 SUFFIX = ".fits.json"
 """Suffix of the files of fits, which are next to the modules that use them."""
 
@@ -42,6 +44,18 @@ class Fit:
                 raise ValueError(f"{self.name}: a point is listed twice")
         if not self.judged_on:
             raise ValueError(f"{self.name}: judged_on is empty")
+
+    @property
+    def held_out_error(self) -> HeldOutError:
+        """The numbers of points and the errors on those held out."""
+        return HeldOutError(
+            name=self.name,
+            fitted=len(self.fitted_on),
+            held_out=len(self.judged_on),
+            mean=self.judged_mean,
+            largest=self.judged_max,
+            source=self.source,
+        )
 
 
 def fits_in(path: Path) -> Mapping[str, Fit]:

@@ -16,6 +16,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError, SpecError, nearest
+from dse.protocols import InputDescription
 from dse.units.units import quantity
 from dse_evaluators.amounts import amount
 from dse_evaluators.readings import Check, check_readings, flag, number, word
@@ -121,6 +122,11 @@ class Readings:
         defaults = {name: one.default for name, one in self.table.items()}
         return {name: value for name, value in defaults.items() if value is not None}
 
+    @property
+    def descriptions(self) -> dict[str, InputDescription]:
+        """The values that each input can take, as text, and its default."""
+        return {name: _describe(one) for name, one in self.table.items()}
+
     def check(
         self, values: Mapping[str, Sequence[Value]], lists: Mapping[str, int] | None = None
     ) -> None:
@@ -164,6 +170,26 @@ class Readings:
         told = {name: _in_unit(name, self.table[name], value) for name, value in given.items()}
         self.check({name: (value,) for name, value in told.items()})
         return told
+
+
+_MOST_WORDS = 16
+"""Number of values of a categorical input that its description lists."""
+
+
+def _describe(one: Reading) -> InputDescription:
+    match one:
+        case NumberInput():
+            whole = ", whole" if one.whole else ""
+            return InputDescription(f"{one.low:g} to {one.high:g}{whole}", one.default)
+        case Flag():
+            return InputDescription("true, false", one.default)
+        case ChoiceInput():
+            words = list(map(str, one.numbers))
+            more = f", and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
+            return InputDescription(", ".join(words[:_MOST_WORDS]) + more, one.default)
+        case CheckedInput():
+            return InputDescription("", one.default)
+    assert_never(one)
 
 
 def _check(one: Reading) -> Check:
