@@ -10,7 +10,7 @@ import typer
 from dse.cli import completion as completing
 from dse.cli.options import OutputFormat, ToldOption, show_json
 from dse.report.json.plugins import plugin_facts, plugin_rows
-from dse.report.schemas.plugins import PluginFacts
+from dse.report.schemas.plugins import PluginFacts, ProvidedFacts
 from dse.report.text.terminal_table import print_lines
 
 
@@ -37,7 +37,7 @@ def show_plugin(
     *,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
-    """Show a plug-in: its options and, for an evaluator, its inputs and metrics.
+    """Show a plug-in: its options; for an evaluator also inputs, metrics, limits and error.
 
     Example: dse plugins show accelerators.systolic
     """
@@ -46,18 +46,48 @@ def show_plugin(
         show_json(told)
         return
     for one in told:
-        print_lines(_lines(one))
+        print_lines(line.replace("`", "") for line in _lines(one))
+        print_lines(_example_lines(one))
 
 
 def _lines(one: PluginFacts) -> Iterator[str]:
-    yield f"{one['name']} ({one['kind'][:-1]}): {one['about']}"
-    if one["details"]:
-        yield from ("", *(f"  {line}".rstrip() for line in one["details"].split("\n")), "")
+    """Yield the lines of a description: what the reference page has, in the same order."""
+    origin = f"{one['origin']} " if one["origin"] else ""
+    yield f"{one['name']} ({origin}{one['kind'][:-1]}): {one['about']}"
+    for paragraph in one["details"].split("\n\n"):
+        yield from ("", f"  {paragraph}") if paragraph else ()
+    yield ""
+    for read in one["reads"] or ():
+        default = "" if read["default"] is None else f", default {read['default']}"
+        values = f" {read['values']}{default}" if read["values"] or default else ""
+        mark = "" if read["required"] else "?"
+        yield f"  reads    {read['name']}{mark} [{read['unit']}]{values}"
+        yield from _meaning(read["about"])
+    for metric in one["provides"] or ():
+        yield f"  provides {metric['name']} [{metric['unit']}]{_role(metric)}"
     for option in one["options"]:
         given = "" if option["default"] is None else f" = {option['default']}"
         yield f"  option   {option['name']}: {option['type']}{given}"
-    for reading in one["reads"] or ():
-        mark = "" if reading["required"] else "?"
-        yield f"  reads    {reading['name']}{mark} [{reading['unit']}]"
-    for metric in one["provides"] or ():
-        yield f"  provides {metric['name']} [{metric['unit']}]"
+        yield from _meaning(option["about"])
+    for title, text in (("limits", one["limits"]), ("error", one["error"])):
+        yield from ("", f"  {title}: {text}") if text else ()
+    for fit in one["held_out"]:
+        points = f"{fit['fitted']} points, {fit['held_out']} held out"
+        yield f"    {fit['name']}, fitted to {points}: mean error {fit['mean']:.1%}"
+    yield from ("", f"  source: {one['source']}") if one["source"] else ()
+
+
+def _example_lines(one: PluginFacts) -> Iterator[str]:
+    for file, text in one["example"].items():
+        yield from ("", f"  {file}:", *(f"    {line}" for line in text.splitlines()))
+
+
+def _meaning(about: str) -> Iterator[str]:
+    yield from (f"             {about}",) if about else ()
+
+
+def _role(metric: ProvidedFacts) -> str:
+    """Return the goal of a metric and the metric that it is a part of, as the end of a line."""
+    part = f"part of {metric['part_of']}" if metric["part_of"] else ""
+    words = ", ".join(metric["words"])
+    return "".join(f" {text}" for text in (metric["goal"], part, words) if text)

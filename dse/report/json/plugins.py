@@ -1,16 +1,24 @@
-"""JSON descriptions of plug-ins: their options, inputs and metrics."""
+"""JSON descriptions of plug-ins: their options, inputs, metrics, limits and errors."""
 
 from __future__ import annotations
 
 import inspect
-import re
+from collections.abc import Mapping
 from typing import Any
 
 from dse.errors import PluginError, nearest
+from dse.protocols import DescribesInputs, Evaluator, HasHeldOutErrors, InputDescription
 from dse.registry import GROUPS, Group, load, names, options_of
-from dse.report.schemas.plugins import OptionFacts, PluginFacts, PluginRow, ProvidedFacts, ReadFacts
-
-_RAISES = re.compile(r"^Raises:$", re.MULTILINE)
+from dse.report.json.example_study import example_files
+from dse.report.json.plugin_docstring import Example, read_docstring
+from dse.report.schemas.plugins import (
+    HeldOutFacts,
+    OptionFacts,
+    PluginFacts,
+    PluginRow,
+    ProvidedFacts,
+    ReadFacts,
+)
 
 
 def plugin_rows() -> list[PluginRow]:
@@ -28,56 +36,112 @@ def plugin_facts(name: str) -> list[PluginFacts]:
     Raises:
         PluginError: no plug-in has that name, or its import failed.
     """
-    found = [(group, load(group, name)) for group in GROUPS if name in names(group)]
+    found = [group for group in GROUPS if name in names(group)]
     if not found:
         every = [known for group in GROUPS for known in names(group)]
         raise PluginError(f"there is no plug-in {name!r}", hint=nearest(name, every))
-    return [_facts(group, name, plugin) for group, plugin in found]
+    return [facts_of(group, name) for group in found]
 
 
-def _facts(group: Group, name: str, plugin: Any) -> PluginFacts:
-    about, *more = (inspect.getdoc(plugin) or "").split("\n")
-    made = _make_plugin(plugin) if group == "evaluators" else None
+def facts_of(group: Group, name: str) -> PluginFacts:
+    """Return the description of one plug-in, from its signature, docstring and declarations.
+
+    An evaluator is constructed without options or, where it has required ones, with those of its
+    example.
+
+    Raises:
+        PluginError: there is no such plug-in, its import failed, or its example cannot be read.
+    """
+    plugin = load(group, name)
+    text = read_docstring(plugin)
+    example = text.example or Example()
+    made = _make_plugin(plugin, example.options) if group == "evaluators" else None
+    shown = example_files(name, example, made) if text.example else {}
+    options = options_of(plugin)
     return {
         "kind": group,
         "name": name,
-        "about": about,
-        "details": _RAISES.split("\n".join(more).replace("``", ""))[0].strip("\n"),
-        "options": [_option(parameter) for parameter in options_of(plugin).values()],
-        "reads": None if made is None else _reads(made),
+        "about": text.summary,
+        "details": text.details,
+        "options": [_option(one, text.options.get(own, "")) for own, one in options.items()],
+        "origin": None if made is None else made.kind,
+        "reads": None if made is None else _reads(made, text.inputs),
         "provides": None if made is None else _provides(made),
+        "limits": text.limits,
+        "error": text.error,
+        "held_out": _held_out(made),
+        "source": text.source,
+        "example": shown,
     }
 
 
-def _make_plugin(evaluator: Any) -> Any:
-    """Create an evaluator without options, or return ``None`` if that fails.
+def _make_plugin(evaluator: Any, options: Mapping[str, Any]) -> Evaluator | None:
+    """Create an evaluator without options or, if that fails, with these; ``None`` if both fail.
 
-    A failure means that its inputs depend on its options.
+    A failure means that its inputs depend on other options.
     """
-    try:
-        return evaluator()
-    except Exception:  # noqa: BLE001 - any failure means that its inputs are unknown
-        return None
+    for given in ({}, options):
+        try:
+            made: Evaluator = evaluator(**given)
+        except Exception:  # noqa: BLE001, S112 - any failure means: not with these options
+            continue
+        return made
+    return None
 
 
-def _reads(made: Any) -> list[ReadFacts]:
-    wanted = [(name, True) for name in sorted(made.reads)]
-    wanted += [(name, False) for name in sorted(made.optional)]
+def _reads(made: Evaluator, meanings: Mapping[str, str]) -> list[ReadFacts]:
+    described = made.input_descriptions if isinstance(made, DescribesInputs) else {}
     return [
-        {"name": name, "unit": made.units.get(name, ""), "required": required}
-        for name, required in wanted
+        {
+            "name": name,
+            "unit": made.units.get(name, ""),
+            "required": name in made.reads,
+            "values": one.values,
+            "default": None if one.default is None else _written(one.default),
+            "about": meanings.get(name, ""),
+        }
+        for name in (*sorted(made.reads), *sorted(made.optional))
+        for one in [described.get(name, InputDescription(""))]
     ]
 
 
-def _provides(made: Any) -> list[ProvidedFacts]:
+def _provides(made: Evaluator) -> list[ProvidedFacts]:
     return [
-        {"name": name, "unit": metric.unit, "words": list(metric.words)}
+        {
+            "name": name,
+            "unit": metric.unit,
+            "goal": metric.goal,
+            "part_of": metric.part_of,
+            "words": list(metric.words),
+        }
         for name, metric in made.provides.items()
     ]
 
 
-def _option(parameter: inspect.Parameter) -> OptionFacts:
-    """Return an option's name, type, default and whether it is required, as JSON."""
+def _held_out(made: Evaluator | None) -> list[HeldOutFacts]:
+    errors = made.held_out_errors if isinstance(made, HasHeldOutErrors) else ()
+    return [
+        {
+            "name": one.name,
+            "fitted": one.fitted,
+            "held_out": one.held_out,
+            "mean": one.mean,
+            "largest": one.largest,
+            "source": one.source,
+        }
+        for one in errors
+    ]
+
+
+def _written(value: object) -> str:
+    """Return a default as a study file would have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _option(parameter: inspect.Parameter, about: str) -> OptionFacts:
+    """Return an option's name, type, default, meaning and whether it is required, as JSON."""
     default = parameter.default
     required = default is parameter.empty
     made = "<factory>" in str(default)  # usually an empty mapping or list
@@ -86,4 +150,5 @@ def _option(parameter: inspect.Parameter) -> OptionFacts:
         "type": str(parameter.annotation).strip("'"),
         "required": required,
         "default": None if required or made else repr(default),
+        "about": about,
     }
