@@ -62,6 +62,14 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         flash: a kind of :mod:`.memories`.
         flash_capacity: in bytes, or text with a unit.
 
+    Error:
+        Agrees with ACT's own tests.
+
+    Example:
+        options: {rate: 100 1/s, dram_capacity: 1 GB}
+        parameters:
+            {energy: [0.001, 0.002], latency: [0.001], embodied: [2.0], lifetime: [100000000]}
+
     Raises:
         SpecError: an option has an invalid value.
 

@@ -61,6 +61,13 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
         pue: power of the building over that of its servers, if the space has none.
         clean_hours: carbon intensity of the cleaner hours over the mean; an assumption.
 
+    Error:
+        Not validated: it is a sum. Its best periods equal those of an earlier prototype.
+
+    Example:
+        options: {price: 8000, electricity: 0.1}
+        parameters: {refresh_period: [3, 5, 7], grid_intensity: [0.1, 0.4], reuse: [0.0, 0.25]}
+
     Raises:
         SpecError: an option has an invalid value.
 

@@ -32,6 +32,12 @@ class CacheSize(DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), ver
         width: number of elements of a head's key vector, and of its value vector.
         context: number of token positions in the cache.
 
+    Error:
+        None: the bytes are counted.
+
+    Example:
+        parameters: {kv_format: [keep, "int8:channel", "int4:group=32"]}
+
     Raises:
         PluginError: an option is not a positive integer.
     """

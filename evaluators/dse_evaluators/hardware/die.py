@@ -63,6 +63,18 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         abatement: percent of the process gases that the fab destroys, 95 to 99.
         packages: number of packages per die.
 
+    Limits:
+        Prices are an estimate of 2020.
+
+    Error:
+        Agrees with the yields that AnandTech derived for TSMC's 5 nm, and with ACT's own test.
+
+    Source:
+        Murphy, 1964; Seeds, 1967; Stapper, 1983; de Vries, 2005; CSET, 2020; ACT, 2022.
+
+    Example:
+        parameters: {area: [50, 100, 400], node_nm: [7, 16, 28]}
+
     Raises:
         SpecError: an option has an invalid value.
     """

@@ -31,6 +31,18 @@ class Dram(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     Reads ``dram``, one of the kinds with a sourced energy, and ``dram_channels`` (1 if the space
     has none). ``extrapolated`` marks kinds without a figure of embodied carbon, for which that of
     an older kind is used.
+
+    Limits:
+        Kinds of DRAM without a published figure are refused.
+
+    Error:
+        The figures are published ones.
+
+    Source:
+        Horowitz, 2014; Jouppi et al., 2021; O'Connor et al., 2017; JEDEC; ACT, 2022.
+
+    Example:
+        parameters: {dram: [ddr4, hbm2], dram_channels: [1, 2]}
     """
 
     def evaluate(self, batch: Batch) -> Metrics:

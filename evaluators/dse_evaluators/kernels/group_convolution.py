@@ -52,6 +52,16 @@ class GroupConvolution(
         repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
             standard error.
 
+    Limits:
+        0.1 to 0.3 s a layer; equal layers are timed once. Latency is not smooth in ``group``:
+        groups of two take seven times as long as depthwise ones.
+
+    Error:
+        CPU seconds of one thread, which other load affects little.
+
+    Example:
+        parameters: {group: [1, 4, 8], channels: [16, 32], side: [8]}
+
     Raises:
         PluginError: a count is invalid.
     """

@@ -52,6 +52,16 @@ class GroupedNetwork(
         repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
             standard error.
 
+    Limits:
+        1 to 3 s a network; equal layers are timed once.
+
+    Error:
+        CPU seconds of one thread, which other load affects little. MobileNetV1 with groups of one
+        size is 9 to 12 % faster than with one number of groups.
+
+    Example:
+        parameters: {group: [4, 8, 16], grouping: [size, count]}
+
     Raises:
         PluginError: a count is invalid.
         SpecError: the workload is unknown.

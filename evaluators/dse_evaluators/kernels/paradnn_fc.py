@@ -60,6 +60,15 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         platform: ``tpu-v2`` (eight cores that each hold all weights) or ``v100``.
         mode: source of the constants: ``fitted`` to measurements, or data ``sheet``.
 
+    Error:
+        Held-out times: TPU median 5.5 %, 90th percentile 28 %; V100 3.6 and 22 %. Memory: exactly
+        the 220 of 1,944 networks that ran out of a TPU's memory are infeasible.
+
+    Example:
+        options: {platform: tpu-v2}
+        parameters:
+            {layers: [4, 16], nodes: [512, 2048], inputs: [2000], outputs: [1000], batch: [64]}
+
     Source:
         Wang, Wei, Brooks: Benchmarking TPU, GPU, and CPU Platforms for Deep Learning, 2019.
     """

@@ -43,6 +43,16 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
 
     Args:
         workload: a workload of ``workloads.catalogue``; without groups and attention.
+
+    Limits:
+        0.1 to 2 s a small layer.
+
+    Error:
+        It is the reference for ``kernels.convolution``: every load is simulated with an LRU cache.
+
+    Example:
+        options: {workload: digits-cnn}
+        parameters: {layer: [conv1, conv3], tile: [16x16x4, 16x32x8], l2_size: [2048, 4096]}
     """
 
     workload: str = "resnet50"

@@ -69,6 +69,16 @@ class Attention(
         width: head dimension: the length of a query, key or value vector.
         seed: seed of the inputs.
 
+    Limits:
+        0.1 to 0.7 s a design.
+
+    Error:
+        GEMMs are summed in fp32 by the machine's own library, whose order of summation differs from
+        a GPU's.
+
+    Example:
+        parameters: {attention_format: [bf16, fp16], state_format: [same, fp32], keys: [256, 1024]}
+
     Source:
         Golden et al., Is Flash Attention Stable?, 2024 (arXiv 2405.02803).
 

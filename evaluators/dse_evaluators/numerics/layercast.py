@@ -52,6 +52,15 @@ class LayerCast:
         steps: number of characters decoded after each prompt.
         seed: seed of the prompts.
 
+    Limits:
+        1 s a design.
+
+    Error:
+        32 continuations, so steps of 3 %. Outputs in fp32 are within 1e-4 of the torch network's.
+
+    Example:
+        parameters: {storage_format: [bf16, fp16], compute_format: [same, fp32], parts: [2, 4]}
+
     Source:
         Yuan et al., Give Me FP32 or Give Me Death?, 2025 (arXiv 2506.09501), section 4: LayerCast.
 

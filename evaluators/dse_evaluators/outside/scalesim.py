@@ -67,6 +67,21 @@ class ScaleSim:
         rows: rows of the array. If given, this input is fixed and not read from the design; so for
             the following options: buffer sizes are in bytes (whole KiB), the clock in Hz.
 
+    Limits:
+        0.1 to 10 s a small network. Needs ``dse environments install scalesim``.
+
+    Error:
+        The reference for ``accelerators.systolic``: ``mode: scalesim`` has the same cycles, SRAM
+        and DRAM counts on 2,100 of 2,100 random cases (``benchmarks/scalesim_exact.py``), ``mode:
+        full`` without stalls the same cycles.
+
+    Source:
+        Samajdar et al., 2020: SCALE-Sim 3.0.0 itself.
+
+    Example:
+        options: {workload: movielens-dlrm}
+        parameters: {rows: [8, 32], cols: [16], dataflow: [os, ws]}
+
     Raises:
         SpecError: the workload is unknown, or an option has an invalid value.
     """

@@ -47,6 +47,14 @@ class Worker:
         units: the unit in which each parameter is sent.
         kind: ``modelled`` only for a program that is cheap enough for a million calls.
         version: must be changed whenever the program's results change.
+
+    Example:
+        options: {worker: worker.py, metrics: {area: mm2}, reads: [rows, cols]}
+        parameters: {rows: [8, 16], cols: [2, 4]}
+        files:
+          worker.py: |
+            def prepared(options):
+                return lambda design: {"area": design["rows"] * design["cols"]}
     """
 
     optional: frozenset[str] = frozenset()

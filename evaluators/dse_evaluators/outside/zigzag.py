@@ -68,6 +68,23 @@ class ZigZag:
             the following options: buffer sizes are in bytes, the clock in Hz, the DRAM bandwidth in
             bytes per second.
 
+    Limits:
+        0.3 to 3 s a layer. Needs ``dse environments install zigzag``. Fails on layers that the
+        array computes in one step.
+
+    Error:
+        Against ``accelerators.systolic`` on 20 random networks, with buffers as in ``tpu_like``:
+        latency Spearman 0.97, 19 % off; energy 0.96, 3.7 times as high; after calibration 13 % and
+        22 %. With random buffers Spearman is 0.87 and 0.67 (19 points). On one network, whose
+        energy hardly varies: 0.88 and 0.13 (19 % and 1.5 % off). Details: ``docs/outside.md``.
+
+    Source:
+        Mei et al., 2021: ZigZag 3.9.1 itself, on its ``tpu_like``.
+
+    Example:
+        options: {workload: movielens-dlrm}
+        parameters: {rows: [8, 16], cols: [8, 16], ifmap_sram: [4096, 65536]}
+
     Raises:
         SpecError: the workload is unknown, or an option has an invalid value.
     """

@@ -58,6 +58,16 @@ class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
     Args:
         model: ``minilm`` or ``llama-2-7b``.
 
+    Limits:
+        Quality is not modelled.
+
+    Error:
+        None: bytes are counted.
+
+    Example:
+        options: {model: minilm}
+        parameters: {wide_bits: [6, 8], narrow_bits: [2.5, 3], group: [64, 128]}
+
     Source:
         Chai et al.: FlexQuant: Elastic Quantization Framework for Locally Hosted LLM on Edge
         Devices, 2025.

@@ -47,6 +47,18 @@ class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     law: a term that falls with the tokens of the QAT phase, plus one that falls with those of the
     full-precision phase.
 
+    Limits:
+        ``excess`` is relative, not a loss in nats.
+
+    Error:
+        ``best_share`` is the published law. ``excess``: four constants fitted to that law; its
+        minimum is off by .025 on the mean, .091 at most, between 12 and 70,000 tokens per byte.
+
+    Example:
+        parameters:
+            {parameters: [100000000, 1000000000], bits: [1, 4], tokens: [3000000000], share: [0.2,
+            0.5]}
+
     Source:
         Dremov et al.: Compute-Optimal Quantization-Aware Training, 2025: the share is
         exp(-a / ln S) of S tokens for each byte; the excess is that of their loss law, with equal

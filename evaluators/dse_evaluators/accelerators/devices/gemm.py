@@ -76,6 +76,13 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
 
+    Error:
+        As ``accelerators.gpu``; not validated with a given tile.
+
+    Example:
+        options: {device: h100-sxm, format: bf16}
+        parameters: {m: [1, 16, 256], n: [4096], k: [4096, 8192], tile: [library, 128x128]}
+
     Source:
         :mod:`.roofline`, :mod:`.gemm_tiles`; docs/devices.md for errors.
 

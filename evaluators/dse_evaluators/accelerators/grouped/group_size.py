@@ -63,13 +63,22 @@ class GroupSize(
     ``grouped_intensity`` the same for the regrouped layers alone; ``bottleneck`` is ``memory`` if
     moving words takes more energy than multiplying, else ``compute``.
 
-    On-chip memory is not modelled, so that every word that a layer reads or writes goes to DRAM:
-    an upper bound on the energy of moving data, and on the saving from a better group size.
-
     Args:
         workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
         dram: a key of ``technology.DRAM_J_PER_BYTE``.
         node_nm: technology node of the multipliers, in nm.
+
+    Limits:
+        On-chip memory is not modelled, so that every word that a layer reads or writes goes to
+        DRAM: an upper bound on the energy of moving data, and on the saving from a better group
+        size.
+
+    Error:
+        Only the direction is valid: groups of one size are 1 to 9 % more efficient than one number
+        of groups (published: 10.8 %).
+
+    Example:
+        parameters: {group: [1, 4, 16], number_format: [fp32, int8]}
 
     Source:
         Jha et al.: E2GC: Energy-Efficient Group Convolution in Deep Neural Networks, 2020,

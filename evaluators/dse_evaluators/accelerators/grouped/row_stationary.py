@@ -74,11 +74,20 @@ class RowStationary(
     ``latency_gain`` the fraction of its time that is saved. A design is infeasible if the array has
     fewer rows than a window.
 
-    Not modelled: the order of the sets of processing elements, memory behind the feed, layers
-    other than convolutions and matrix products.
-
     Args:
         workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
+
+    Limits:
+        Not modelled: the order of the sets of processing elements, memory behind the feed, layers
+        other than convolutions and matrix products.
+
+    Error:
+        MobileNet's multiplications and weights at four widths agree in the printed digits.
+        Utilization: DRACO's arrays are not published; none of 350 configurations reproduces both of
+        its gains.
+
+    Example:
+        parameters: {rows: [12, 64], cols: [14, 64], feed: [16, 64], group: [4, 32]}
 
     Source:
         Jha et al.: DRACO: Co-Optimizing Hardware Utilization, and Performance of DNNs on Systolic

@@ -76,8 +76,20 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
     copy_bandwidth [B/s] (of one device to its host), iteration_time [s], penalty (iterations). An
     option of the same name fixes a number for all designs.
 
-    Not modelled: correlated failures, failures of the storage, two neighbours that fail at once,
-    and the effect of averaged weights on the final loss.
+    Limits:
+        Not modelled: correlated failures, failures of the storage, two neighbours that fail at
+        once, and the effect of averaged weights on the final loss.
+
+    Error:
+        Mean, variance and optimal interval (by Lambert's W function) are exact for failures at
+        random; quantiles are within 1 % of Monte Carlo for a day with six failures. The iterations
+        that a lost stage costs are an input.
+
+    Example:
+        options: {productive_time: 1000000, state: 14 TB, devices: 3072}
+        parameters:
+            {recovery: [synchronous, asynchronous], storage_bandwidth: [50000000000], device_mtbf:
+            [180000000], iteration_time: [30]}
 
     Source:
         Young 1974; Daly 2006; Maurya et al.: DataStates-LLM: Lazy Asynchronous Checkpointing for

@@ -70,9 +70,18 @@ class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
     [s], interleave, compute_spread, exchange_spread, persistence, steps, deadline [s]. An option of
     the same name fixes any of the last five for all designs.
 
-    Not modelled: variation between microbatches of one step (it averages out over a step's
-    thousands of calls), the lateness of early stages that 1F1B hides (0.6 to 1.8 % of a step),
-    failed devices, correlation between neighbouring devices.
+    Limits:
+        Not modelled: variation between microbatches of one step (it averages out over a step's
+        thousands of calls), the lateness of early stages that 1F1B hides (0.6 to 1.8 % of a step),
+        failed devices, correlation between neighbouring devices. All forward passes come first:
+        under 1F1B a step is 0.6 to 1.8 % shorter. Spreads are inputs, not measured.
+
+    Error:
+        The quantiles p50, p95 and p99 are within 1 % of Monte Carlo of the same model on 12
+        layouts; maxima of 10 to 1,000 normals within 2e-4 of Tippett's table.
+
+    Example:
+        parameters: {tp: [8], pp: [1, 4], dp: [4, 16], microbatches: [16], compute_time: [3.0]}
 
     Source:
         Golden et al.: PRISM: Probabilistic Runtime Insights and Scalable Performance Modeling for

@@ -63,9 +63,19 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
     (0: as even as possible). An option of the same name fixes any of them but placement and
     slow_layers for all designs.
 
-    Not modelled: devices that differ within a stage, and the part of a slow early stage that 1F1B
-    hides. All forward passes precede all backward ones, which takes as long as 1F1B where stages
-    are equal or the last is the slowest.
+    Limits:
+        Not modelled: devices that differ within a stage, and the part of a slow early stage that
+        1F1B hides. All forward passes precede all backward ones, which takes as long as 1F1B where
+        stages are equal or the last is the slowest.
+
+    Error:
+        Agrees with enumeration of all 220 placements, and with a simulated schedule in which all
+        forward passes come first.
+
+    Example:
+        options: {stages: 8, replicas: 4, microbatches: 16, layers: 32, layer_time: 10 ms}
+        parameters:
+            {placement: [random, spread, one_stage], slow_devices: [1, 3], slow_factor: [1.3]}
 
     Source:
         Golden et al.: PRISM, 2025, for the effect of placement; a flow shop of equal jobs takes the

@@ -87,8 +87,17 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
         kept_share: share of a device's memory for weights and KV cache.
         host_bandwidth: between a device and its host [B/s].
 
-    Not modelled: communication between devices, arrivals (a sequence is always waiting), the time
-    of predictions, and paging (Kwon et al., 2023), which reserves nothing.
+    Limits:
+        Not modelled: communication between devices, arrivals (a sequence is always waiting), the
+        time of predictions, and paging (Kwon et al., 2023), which reserves nothing.
+
+    Error:
+        Agrees with a step-by-step simulation. Best gain over the worst case 5.5 (published: up to
+        6.49) under an assumed distribution of lengths.
+
+    Example:
+        options: {model: opt-30b, texts: 50}
+        parameters: {policy: [worst-case, guessed, known], devices: [1, 2], batch: [16]}
 
     Source:
         Jin et al.: S3: Increasing GPU Utilization during Generative Inference for Higher

@@ -100,15 +100,26 @@ class Offload(
     ssd_read_bandwidth and ssd_write_bandwidth [B/s], ssd_capacity and ssd_endurance [B]. An option
     of the same name fixes a number for all designs.
 
-    Not modelled: GEMMs that are too small for the device's rate, the bandwidth of host memory,
-    disks that share the GPU's PCIe link, memory fragmentation.
-
     Args:
         device: a name of ``accelerators.devices``.
         number_format: of the GEMMs.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
         prices: fields of :class:`~dse_evaluators.clusters.offload.node.NodePrices`, in US dollars.
+
+    Limits:
+        Not modelled: GEMMs that are too small for the device's rate, the bandwidth of host memory,
+        disks that share the GPU's PCIe link, memory fragmentation. Rates, the speed of Adam and
+        prices are assumed.
+
+    Error:
+        Nothing is fitted or measured. Fuyou: 127 TFLOP/s (published: 156), its baseline 94 (45);
+        the gain is 1.35 with the best batch of each and 1.75 at 16 sequences (published: 3.5).
+        Details: ``docs/offload.md``.
+
+    Example:
+        options: {layers: 40, hidden: 5120, host_memory: 256 GB}
+        parameters: {batch: [8, 16], weights_at: [cpu, nvme], optimizer_at: [nvme], ssds: [4]}
 
     Raises:
         SpecError: the device or a price is unknown, the device has no rate in the format, or a

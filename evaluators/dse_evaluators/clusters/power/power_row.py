@@ -60,7 +60,13 @@ _SPIKE_S = 40.0
 _MOST_STEPS = 2e7
 
 
-class PowerRow(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
+class PowerRow(
+    DeclaredEvaluator,
+    reads=_READINGS,
+    provides=_METRICS,
+    version="1",
+    fits=("load.fits.json",),
+):
     """Stepwise simulation of a row of A100 servers that together may exceed its power limit.
 
     The limit is the provisioned power of ``base_servers``. Above ``first_threshold`` of it the
@@ -90,8 +96,19 @@ class PowerRow(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1
         brake_time: time that a brake is held [s].
         most_brakes: number of brakes at which a design is infeasible.
 
-    Not modelled: queues (work waits only for its own server), the distribution of power within the
-    row, recovery after a brake. Load, power and slowdown by clock are assumed.
+    Limits:
+        Not modelled: queues (work waits only for its own server), the distribution of power within
+        the row, recovery after a brake. Load, power and slowdown by clock are assumed. Two
+        constants of the load are fitted to the published peak and spike.
+
+    Error:
+        Agrees with the policy simulated step by step. With 30 % more servers: no brake (published:
+        0), high priority .02 % slower (published: < 1 %), low priority 2.3 % (< 2 %). In one of
+        four other random loads with 30 % more servers there were two brakes.
+
+    Example:
+        options: {days: 0.5}
+        parameters: {policy: [none, two-thresholds], extra_servers: [0.0, 0.1, 0.3]}
 
     Source:
         Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),

