@@ -1,35 +1,94 @@
-"""The catalogue of plug-ins, from the registry: what each is, takes, reads and provides."""
+"""The catalogue of plug-ins: what each is, takes, reads and provides, as ``dse plugins show``."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import NamedTuple
 
-from dse.registry import Group, load, names, options_of
-from plain_text import cell, prose
+from dse.registry import Group, names
+from dse.report.json.plugins import facts_of
+from dse.report.schemas.plugins import OptionFacts, PluginFacts
+from plain_text import cell, escaped
+
+
+class Family(NamedTuple):
+    """Evaluators whose names begin alike: the title of their page, and its introduction."""
+
+    title: str
+    about: str
+
+
+FAMILIES: Mapping[str, Family] = {
+    "accelerators": Family(
+        "Accelerators: systolic arrays, GPUs, training chips",
+        "Time, energy and area of a network on one chip. See also [systolic arrays](../../systolic"
+        ".md), [GPUs and other devices](../../devices.md) and [workloads](../../workloads.md).",
+    ),
+    "clusters": Family(
+        "Clusters: training, serving, collectives, faults",
+        "Time, memory, energy, cost and carbon of models on many devices. See also [training]"
+        "(../../training.md), [serving](../../serving.md), [the serving simulator]"
+        "(../../simulator.md), [collectives](../../collectives.md), [offloading]"
+        "(../../offload.md), [APEX](../../apex.md) and [MAD-Max](../../two_streams.md).",
+    ),
+    "compression": Family(
+        "Compression: pruning, quantization, retraining",
+        "Quality and size of compressed models. See also [number formats](../../formats.md) and "
+        "[workloads](../../workloads.md).",
+    ),
+    "formats": Family(
+        "Number formats: rounding error",
+        "Distortion of tensors by [number formats](../../formats.md).",
+    ),
+    "hardware": Family(
+        "Chips: MAC units, dies, DRAM, technology nodes, carbon",
+        "Energy, area, cost and carbon of the parts of a chip. See also [chip technology]"
+        "(../../technology.md).",
+    ),
+    "kernels": Family(
+        "Kernels: convolution, GEMM",
+        "Time and traffic of single layers on GPUs and CPUs. See also [devices](../../devices.md).",
+    ),
+    "numerics": Family(
+        "Numerics: attention and decoding in low precision",
+        "Errors of computations whose results are rounded. See also [number formats]"
+        "(../../formats.md).",
+    ),
+    "outside": Family(
+        "External simulators: SCALE-Sim, ZigZag, mlsysim",
+        "Programs of others, each in an environment of its own. See also [external simulators]"
+        "(../../outside.md).",
+    ),
+    "scaling": Family(
+        "Scaling laws: precision and size of models",
+        "Published laws and cost functions of quantised models.",
+    ),
+    "": Family(
+        "Commands, formulas, tables, Python functions",
+        "Evaluators of your own programs, formulas and data. See also [commands]"
+        "(../../how-to/command.md), [formulas](../../how-to/formula.md), [tables]"
+        "(../../how-to/table.md), [functions](../../how-to/python.md) and [writing an evaluator]"
+        "(../../how-to/own-evaluator.md).",
+    ),
+}
+"""A family that is absent, such as one of a third-party package, has its name as its title."""
 
 _GROUPS: Mapping[Group, str] = {
-    "evaluators": "Evaluators provide metrics. `evaluators/README.md` lists the error of each.",
     "optimizers": "Optimizers suggest designs. `auto` chooses one and prints the reason.",
     "executors": "Executors run evaluations. `auto` chooses one and prints the reason.",
     "storages": "Storages keep studies; the name is the scheme of a storage URL.",
 }
 
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "clusters.serving": {"model": "llama3-70b"},
-    "clusters.serving-simulator": {"model": "llama3-70b"},
-    "clusters.training": {"model": "llama2-70b"},
-    "compression.matrix": {"recipe": "prune {density}", "rows": 32, "columns": 32},
-    "compression.noise": {"model": "digits-cnn"},
-    "compression.recipe": {"model": "digits-cnn"},
-    "compression.size": {"model": "digits-cnn"},
-}
-"""What is made with these, to tell what it then reads and provides."""
+_INDEX = """# Evaluators
 
-_SECTIONS = re.compile(r"^(Args|Source|Raises|Laws):\n", re.MULTILINE)
+Evaluators provide the metrics of designs. A modelled evaluator is a formula or a simulation in
+Python; a measured one runs a program. `dse plugins show NAME` prints what these pages have of an
+evaluator: its inputs, metrics, options, limits, error, source and an example.
+[Write an evaluator](../how-to/own-evaluator.md) shows how to add one.
+"""
+
 _LITERAL = re.compile(r"Literal\[(['\"][^\]]*)\]")
 _WORDS = {
     "str": "text",
@@ -40,77 +99,156 @@ _WORDS = {
     "Mapping[str, str]": "mapping of names to text",
     "Mapping[str, float]": "mapping of names to number",
 }
-_OPTION = re.compile(r"^    (\w+): ", re.MULTILINE)
 
 
 def catalogue() -> dict[str, str]:
-    """A page for each group of plug-ins, by the group's name."""
-    return {group: _page(group, about) for group, about in _GROUPS.items()}
+    """Each page by its path below ``reference/``: groups, and families of evaluators."""
+    evaluators = [facts_of("evaluators", name) for name in names("evaluators")]
+    families = {
+        family: list(members)
+        for family, members in groupby(sorted(evaluators, key=_family), key=_family)
+    }
+    return {
+        "evaluators.md": _index(families),
+        **{family_path(family): _page(family, one) for family, one in families.items()},
+        **{f"{group}.md": _group(group, about) for group, about in _GROUPS.items()},
+    }
 
 
-def _page(group: Group, about: str) -> str:
-    found = {name: load(group, name) for name in names(group)}
+def family_of(name: str) -> str:
+    """The family of an evaluator; empty for one without a family."""
+    return name.partition(".")[0] if "." in name else ""
+
+
+def family_path(family: str) -> str:
+    """The path of a family's page, below ``reference/``."""
+    return f"evaluators/{family or 'generic'}.md"
+
+
+def family_title(family: str) -> str:
+    """The title of a family's page."""
+    return FAMILIES[family].title if family in FAMILIES else family.capitalize()
+
+
+def anchor(name: str) -> str:
+    """The anchor of a plug-in's section."""
+    return name.replace(".", "-")
+
+
+def _family(one: PluginFacts) -> str:
+    return family_of(one["name"])
+
+
+def _index(families: Mapping[str, list[PluginFacts]]) -> str:
+    lines = [_INDEX]
+    for family, members in families.items():
+        path = family_path(family)
+        lines += [f"## [{family_title(family)}]({path})", ""]
+        lines += ["| evaluator | modelled or measured | description |", "|---|---|---|"]
+        for one in members:
+            link = f"[`{one['name']}`]({path}#{anchor(one['name'])})"
+            lines.append(f"| {link} | {one['origin'] or ''} | {cell(escaped(one['about']))} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _page(family: str, members: list[PluginFacts]) -> str:
+    lines = [f"# {family_title(family)}", ""]
+    if family in FAMILIES:
+        lines += [FAMILIES[family].about, ""]
+    lines += ["| evaluator | description |", "|---|---|", *map(_row, members)]
+    for one in members:
+        lines += ["", *_entry(one)]
+    return "\n".join([*lines, ""])
+
+
+def _group(group: Group, about: str) -> str:
+    found = [facts_of(group, name) for name in names(group)]
     lines = [f"# {group.capitalize()}", "", about, "", "| name | description |", "|---|---|"]
-    lines += [f"| [`{n}`](#{_anchor(n)}) | {cell(_first(p))} |" for n, p in found.items()]
-    families = groupby(found, key=lambda name: name.partition(".")[0] if "." in name else "")
-    for family, members in sorted((family, list(members)) for family, members in families):
-        lines += ["", f"## {family}"] * bool(family)
-        for name in members:
-            lines += ["", _entry(group, name, found[name])]
+    lines += map(_row, found)
+    for one in found:
+        lines += ["", *_entry(one)]
     return "\n".join([*lines, ""])
 
 
-def _entry(group: Group, name: str, plugin: Any) -> str:
-    about, parts = _docstring(plugin)
-    lines = [f"### `{name}` {{#{_anchor(name)}}}", "", prose(about), ""]
-    described = _OPTION.split(parts.get("Args", ""))
-    told = dict(zip(described[1::2], described[2::2], strict=True))
-    options = options_of(plugin)
-    if options:
-        lines += ["", "| option | type | default | meaning |", "|---|---|---|---|"]
-        lines += [_option(parameter, told.get(o, "")) for o, parameter in options.items()]
-    if group == "evaluators":
-        lines += ["", *_evaluator(name, plugin)]
-    if "Source" in parts:
-        lines += ["", f"Source: {prose(parts['Source'])}"]
-    return "\n".join([*lines, ""])
+def _row(one: PluginFacts) -> str:
+    return f"| [`{one['name']}`](#{anchor(one['name'])}) | {cell(escaped(one['about']))} |"
 
 
-def _evaluator(name: str, plugin: Any) -> list[str]:
-    """What an evaluator reads and provides, where it can be made without a question."""
-    given = _OPTIONS.get(name, {})
-    needed = [o for o, p in options_of(plugin).items() if p.default is p.empty and o not in given]
-    if needed:
-        return ["Its inputs and metrics depend on its options."]
-    made = plugin(**given)
-    such = ", ".join(f"`{option}: {value}`" for option, value in given.items())
-    lines = [f"{made.kind.capitalize()}{f'; listed for {such}' if such else ''}.", ""]
-    reads = [(r, "") for r in sorted(made.reads)] + [(r, "yes") for r in sorted(made.optional)]
-    if reads:
-        lines += ["| input | unit | may be absent |", "|---|---|---|"]
-        lines += [f"| `{r}` | {made.units.get(r, '')} | {may} |" for r, may in reads]
-    lines += ["", "| metric | unit | goal | part of | text values |", "|---|---|---|---|---|"]
-    for own, metric in made.provides.items():
-        words, whole = ", ".join(metric.words), f"`{metric.part_of}`" if metric.part_of else ""
-        lines.append(f"| `{own}` | {metric.unit} | {metric.goal or ''} | {whole} | {cell(words)} |")
-    return lines
+def _entry(one: PluginFacts) -> Iterator[str]:
+    yield f"## `{one['name']}` {{#{anchor(one['name'])}}}"
+    yield from ("", escaped(one["about"]), "", escaped(one["details"]))
+    yield from _evaluator(one)
+    yield from _options(one)
+    for title in ("limits", "error", "source"):
+        if one[title]:
+            yield from ("", f"**{title.capitalize()}.** {escaped(one[title])}")
+    yield from _held_out(one)
+    if one["example"]:
+        yield from ("", "**Example.**")
+    for file, text in one["example"].items():
+        kind = file.rpartition(".")[2].replace("py", "python")
+        yield from ("", f'```{kind} title="{file}"', text.rstrip("\n"), "```")
 
 
-def _option(parameter: inspect.Parameter, told: str) -> str:
-    value = parameter.default
-    default = "required" if value is parameter.empty else f"`{_written(value)}`"
-    if value is None or value == "" or "<factory>" in default:
+def _evaluator(one: PluginFacts) -> Iterator[str]:
+    """What an evaluator reads and provides."""
+    if one["kind"] != "evaluators":
+        return
+    if one["provides"] is None:
+        yield from ("", "Its inputs and metrics depend on its options.")
+        return
+    yield from ("", f"**{(one['origin'] or '').capitalize()}.**")
+    if one["reads"]:
+        yield from ("", "| input | unit | values | default | meaning |", "|---|---|---|---|---|")
+    for read in one["reads"] or ():
+        default = "required" if read["required"] else f"`{read['default'] or 'none'}`"
+        texts = (cell(escaped(read["values"])), default, cell(escaped(read["about"])))
+        row = (f"`{read['name']}`", read["unit"], *texts)
+        yield f"| {' | '.join(row)} |"
+    yield from ("", "| metric | unit | goal | part of | text values |", "|---|---|---|---|---|")
+    for metric in one["provides"]:
+        words, total = ", ".join(metric["words"]), metric["part_of"]
+        row = (metric["unit"], metric["goal"] or "", f"`{total}`" if total else "", cell(words))
+        yield f"| `{metric['name']}` | {' | '.join(row)} |"
+
+
+def _options(one: PluginFacts) -> Iterator[str]:
+    """The options, of which those that fix an input are only listed."""
+    inputs = {read["name"] for read in one["reads"] or ()}
+    fixing = [o["name"] for o in one["options"] if o["name"] in inputs and not o["about"]]
+    others = [option for option in one["options"] if option["name"] not in fixing]
+    if others:
+        yield from ("", "| option | type | default | meaning |", "|---|---|---|---|")
+        yield from map(_option, others)
+    if fixing:
+        listed = ", ".join(f"`{name}`" for name in fixing)
+        yield from ("", f"Options that fix the input of their name for all designs: {listed}.")
+
+
+def _held_out(one: PluginFacts) -> Iterator[str]:
+    if not one["held_out"]:
+        return
+    yield from ("", "| fit | fitted to | held out | mean error | largest error | points |")
+    yield "|---|---|---|---|---|---|"
+    for fit in one["held_out"]:
+        errors = f"{fit['mean']:.1%} | {fit['largest']:.1%}"
+        source = cell(escaped(fit["source"]))
+        yield f"| {fit['name']} | {fit['fitted']} | {fit['held_out']} | {errors} | {source} |"
+
+
+def _option(option: OptionFacts) -> str:
+    default = "required" if option["required"] else f"`{_written(option['default'])}`"
+    if option["default"] in (None, "None", "''") and not option["required"]:
         default = "none"
-    kind = _kind(str(parameter.annotation).strip("'"))
-    row = (f"`{parameter.name}`", kind, default, prose(told))
-    return f"| {' | '.join(cell(one) for one in row)} |"
+    row = (f"`{option['name']}`", _kind(option["type"]), default, escaped(option["about"]))
+    return f"| {' | '.join(map(cell, row))} |"
 
 
-def _written(value: Any) -> str:
-    """A default as a file would have it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+def _written(default: str | None) -> str:
+    """A default, in Python notation, as a file would have it."""
+    text = (default or "").strip("'")
+    return text.lower() if text in ("True", "False") else text
 
 
 def _kind(annotation: str) -> str:
@@ -120,17 +258,3 @@ def _kind(annotation: str) -> str:
         return " or ".join(f"`{word.strip()[1:-1]}`" for word in chosen.group(1).split(","))
     kinds = [kind for kind in annotation.split(" | ") if kind != "None"]
     return ", or ".join(_WORDS.get(kind, f"`{kind}`") for kind in kinds)
-
-
-def _docstring(plugin: Any) -> tuple[str, dict[str, str]]:
-    """The text of a docstring, and its sections by their names."""
-    about, *rest = _SECTIONS.split(inspect.getdoc(plugin) or "")
-    return about, dict(zip(rest[::2], rest[1::2], strict=True))
-
-
-def _first(plugin: Any) -> str:
-    return prose((inspect.getdoc(plugin) or "").split("\n\n")[0])
-
-
-def _anchor(name: str) -> str:
-    return name.replace(".", "-")

@@ -14,7 +14,7 @@ def prose(text: str) -> str:
     """A docstring's text, on one line for each paragraph."""
     text = _LITERAL.sub(r"`\1`", _ROLE.sub(r"`\1`", text))
     paragraphs = (" ".join(part.split()) for part in text.split("\n\n"))
-    return "\n\n".join(_escaped(part) for part in paragraphs)
+    return "\n\n".join(escaped(part) for part in paragraphs)
 
 
 def cell(text: str) -> str:
@@ -23,7 +23,7 @@ def cell(text: str) -> str:
     return "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
 
 
-def _escaped(text: str) -> str:
-    """The text with its signs escaped where it is not code."""
+def escaped(text: str) -> str:
+    """Markdown with its signs escaped where it is not code."""
     parts = _CODE.split(text)
     return "".join(p if p.startswith("`") else _SIGNS.sub(r"\\\1", p) for p in parts)

@@ -69,13 +69,24 @@ def test_no_page_loads_anything_from_elsewhere(site):
 
 
 def test_the_catalogue_has_every_plug_in(site):
+    def entries(name):
+        family = name.partition(".")[0] if "." in name else "generic"
+        return headings(site, f"reference/evaluators/{family}.html")
+
     missing = [
         (group, name)
-        for group in ("evaluators", "optimizers", "executors", "storages")
+        for group in ("optimizers", "executors", "storages")
         for name in names(group)
         if name.replace(".", "-") not in headings(site, f"reference/{group}.html")
     ]
+    missing += [name for name in names("evaluators") if name.replace(".", "-") not in entries(name)]
     assert missing == []
+
+
+def test_a_page_that_names_an_evaluator_links_to_it_and_back(site):
+    there = 'href="reference/evaluators/clusters.html#clusters-serving"'
+    assert there in page(site, "serving.html")
+    assert 'href="../../serving.html"' in page(site, "reference/evaluators/clusters.html")
 
 
 def test_every_decision_is_listed_and_has_a_page(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -20,17 +21,20 @@ OFFLINE = "--quiet --no-index --no-deps --no-build-isolation --disable-pip-versi
 SITE = "installed"
 
 MODULES = {
+    "own-evaluator": "dse_stencil.py",
     "own-optimizer": "dse_annealing.py",
     "own-executor": "dse_threads.py",
     "own-storage": "dse_journal.py",
 }
 MISTAKES = {
+    "own-evaluator": ("memory_s, compute_s = traffic /", "memory_s, compute_s = traffic.max() /"),
     "own-optimizer": ("if design not in excluded:", "if design not in asked:"),
     "own-executor": ("except (Exception, SystemExit)", "except SystemExit"),
     "own-storage": ("self._append(file, line)\n", "self._read += len(line)\n"),
 }
-"""A law that is broken: designs asked twice, an exception that passes, a file without lines."""
+"""A law that is broken: rows that depend on one another, designs asked twice, an exception that passes, a file without lines."""
 REFUSALS = {
+    "own-evaluator": "Stencil.compute",
     "own-optimizer": "Annealing.ask",
     "own-executor": "Threads.submit",
     "own-storage": "Journal.add",
@@ -43,6 +47,21 @@ def _refuse(*_, **__):
 
 {method} = _refuse
 """
+
+LOOK = """
+import json, sys
+from pathlib import Path
+from dse.report.json.plugins import facts_of
+from dse.schema.study.plan import plan_of
+sys.path.insert(0, sys.argv[1])
+from catalogue_pages import catalogue
+facts = facts_of("evaluators", "kernels.stencil")
+for name, text in facts["example"].items():
+    Path(name).write_text(text)
+designs = plan_of(Path("study.yaml")).problem.space.count()
+print(json.dumps([facts, designs, catalogue()["evaluators/kernels.md"]]))
+"""
+"""Prints what is declared, the designs of the example, and the page of the family."""
 
 pytestmark = pytest.mark.slow
 
@@ -125,6 +144,28 @@ def test_the_commands_of_a_page_work_as_written(page: str, folder: Path) -> None
     tests = told[command_of(page, "python3 -m pytest")]
     assert re.search(r"\b\d\d+ passed in ", tests), tests
     assert "front" in told[command_of(page, "dse run")]
+
+
+def test_the_catalogue_shows_what_the_evaluator_of_the_page_declares(
+    tmp_path: Path,
+) -> None:
+    """Two files are enough: what is shown stands in the module alone."""
+    files = dict(FILE.findall((HOW_TO / "own-evaluator.md").read_text()))
+    for name in ("pyproject.toml", "dse_stencil.py"):
+        (tmp_path / name).write_text(files[name])
+    assert typed(tmp_path, "pip install .") == (0, "")
+    code, listed = typed(tmp_path, "dse plugins list")
+    assert ["evaluators", "kernels.stencil", "dse-stencil"] in map(str.split, listed.splitlines())
+    (tmp_path / "look.py").write_text(LOOK)
+    code, printed = typed(tmp_path, f"python3 look.py {HOW_TO.parent / 'generated'}")
+    assert code == 0, printed
+    facts, designs, page = json.loads(printed)
+    assert facts["origin"] == "modelled"
+    assert {one["name"]: one["unit"] for one in facts["reads"]}["bandwidth"] == "B/s"
+    assert facts["limits"].startswith("Not modelled: caches")
+    assert designs == 6
+    assert "## `kernels.stencil`" in page
+    assert facts["error"] in page
 
 
 def test_a_mistake_in_the_code_of_a_page_breaks_a_contract(page: str, folder: Path) -> None:
