@@ -27,6 +27,9 @@ class DeclaredEvaluator:
     A subclass that has more to check or to prepare does so in ``__post_init__`` and then calls
     that of this class, or :meth:`declare` if its inputs depend on its options.
 
+    The reference page is made of this declaration and of the sections of the docstring: ``Args``,
+    ``Inputs``, ``Limits``, ``Error``, ``Source`` and ``Example`` (see ``docs/how-to``).
+
     Args:
         reads: the inputs by name, with their ranges, units and defaults.
         provides: the metrics.

@@ -42,10 +42,7 @@ _READINGS: Mapping[str, Reading] = {
 class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Carbon footprint of a chip over its lifetime, from the metrics of other evaluators.
 
-    Reads ``energy`` and ``latency`` of one run (``chip.energy``, ``chip.latency`` in most studies)
-    and ``embodied``, the carbon of the packaged die (``die.embodied``); ``bind`` maps other names.
-    If the space has them, it also reads ``lifetime``, ``utilization`` and ``grid_intensity``;
-    otherwise the options apply.
+    ``bind`` in the study maps the inputs to metrics of other evaluators.
 
     Args:
         rate: required runs per second, the same for all designs; a chip that is too slow is
@@ -61,6 +58,11 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         dram_capacity: in bytes, or text with a unit.
         flash: a kind of :mod:`.memories`.
         flash_capacity: in bytes, or text with a unit.
+
+    Inputs:
+        energy, latency: of one run: ``chip.energy`` and ``chip.latency`` in most studies.
+        embodied: carbon of the packaged die: ``die.embodied``.
+        lifetime, utilization, grid_intensity: by default those of the options.
 
     Error:
         Agrees with ACT's own tests.

@@ -44,11 +44,7 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
     replaced after ``refresh_period`` years, which need not be an integer; the last server is
     retired at the end of the horizon, and its purchase counts in full.
 
-    Reads ``refresh_period`` [yr] and ``grid_intensity`` [kg/kWh]. If the space has them, it also
-    reads ``utilization``, ``pue``, ``provisioning`` (spare servers as a share of the working ones,
-    with embodied carbon and price only), ``reuse`` (share of a new server taken from an old one),
-    ``shifted`` (share of the load deferred to hours of cleaner electricity), ``server_embodied``
-    [kg] and ``server_power`` [W], which may be metrics of other evaluators.
+    Server data may be metrics of other evaluators.
 
     Args:
         embodied: embodied carbon of a server, in kg or as text with a unit.
@@ -60,6 +56,12 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
         utilization: share of time in which a server works, if the space has none.
         pue: power of the building over that of its servers, if the space has none.
         clean_hours: carbon intensity of the cleaner hours over the mean; an assumption.
+
+    Inputs:
+        provisioning: spare servers as a share of the working ones, with embodied carbon and price
+            only.
+        reuse: share of a new server taken from an old one.
+        shifted: share of the load deferred to hours of cleaner electricity.
 
     Error:
         Not validated: it is a sum. Its best periods equal those of an earlier prototype.

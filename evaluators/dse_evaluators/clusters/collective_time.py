@@ -54,15 +54,16 @@ class CollectiveTime(
 ):
     """Time of one collective over an array, by system, algorithm, size and ranks.
 
-    Reads size [B] and ranks; optional: system (of ``clusters.systems``), collective, algorithm,
-    apart (devices from one rank to the next: the degree of the parallelism nested inside), alone
-    (no other device of a node communicates; otherwise all run the same collective at that time). An
-    option of the same name fixes any of them except alone for all designs.
-
     ``bandwidth`` is the array size over the time, ``bus_bandwidth`` the rate of one link as NCCL's
     tests define it. ``auto`` is NCCL's choice of algorithm. Within one node the measured times of
     the library are used, so the algorithm matters only between nodes. ``extrapolated`` marks
     collectives between nodes, and those within a node at other sizes or more ranks than measured.
+
+    Inputs:
+        system: a name of ``clusters.systems``.
+        apart: devices from one rank to the next: the degree of the parallelism nested inside.
+        alone: whether no other device of a node communicates; otherwise all run the same
+            collective.
 
     Limits:
         Not modelled: in-network reduction, contention with other jobs on shared links, slow nodes.

@@ -36,12 +36,14 @@ _INPUTS: Mapping[str, Reading] = {
 class MacCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Energy and area of a multiplier, its adder, and its share of block-scale arithmetic.
 
-    Reads ``weight_format`` and, if the space has them, ``activation_format`` (otherwise the same),
-    ``node_nm`` and ``voltage`` [V]. Formats are those of ``accelerators.systolic``, MX formats
-    (``mxfp4``) and ``nvfp4``. Registers, control and wiring are not counted.
+    Formats are those of ``accelerators.systolic``, MX formats (``mxfp4``) and ``nvfp4``. Registers,
+    control and wiring are not counted.
 
     Args:
         node_nm: technology node in nm if the space has none: 22 to 90, or 16, 10, 7 or 5.
+
+    Inputs:
+        activation_format: by default the same as the format of weights.
 
     Error:
         Tabulated formats agree. At 7 nm at most 27 %, median 16 %; bf16, which was not fitted: 12

@@ -28,9 +28,11 @@ _INPUTS: Mapping[str, Reading] = {
 class Dram(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Energy per byte, peak bandwidth and embodied carbon of DRAM, by kind and channels.
 
-    Reads ``dram``, one of the kinds with a sourced energy, and ``dram_channels`` (1 if the space
-    has none). ``extrapolated`` marks kinds without a figure of embodied carbon, for which that of
-    an older kind is used.
+    ``extrapolated`` marks kinds without a figure of embodied carbon, for which that of an older
+    kind is used.
+
+    Inputs:
+        dram: one of the kinds with a sourced energy.
 
     Limits:
         Kinds of DRAM without a published figure are refused.

@@ -47,8 +47,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
     """Factors that scale the energies and the area of a chip from a reference node.
 
     It reads none of the chip's parameters, so that a design space can be decomposed into those and
-    the ones read here. Reads ``node_nm``, ``voltage`` [V] and the clock: ``clock`` [Hz], or
-    ``clock_share`` of the fastest clock that the voltage allows; a faster clock is infeasible.
+    the ones read here. A clock faster than the voltage allows is infeasible.
 
     ``logic_factor`` multiplies the switching energy of logic, ``sram_factor`` that of buffers (both
     include the square of the voltage); ``leakage`` is the leakage per mm2 at the node. From 22 nm
@@ -63,6 +62,9 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         alpha: exponent of the alpha-power law.
         fab_grid: electricity grid of the fab, a name of :mod:`dse_evaluators.carbon.grids`.
         abatement: percent of the process gases that the fab destroys, 95 to 99.
+
+    Inputs:
+        clock_share: share of the fastest clock that the voltage allows, instead of ``clock``.
 
     Error:
         From 22 to 90 nm: agrees with ``accelerators.systolic`` at that node; below, SRAM energies

@@ -58,10 +58,6 @@ _INPUTS: Mapping[str, Reading] = {
 class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Latency, traffic and hardware cost of a network's convolutions run as im2col GEMMs.
 
-    Reads tile (``128x64x4``: pixels, filters, depth), and optionally sms, clock, macs_per_cycle and
-    l1_bandwidth (both per SM), l2_bandwidth, dram_bandwidth and l2_size, by default those of
-    ``gpu``; batch, by default ``images``; and layer, by default all layers in sequence.
-
     A layer takes the time of its slowest level (compute, L1, L2 or DRAM), plus the time of loading
     the first step of each tile and of writing the outputs (``edge``). ``compute_time`` is the time
     of the layers that are bound by compute, and so on: the parts sum to ``latency``. ``slack``
@@ -73,6 +69,13 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         workload: a workload of ``workloads.catalogue``; without groups and attention.
         gpu: ``titan-xp``, ``p100`` or ``v100``.
         images: images per batch if the space has no ``batch``.
+
+    Inputs:
+        tile: pixels, filters and depth, such as ``128x64x4``.
+        macs_per_cycle, l1_bandwidth: per SM; by default those of ``gpu``.
+        sms, clock, l2_bandwidth, dram_bandwidth, l2_size: by default those of ``gpu``.
+        batch: by default ``images``.
+        layer: by default all layers in sequence.
 
     Limits:
         Times are not validated: the measured times of the paper were not available. The 756 cases

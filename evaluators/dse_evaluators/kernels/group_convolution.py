@@ -37,11 +37,8 @@ class GroupConvolution(
 ):
     """CPU time of Torch's grouped convolution in fp32 on one thread, measured.
 
-    Reads group, the number of channels that one filter reads (1: depthwise); optionally channels
-    (which is also the number of filters), side of the square image in pixels, and window, the side
-    of the filter, an odd number. ``rate`` is in multiply-accumulates per second, ``intensity`` in
-    multiply-accumulates per input, output or weight. A design is infeasible if the group does not
-    divide the channels.
+    ``rate`` is in multiply-accumulates per second, ``intensity`` in multiply-accumulates per input,
+    output or weight. A design is infeasible if the group does not divide the channels.
 
     Torch has different kernels for different group sizes, so that the rate is not a smooth function
     of the group: groups of two are often slower than depthwise ones.
@@ -51,6 +48,12 @@ class GroupConvolution(
         warmup: calls before timing.
         repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
             standard error.
+
+    Inputs:
+        group: number of channels that one filter reads; 1: depthwise.
+        channels: also the number of filters.
+        side: of the square image, in pixels.
+        window: side of the filter, an odd number.
 
     Limits:
         0.1 to 0.3 s a layer; equal layers are timed once. Latency is not smooth in ``group``:

@@ -39,11 +39,8 @@ class GroupedNetwork(
 ):
     """CPU time of a network's layers on one thread, with its depthwise layers regrouped.
 
-    Reads group, and optionally grouping: with ``size``, group is the number of channels of each
-    group, at most all channels of a layer; with ``count``, it is the number of groups of each
-    layer, at most one per channel. Layers are timed separately in fp32, equal ones once, and their
-    CPU times are added; cache reuse between layers is not captured. ``grouped_rate`` is the rate of
-    the regrouped layers alone.
+    Layers are timed separately in fp32, equal ones once, and their CPU times are added; cache reuse
+    between layers is not captured. ``grouped_rate`` is the rate of the regrouped layers alone.
 
     Args:
         workload: a workload of ``workloads.catalogue``; a chain of square convolutions.
@@ -51,6 +48,10 @@ class GroupedNetwork(
         warmup: calls before timing.
         repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
             standard error.
+
+    Inputs:
+        group: with grouping ``size``, the number of channels of each group, at most all channels of
+            a layer; with ``count`` the number of groups of each layer, at most one per channel.
 
     Limits:
         1 to 3 s a network; equal layers are timed once.

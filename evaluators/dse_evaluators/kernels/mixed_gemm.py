@@ -96,11 +96,6 @@ class MixedGemm(
 ):
     """Time and traffic of a GEMM of ``batch`` fp16 rows and a narrow-weight matrix on one device.
 
-    Reads weight_bits (1 to 8, or 16) and batch; optionally group (the number of an output's weights
-    that share a 16-bit scale; default 0: all of them), inputs and outputs of the matrix (default
-    73,728 and 18,432), device (default ``a10``), sparsity (``dense``, the default, or ``2:4``) and
-    kernel (default ``ideal``).
-
     ``memory_time`` is the time to move all bytes; ``compute_time`` the time by which
     multiplications exceed it; ``kernel_time`` the kernel's overhead, by its published factor: the
     three sum to ``latency``. ``speedup`` is relative to a dense GEMM with 16-bit weights that meets
@@ -108,6 +103,11 @@ class MixedGemm(
     :mod:`dse_evaluators.accelerators.devices.weight_only` fitted to TensorRT-LLM and SGLang, on the
     measured devices or similar ones. With 2:4 sparsity each kept weight has an index of two bits,
     and the rate of multiplications doubles.
+
+    Inputs:
+        weight_bits: 1 to 8, or 16.
+        group: number of an output's weights that share a 16-bit scale; 0: all of them.
+        inputs, outputs: of the matrix.
 
     Error:
         Roofline gains 3.867 (Marlin: 3.87) and 5.31 (Sparse-Marlin: 5.3), by definition; the

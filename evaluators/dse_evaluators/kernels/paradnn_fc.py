@@ -48,13 +48,11 @@ _PASSES, _WEIGHT_PASS_BYTES = 6, 28
 class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Time and memory of one training step of ``layers`` layers of ``nodes`` nodes on a platform.
 
-    Reads layers, nodes, inputs, outputs and batch, all counts. With ``mode: fitted`` the time is
-    the overhead of a step plus the longer of two: the host's transfer of the batch (``input_time``
-    is its excess over the device's time), or the device's time, a sum of terms for weights,
-    activations and multiplications. ``mode: sheet`` is the data-sheet roofline, with the board as
-    one chip:
-    ``compute_time`` is the excess of multiplications over memory traffic. The parts sum to
-    ``latency``.
+    With ``mode: fitted`` the time is the overhead of a step plus the longer of two: the host's
+    transfer of the batch (``input_time`` is its excess over the device's time), or the device's
+    time, a sum of terms for weights, activations and multiplications. ``mode: sheet`` is the
+    data-sheet roofline, with the board as one chip: ``compute_time`` is the excess of
+    multiplications over memory traffic. The parts sum to ``latency``.
 
     Args:
         platform: ``tpu-v2`` (eight cores that each hold all weights) or ``v100``.

@@ -38,11 +38,14 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
     """Requests to L2 and its reads from DRAM, counted by replaying every load of a convolution.
 
     It is the test oracle of ``kernels.convolution`` and shares no code with the traffic model of
-    that evaluator; a small layer takes seconds. Reads layer (the name of a layer of the workload),
-    tile and l2_size; optionally batch (default 1) and sms (default: those of a TITAN Xp).
+    that evaluator.
 
     Args:
         workload: a workload of ``workloads.catalogue``; without groups and attention.
+
+    Inputs:
+        layer: the name of a layer of the workload.
+        sms: by default those of a TITAN Xp.
 
     Limits:
         0.1 to 2 s a small layer.

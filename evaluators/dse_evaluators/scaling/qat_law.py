@@ -41,11 +41,15 @@ FULL_FACTOR, QUANTISED_POWER, FULL_POWER, BOTH_POWER = float(np.exp(5.065)), 1.4
 class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Best share of quantisation-aware training (QAT), and the cost of a model.
 
-    Reads parameters (a count), bits (per weight), tokens (of both phases) and share, the fraction
-    of the tokens in the QAT phase, between 0 and 1, both excluded. ``best_share`` is the paper's
-    law as a function of the tokens per byte of weights. ``excess`` is the relative form of its loss
-    law: a term that falls with the tokens of the QAT phase, plus one that falls with those of the
-    full-precision phase.
+    ``best_share`` is the paper's law as a function of the tokens per byte of weights. ``excess`` is
+    the relative form of its loss law: a term that falls with the tokens of the QAT phase, plus one
+    that falls with those of the full-precision phase.
+
+    Inputs:
+        parameters: number of weights.
+        bits: per weight.
+        tokens: of both phases.
+        share: fraction of the tokens in the QAT phase, between 0 and 1, both excluded.
 
     Limits:
         ``excess`` is relative, not a loss in nats.

@@ -48,10 +48,13 @@ class ResnetCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
     ``quadratic`` is the sum over multiplications of the product of the operands' bits, a model of
     the area of multipliers. ``linear`` is the sum of the wider operand's bits, rounded up to 4, 8
     or 16, a model of the time on a GPU whose throughput doubles as bits halve. ``memory`` is the
-    size of the weights. Reads depth (26, 50, 101, 152), width (a factor of all channels),
-    weight_bits, activation_bits, and optionally edge_bits, the bits of both operands of the first
-    and the last layer; by default these layers have the bits of the others. Batch normalisation,
-    pooling and additions cost nothing.
+    size of the weights. Batch normalisation, pooling and additions cost nothing.
+
+    Inputs:
+        depth: 26, 50, 101 or 152.
+        width: factor of all channels.
+        edge_bits: bits of both operands of the first and the last layer; by default those of the
+            others.
 
     Error:
         Agrees with the eight numbers that the AQT library's tests print for ResNet-50.

@@ -61,11 +61,7 @@ _NUMBERS: Mapping[str, Reading] = {
 class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     """Latency, energy and memory of a workload's GEMMs on one device.
 
-    Metrics are of one batch. Reads workload, device (of ``devices.csv`` or ``platforms``), format
-    (of ``RECIPES``), and, if the space has them, batch (default 1), power_cap (share of the power
-    limit, default 1) and duty (share of time in which the device works, default 1; idle energy of
-    the rest is included). An input set by an option is not read. ``extrapolated`` refers to times,
-    ``power_measured`` to energies.
+    Metrics are of one batch. ``extrapolated`` refers to times, ``power_measured`` to energies.
 
     Weights, keys and values of all layers, and the operands and results of the largest layer, must
     fit in memory.
@@ -74,6 +70,12 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
         platforms: figures of user-defined devices: see :mod:`.platforms`.
+
+    Inputs:
+        device: a device of ``devices.csv`` or ``platforms``.
+        format: a format of ``RECIPES``.
+        power_cap: share of the power limit.
+        duty: share of time in which the device works; the idle energy of the rest is included.
 
     Limits:
         Not modelled: operations other than GEMMs (norms, softmax, pooling), several devices,

@@ -57,9 +57,7 @@ class GroupSize(
 ):
     """Energy of a network with regrouped convolutions: multiplications, and each word moved once.
 
-    Reads group, one value or a list with one per depthwise layer; optionally grouping, width and
-    batch as ``accelerators.row-stationary`` does, and number_format, that of weights and
-    activations. Metrics are of one batch. ``intensity`` is multiply-accumulates per word moved,
+    Metrics are of one batch. ``intensity`` is multiply-accumulates per word moved,
     ``grouped_intensity`` the same for the regrouped layers alone; ``bottleneck`` is ``memory`` if
     moving words takes more energy than multiplying, else ``compute``.
 
@@ -67,6 +65,10 @@ class GroupSize(
         workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
         dram: a key of ``technology.DRAM_J_PER_BYTE``.
         node_nm: technology node of the multipliers, in nm.
+
+    Inputs:
+        group, grouping, width, batch: as for ``accelerators.row-stationary``.
+        number_format: that of weights and activations.
 
     Limits:
         On-chip memory is not modelled, so that every word that a layer reads or writes goes to

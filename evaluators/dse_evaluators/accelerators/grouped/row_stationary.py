@@ -61,12 +61,7 @@ class RowStationary(
 ):
     """Time and utilization of a network with regrouped convolutions on a row-stationary array.
 
-    Reads rows and cols of the array, feed (words per cycle at its edge) and group, one value or a
-    list with one per depthwise layer; optionally grouping (``size``: group is the channels per
-    group; ``count``: the groups per layer), width (multiplier of all channels; 0 or absent: the one
-    at which the network keeps its original number of multiplications, with fractional channels
-    allowed), batch and clock [Hz]. The depthwise layers of the workload are regrouped; metrics are
-    for one batch.
+    The depthwise layers of the workload are regrouped; metrics are for one batch.
 
     ``utilization`` is weighted by time; ``mean_utilization`` is the mean over layers, each counted
     once, and ``grouped_utilization`` the mean over the regrouped ones. ``utilization_gain`` is the
@@ -76,6 +71,14 @@ class RowStationary(
 
     Args:
         workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
+
+    Inputs:
+        feed: words per cycle at the edge of the array.
+        group: one value, or a list with one per depthwise layer.
+        grouping: with ``size``, group is the channels per group; with ``count`` the groups per
+            layer.
+        width: multiplier of all channels; 0: the one at which the network keeps its original number
+            of multiplications, with fractional channels allowed.
 
     Limits:
         Not modelled: the order of the sets of processing elements, memory behind the feed, layers

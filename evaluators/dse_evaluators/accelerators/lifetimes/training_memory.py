@@ -64,20 +64,23 @@ _READINGS: Mapping[str, Reading] = {
 class TrainingMemory(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Energy and time of a training step, by memory kind and number of reversible blocks.
 
-    Reads memory (``sram``, ``edram``, ``dram``) and reversible_blocks (the number of blocks, from
-    the first on, that are reversible). Optionally reads area (mm2 of the on-chip memory, which
-    determines its capacity), spill (whether data that does not fit goes to DRAM; otherwise the
-    design is infeasible), refresh (``lifetime``: only data needed for longer than the retention
-    time; ``all``: all stored data, during the entire step), cell_retention (seconds, of eDRAM at
-    105 degrees), celsius, batch, number_format, multipliers, clock [Hz], dram_bandwidth [B/s] and
-    macs_per_activation (of a forward step; 73 is a depthwise 3 x 3 and a pointwise convolution of
-    64 channels). DRAM transfers overlap with multiplications; ``wait_time`` is the time by which
-    they take longer, and extends lifetimes.
+    DRAM transfers overlap with multiplications; ``wait_time`` is the time by which they take
+    longer, and extends lifetimes.
 
     Args:
         blocks: number of blocks of the network.
         activations: number of input activations of each block, for one image.
         dram: a key of ``technology.DRAM_J_PER_BYTE``.
+
+    Inputs:
+        reversible_blocks: number of blocks, from the first on, that are reversible.
+        area: area of the on-chip memory, which determines its capacity.
+        spill: whether data that does not fit goes to DRAM; otherwise the design is infeasible.
+        refresh: ``lifetime``: only data needed for longer than the retention time; ``all``: all
+            stored data, during the entire step.
+        cell_retention: retention time of eDRAM at 105 degrees.
+        macs_per_activation: of a forward step; 73 is a depthwise 3 x 3 and a pointwise convolution
+            of 64 channels.
 
     Limits:
         Not modelled: weights and their gradients, the accuracy of a reversible network, banks that

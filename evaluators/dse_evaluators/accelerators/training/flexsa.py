@@ -83,12 +83,8 @@ class _Laid:
 class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     """Training step of a pruned network: forward pass, gradients of inputs and of weights.
 
-    Reads ``array`` (``large``, ``split``, ``flexible``), ``groups`` among which the ``side`` x
-    ``side`` elements and each GEMM are divided, ``block_rows``, ``sums`` (``drained`` or
-    ``kept``), ``keep`` and ``draw`` (mean share of channels kept and random seed, see
-    :mod:`.channel_tables`), ``batch``, ``buffer`` [B], ``clock`` [Hz] and ``dram_bandwidth``
-    [B/s]. ``parted_share`` is the fraction of cycles in which FlexSA's parts do not work as one
-    array, ``macs_kept`` the fraction of multiplications left after pruning.
+    ``parted_share`` is the fraction of cycles in which FlexSA's parts do not work as one array,
+    ``macs_kept`` the fraction of multiplications left after pruning.
 
     In each GEMM, the smallest of the three matrices stays in half of the buffer, while the others
     are moved to or from DRAM once. If it is too large, it is held one part at a time, and the
@@ -98,9 +94,18 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     Args:
         network: ``resnet50`` or ``vgg16``, without its classifier.
         knobs: values that replace defaults of inputs that the space does not have, in the units
-            above.
+            of the inputs.
         node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
         dram: a key of ``technology.DRAM_J_PER_BYTE``.
+
+    Inputs:
+        array: one ``large`` array, four of half its side (``split``), or the four of FlexSA, which
+            can be combined (``flexible``).
+        side: each array, or group of parts, has side x side elements.
+        groups: number of groups among which the elements and each GEMM are divided.
+        sums: whether partial sums go to the buffer after every tile (``drained``), or are ``kept``
+            at the array until they are final.
+        keep, draw: mean share of channels kept, and random seed: see :mod:`.channel_tables`.
 
     Limits:
         No published table lists the channels that remain after pruning: shares are drawn at random

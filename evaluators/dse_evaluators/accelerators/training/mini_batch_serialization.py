@@ -70,11 +70,6 @@ _CUTS = "cuts"
 class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     """Training step of a chain of blocks in groups that each process one sub-batch at a time.
 
-    Reads ``cuts`` (a partition of the chain, or one number: the only cut; without it there is one
-    group), ``schedule`` (``conventional``, ``fused-norm`` or ``serialised``; only the last uses
-    cuts and buffer), ``buffer`` [B], ``batch``, ``gradient_bytes`` (per element of the weight
-    gradient), ``side`` of the systolic array, ``clock`` [Hz] and ``dram_bandwidth`` [B/s].
-
     ``falls`` counts groups whose sub-batch is smaller than that of the previous group, ``spilled``
     the blocks of which not even one sample fits; these run conventionally. A block that fits is
     always serialised. Traffic may therefore grow when a larger buffer makes a block fit; once all
@@ -85,9 +80,15 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
     Args:
         network: ``resnet50`` (17 blocks) or ``vgg16`` (5).
         knobs: values that replace defaults of inputs that the space does not have, in the units
-            above.
+            of the inputs.
         node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
         dram: a key of ``technology.DRAM_J_PER_BYTE``.
+
+    Inputs:
+        cuts: a partition of the chain, or one number: the only cut; without it there is one group.
+        schedule: only ``serialised`` uses cuts and buffer.
+        gradient_bytes: per element of the weight gradient.
+        side: the systolic array has side x side elements.
 
     Limits:
         Every saving is relative to ``schedule: conventional``, where a normalization passes through

@@ -62,14 +62,8 @@ class Apex(
     ``tpot_counted`` over all tokens, as vLLM's counters define it, ``tpot_p95`` the 95th percentile
     of the requests' own means; ``ttft`` runs from a request's arrival at the server. ``attainment``
     is the share of requests within both limits. ``parameters`` are the weights of one device,
-    ``capacity`` the tokens that a micro-batch of one attention replica may cache.
-
-    Reads devices (every plan uses all), dp, pp; optional: attn_replicas, ffn_replicas, ffn_mode
-    (``ep``: the devices of a mixture-of-experts model hold whole experts), weight_format,
-    kv_format, max_batch (sequences of a micro-batch), clock [Hz] (0: the highest), rate [1/s] of
-    requests, link_bandwidth [B/s] (0: the measured links; else that of all links within a node,
-    with link_latency [s]). An option of the same name fixes any number but dp and pp for all
-    designs.
+    ``capacity`` the tokens that a micro-batch of one attention replica may cache. A model with
+    experts also reads ffn_mode: with ``ep``, devices hold whole experts.
 
     Args:
         model: a name of ``workloads.transformer_configs``.
@@ -81,6 +75,14 @@ class Apex(
         host: whether the fitted host time per step and per sequence is added.
         ttft_limit: longest TTFT [s] for ``attainment``.
         tpot_limit: longest TPOT [s] for ``attainment``.
+
+    Inputs:
+        devices: every plan uses all of them.
+        max_batch: sequences of a micro-batch.
+        clock: 0: the highest.
+        rate: arrivals of requests.
+        link_bandwidth: 0: the measured links; else that of all links within a node.
+        link_latency: of those links.
 
     Limits:
         Not modelled: embedding and LM head, expert imbalance, the delay of a request before its

@@ -71,10 +71,11 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
     synchronous checkpoints at the design's interval, ``break_even_tuned`` the penalty at which it
     takes as long as those at the optimal interval.
 
-    Reads recovery, productive_time [s], state [B], storage_bandwidth [B/s] (of all devices),
-    device_mtbf [s], devices; optional: checkpoint_interval [s] (of work), restart_time [s],
-    copy_bandwidth [B/s] (of one device to its host), iteration_time [s], penalty (iterations). An
-    option of the same name fixes a number for all designs.
+    Inputs:
+        storage_bandwidth: of all devices together.
+        checkpoint_interval: seconds of work.
+        copy_bandwidth: of one device to its host.
+        penalty: iterations that a failure costs with ``neighbours``.
 
     Limits:
         Not modelled: correlated failures, failures of the storage, two neighbours that fail at

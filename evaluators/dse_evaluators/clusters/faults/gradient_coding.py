@@ -56,10 +56,11 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     that assumes the straggler pattern of the code, and gradients are known after ``delay`` further
     rounds.
 
-    Reads scheme, workers and work_time [s] (of one worker for all data); optional: stragglers,
-    burst and window (of the sequential codes, in rounds), straggling_time [s], straggling (over the
-    work), exchange_time [s] (of each round). An option of the same name fixes any of them but
-    scheme, stragglers, burst and window for all designs.
+    Inputs:
+        work_time: time of one worker for all data.
+        burst, window: of the sequential codes, in rounds.
+        straggling: part of the extra time that grows with the work, as a share of it.
+        exchange_time: of each round.
 
     Limits:
         Not modelled: persistently slow workers, decoding time, a code's rounding errors.

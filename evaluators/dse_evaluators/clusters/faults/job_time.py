@@ -65,10 +65,10 @@ class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
     probability that the job exceeds ``deadline``, by default 1.1 times the nominal time;
     ``job_cvar95`` is the mean of its worst 5 %.
 
-    Reads tp, pp, dp, microbatches (of a replica and step) and compute_time [s] (of a device in a
-    step); optional: exchange_time [s] (of a device's collectives within the pipeline), data_time
-    [s], interleave, compute_spread, exchange_spread, persistence, steps, deadline [s]. An option of
-    the same name fixes any of the last five for all designs.
+    Inputs:
+        microbatches: of a replica and step.
+        compute_time: of a device in a step.
+        exchange_time: of a device's collectives within the pipeline, in a step.
 
     Limits:
         Not modelled: variation between microbatches of one step (it averages out over a step's

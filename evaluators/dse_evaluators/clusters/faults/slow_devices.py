@@ -58,10 +58,10 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
     its own number of layers, ``slow_layers``; other placements have equal stages. ``uneven_time``
     is the cost of an uneven split without slow devices.
 
-    Reads placement, stages, replicas, microbatches, layers, layer_time [s] (of one microbatch,
-    forward and backward), slow_devices (of stages x replicas), slow_factor; optional: slow_layers
-    (0: as even as possible). An option of the same name fixes any of them but placement and
-    slow_layers for all designs.
+    Inputs:
+        layer_time: of one microbatch, forward and backward.
+        slow_devices: number of slow ones among stages x replicas.
+        slow_layers: layers of a slow stage; 0: as even as possible.
 
     Limits:
         Not modelled: devices that differ within a stage, and the part of a slow early stage that

@@ -70,12 +70,6 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
     ``answer_p99`` is the time from the first token to the last, preemptions included. All designs
     see the same sequences.
 
-    Reads policy and model; optional: devices (that share a model evenly), buckets, boundaries
-    (``linear`` or ``quantile``), accuracy (wrong predictions are one bucket off), margin (a share),
-    preemption (``swap`` or ``recompute``), batch (the most sequences at once), cache_bits (of a
-    cached number). An option of the same name fixes devices, accuracy, cache_bits or model for all
-    designs.
-
     Args:
         device: a name of ``devices.csv`` with a measured bf16 calibration.
         median, spread: of the lognormal output tokens of a sequence; they are assumed.
@@ -86,6 +80,13 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
         launch: overhead of a step [s].
         kept_share: share of a device's memory for weights and KV cache.
         host_bandwidth: between a device and its host [B/s].
+
+    Inputs:
+        devices: number of devices that share a model evenly.
+        accuracy: share of correct predictions; wrong ones are one bucket off.
+        margin: share by which a reservation exceeds the predicted bucket.
+        batch: most sequences at once.
+        cache_bits: of a cached number.
 
     Limits:
         Not modelled: communication between devices, arrivals (a sequence is always waiting), the

@@ -61,9 +61,11 @@ class OffloadBandwidth(
     three, one after another. ``..._needs`` is the bandwidth per GPU at which one kind alone reaches
     the efficiency ``target``.
 
-    Reads layers, hidden; optional: heads, batch (sequences of one GPU), sequence (tokens),
-    checkpoint_interval (layers), rate [FLOP/s] (of GEMMs), target, and the three bandwidths [B/s].
-    An option of the same name fixes any of them for all designs.
+    Inputs:
+        batch: sequences of one GPU.
+        sequence: tokens.
+        checkpoint_interval: layers.
+        rate: rate of GEMMs.
 
     Limits:
         Not modelled: embeddings, overlap, placement of data; ``clusters.offload`` models those.

@@ -45,10 +45,10 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     compute. If all layers are resident, nothing moves. ``saved`` is the saved share of the memory
     for all layers, ``slowdown`` the time over that with all layers resident.
 
-    Reads layers, resident, layer_size [B], layer_time [s] (computation of one layer in a pass);
-    optional: moved, fixed [B] (embeddings, caches, activations), pcie_bandwidth [B/s],
-    transfer_latency [s] (of each piece). An option of the same name fixes any of them for all
-    designs.
+    Inputs:
+        layer_time: computation of one layer in a pass.
+        fixed: embeddings, caches and activations.
+        transfer_latency: of each piece.
 
     Limits:
         Not modelled: the first window of the first pass, layers that differ.

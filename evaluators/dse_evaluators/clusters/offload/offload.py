@@ -93,19 +93,21 @@ class Offload(
     unless batches are accumulated). Weights, gradients and activations outside of the GPU are in
     ``wire_format``; its effect on quality is not modelled.
 
-    Reads weights_at, optimizer_at, batch, layers, hidden; optional: gradients_at (default: where
-    the optimizer runs), activations_at, overlap, wire_format, vocabulary, sequence (tokens),
-    accumulate (batches), checkpoint_interval and resident (layers), kept, pcie_bandwidth [B/s]
-    (each way), host_memory [B], adam_rate [1/s] (weights), ssds, and of each disk
-    ssd_read_bandwidth and ssd_write_bandwidth [B/s], ssd_capacity and ssd_endurance [B]. An option
-    of the same name fixes a number for all designs.
-
     Args:
         device: a name of ``accelerators.devices``.
         number_format: of the GEMMs.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
         prices: fields of :class:`~dse_evaluators.clusters.offload.node.NodePrices`, in US dollars.
+
+    Inputs:
+        gradients_at: by default where the optimizer runs.
+        sequence: tokens.
+        accumulate: batches for each step of the optimizer.
+        checkpoint_interval, resident: in layers.
+        pcie_bandwidth: each way.
+        adam_rate: weights per second.
+        ssd_read_bandwidth, ssd_write_bandwidth, ssd_capacity, ssd_endurance: of each disk.
 
     Limits:
         Not modelled: GEMMs that are too small for the device's rate, the bandwidth of host memory,

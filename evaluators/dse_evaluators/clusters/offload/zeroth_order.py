@@ -82,14 +82,15 @@ class ZerothOrder(
     ``extrapolated`` is yes where the memory constants were not fitted: other token counts,
     vocabularies, widths or number formats, and models that stay on the GPU.
 
-    Reads weights_at, layers, hidden; optional: overlap, fused_update, wire_format, vocabulary,
-    positions, batch (sequences), sequence (tokens), pcie_bandwidth [B/s] (each way), host_memory
-    [B]. An option of the same name fixes a number for all designs.
-
     Args:
         device: a name of ``accelerators.devices``.
         number_format: of the GEMMs and of weights on the GPU: fp32, tf32, bf16 or fp16.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
+
+    Inputs:
+        batch: sequences.
+        sequence: tokens.
+        pcie_bandwidth: each way.
 
     Limits:
         Not modelled: conversion between formats, random number generation, GEMMs too small for the

@@ -78,11 +78,6 @@ class PowerRow(
     ``capped_slowdown`` are those of one busy server at ``lower_clock``, relative to one without a
     cap. All designs see the same load.
 
-    Reads policy (``none`` or ``two-thresholds``) and extra_servers (a share of the base);
-    optional: first_threshold, second_threshold, hysteresis (shares of the limit), low_clock,
-    lower_clock, high_clock [Hz], low_share (of the servers, of low priority), command_time [s]. An
-    option of the same name fixes low_share or command_time for all designs.
-
     Args:
         base_servers: servers that the limit is provisioned for.
         server_power: provisioned power of each [W]; by default that of a DGX A100.
@@ -95,6 +90,11 @@ class PowerRow(
         step_time: length of a step [s].
         brake_time: time that a brake is held [s].
         most_brakes: number of brakes at which a design is infeasible.
+
+    Inputs:
+        extra_servers: share of the base.
+        first_threshold, second_threshold, hysteresis: shares of the limit.
+        low_share: share of the servers that have low priority.
 
     Limits:
         Not modelled: queues (work waits only for its own server), the distribution of power within

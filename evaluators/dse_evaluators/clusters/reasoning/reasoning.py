@@ -60,16 +60,19 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
     ``assumed_solved`` is an assumed curve in the answer length, the attention budget and the number
     of answers: it indicates the direction of an effect, not the accuracy of a real model.
 
-    Reads model (a Qwen3 of 0.6 to 32 billion weights) and tokens (of an answer); optional: trials
-    (answers to a query), prompt (tokens), attention, budget (tokens that sparse attention covers),
-    block (tokens; of block-top-k) and cache_bits (per cached element). Each numeric input can be
-    fixed by an option of the same name.
-
     Args:
         counted: ``multiplied`` counts the weights used for each token, ``stored`` those in the
             published files, as the paper does.
         rate: peak rate of the device [FLOP/s]; by default that of B200 in fp8, as in the paper.
         bandwidth: memory bandwidth of the device [B/s].
+
+    Inputs:
+        tokens: length of an answer.
+        trials: answers to a query.
+        prompt: tokens.
+        budget: tokens that sparse attention covers.
+        block: tokens of a block of ``block-top-k``.
+        cache_bits: per cached element.
 
     Limits:
         Not modelled: prefill, the bytes of weights, overlap of compute and memory reads.

@@ -78,11 +78,6 @@ class ServingSimulator(
     within the limits, over the time up to the very last token: with few requests it includes
     ramp-up and drain.
 
-    Reads rate [1/s], concurrency or speedup, depending on arrivals; tp, max_num_seqs; optional:
-    policy, budget, replicas, memory_share (share of a device's memory that the server may use),
-    block_size (tokens of a cache block), weight_format, kv_format. Each numeric input can
-    be fixed by an option of the same name.
-
     Args:
         model: a name of ``workloads.transformer_configs``.
         device: a device that ``clusters.serving`` supports; ``None`` makes it an input.
@@ -103,6 +98,11 @@ class ServingSimulator(
         price_per_hour: US dollars per device and hour; by default that of ``clusters.upkeep``.
         grid: a name of ``carbon.grids``.
         pue: power usage effectiveness: power of the building over that of its computers.
+
+    Inputs:
+        rate, concurrency, speedup: one of them, depending on the option ``arrivals``.
+        memory_share: share of a device's memory that the server may use.
+        block_size: tokens of a cache block.
 
     Limits:
         Not modelled: the network between replicas, tokenizers and the network in front of a server
