@@ -11,6 +11,7 @@ from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
+from dse.core.separable import Separable
 from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, are, column_of
@@ -22,12 +23,14 @@ class Source:
     """Origin of a metric: its kind (modelled or measured), and the parameters it depends on.
 
     A ``pure`` metric is computed without starting a program or calling third-party code.
+    ``separable`` declares that the metric is about a sum of parts; ``None`` if it does not.
     """
 
     metric: Metric
     kind: Kind
     reads: frozenset[str]
     pure: bool = True
+    separable: Separable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,9 @@ from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.exact.magnitude import LARGE
+from dse.optimizers.separable.separable_model import SeparableModel
+from dse.optimizers.separable.sum_model import SumInputs, SumPredictor
+from dse.optimizers.separable.sum_or_process import SumOrProcess
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
 from dse.protocols import OptimizerTraits
@@ -67,6 +70,9 @@ class GreyBox:
         self._roles = MeasuredSplit(problem=problem)
         self._parts = MeasuredParts(problem, self._roles)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
+        model = SeparableModel.of(problem, self._roles)
+        self._model = model if isinstance(model, SeparableModel) else None
+        self._sums = None if self._model is None else SumOrProcess(self._model)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
         self._teacher: ModelFitter | None = None
@@ -83,7 +89,9 @@ class GreyBox:
         taken = {*(trial.design for trial in self._told), *pending}
         gone = self._collect_attempts(pending)
         found: list[Design] = []
-        if len(gone) < self._initial:
+        if self._model is not None:
+            found = self._probe(count, gone)
+        elif len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone)
         if len(found) < count:
             found += self._choose_designs(count - len(found), [*pending, *found], rng)
@@ -115,6 +123,16 @@ class GreyBox:
             if key not in gone:
                 gone.add(key)
                 found += self._complete_part(one, None)[:1]
+        return found
+
+    def _probe(self, count: int, gone: set[bytes]) -> list[Design]:
+        """Return first designs for a sum of parts that were not measured yet."""
+        assert self._model is not None
+        found: list[Design] = []
+        fresh = self._parts.distinct(self._model.probes, gone)
+        for row in range(len(fresh)):
+            if len(found) < count:
+                found += self._complete_part(fresh.take(np.array([row])), None)[:1]
         return found
 
     def _choose_designs(
@@ -155,7 +173,7 @@ class GreyBox:
     def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
         if self._teacher is None:
             probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-            self._teacher = ModelFitter(self._problem, self._roles, probe)
+            self._teacher = ModelFitter(self._problem, self._roles, probe, self._sums)
         if refit:
             self._fitted_at = count
         first = self._told[:count]
@@ -182,6 +200,7 @@ class GreyBox:
     def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
         """Return the design to measure next: the part of largest gain, with its best completion."""
         pool = self._parts.pool(self._elite(), gone, rng)
+        pool = self._with_believed_front(known, pool, gone)
         if not len(pool):
             return None
         if self._problem.fixed_reference is None:
@@ -201,6 +220,20 @@ class GreyBox:
             if found:
                 return found[0]
         return None
+
+    def _with_believed_front(self, known: Beliefs, pool: Batch, gone: set[bytes]) -> Batch:
+        """Add the front of the belief to the candidates, where objectives are sums of parts."""
+        if self._model is None or self._parts.all is not None:
+            return pool
+        effects = {
+            place: inputs.part_effects(one.process)
+            for place, (inputs, one) in zip(self._roles.learnt, known.objectives, strict=True)
+            if isinstance(inputs, SumInputs) and isinstance(one, SumPredictor)
+        }
+        if not effects:
+            return pool
+        front = self._parts.distinct(self._model.candidates(effects, self._stairs), gone)
+        return self._parts.distinct(concatenate_batches([front, pool]), set())
 
     def _hope(self) -> float:
         """Return the number of standard deviations by which the front is assumed to extend further.

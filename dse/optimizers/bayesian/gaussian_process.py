@@ -54,7 +54,7 @@ class Hyper:
     @staticmethod
     def start(blocks: int) -> Hyper:
         """Return the prior's centre for a number of blocks, from which every fit starts."""
-        centre = np.full(blocks, _centre(blocks))
+        centre = np.full(blocks, length_centre(blocks))
         return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
 
@@ -101,9 +101,9 @@ class GaussianProcess:
             variances: (n,), observed variances of the values, to which the noise is added.
         """
         count = int(owners.max(initial=-1)) + 1
-        gaps = _gaps(points, owners, count)
+        gaps = block_gaps(points, owners, count)
         lengths = np.full(count, ALONE) if alone is None else alone
-        main = _alone(gaps, lengths)
+        main = alone_kernel(gaps, lengths)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             return _loss(theta, gaps, main, values, variances)
@@ -130,9 +130,9 @@ class GaussianProcess:
         variances: Floats | None = None,
     ) -> GaussianProcess:
         """Return the posterior for given hyperparameters; see :meth:`fit` for the arguments."""
-        gaps = _gaps(points, owners, len(hyper.lengths))
+        gaps = block_gaps(points, owners, len(hyper.lengths))
         lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
-        fit = _profile_likelihood(hyper.vector, gaps, _alone(gaps, lengths), values, variances)
+        fit = _profile_likelihood(hyper.vector, gaps, alone_kernel(gaps, lengths), values, variances)
         return GaussianProcess(
             points=points,
             owners=owners,
@@ -173,10 +173,10 @@ class GaussianProcess:
     def _correlation(self, points: Floats) -> Floats:
         """Return the prior correlation of each point with each training point, (k, n)."""
         scale = np.exp(-self.hyper.lengths)[self.owners]
-        joint = _matern(_squares(points * scale, self.points * scale))
+        joint = matern(squared_distances(points * scale, self.points * scale))
         weight = np.exp(self.hyper.main) / max(len(self.hyper.lengths), 1)
         if weight > _NEGLIGIBLE:
-            joint += weight * _alone_with(points, self.points, self.owners, self.alone)
+            joint += weight * alone_kernel_with(points, self.points, self.owners, self.alone)
         return joint
 
 
@@ -197,7 +197,7 @@ def _profile_likelihood(
     ``theta`` holds the other hyperparameters.
     """
     square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
-    correlation = _matern(square) + np.exp(theta[-2]) * alone
+    correlation = matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
     correlation[np.diag_indices(len(values))] += noise
     root = cholesky(correlation, lower=True, check_finite=False)
@@ -248,11 +248,11 @@ def _prior(theta: Floats) -> tuple[float, Floats]:
     return float(-0.5 * away @ slope), -slope
 
 
-def _centre(count: int) -> float:
+def length_centre(count: int) -> float:
     return float(0.5 * np.log(max(count, 1)) + np.log(0.7))
 
 
-def _gaps(points: Floats, owners: Ints, count: int) -> Array:
+def block_gaps(points: Floats, owners: Ints, count: int) -> Array:
     """Return squared distances of all pairs of points within each block, (b, n, n)."""
     gaps = np.zeros((count, len(points), len(points)))
     for place, owner in enumerate(owners.tolist()):
@@ -260,16 +260,16 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
     return gaps
 
 
-def _alone(gaps: Array, lengths: Floats) -> Array:
+def alone_kernel(gaps: Array, lengths: Floats) -> Array:
     """Return the main-effects kernel: the mean over blocks of one-block correlations, (n, n)."""
     if not len(gaps):
         return np.zeros(gaps.shape[1:])
     return np.asarray(
-        np.mean([_matern(own / x**2) for own, x in zip(gaps, lengths, strict=True)], axis=0)
+        np.mean([matern(own / x**2) for own, x in zip(gaps, lengths, strict=True)], axis=0)
     )
 
 
-def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -> Floats:
+def alone_kernel_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -> Floats:
     """Return the sum over blocks of one-block correlations with other points, (k, n).
 
     In blocks with few distinct values, each value is computed once; one GEMM expands the results
@@ -280,7 +280,7 @@ def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -
     for block, length in enumerate(lengths.tolist()):
         own = owners == block
         seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
-        table = _matern(_squares(seen, others[:, own]) / length**2)
+        table = matern(squared_distances(seen, others[:, own]) / length**2)
         if len(seen) > _FEW:
             total += table[place.reshape(-1)]
             continue
@@ -291,7 +291,7 @@ def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -
     return total + np.hstack(picks) @ np.vstack(tables) if picks else total
 
 
-def _squares(points: Floats, others: Floats) -> Floats:
+def squared_distances(points: Floats, others: Floats) -> Floats:
     """Return the squared Euclidean distances of ``points`` to ``others``, (k, n)."""
     square = points @ (-2.0 * others.T)
     square += (others**2).sum(axis=1)
@@ -299,7 +299,7 @@ def _squares(points: Floats, others: Floats) -> Floats:
     return np.maximum(square, 0.0, out=square)
 
 
-def _matern(
+def matern(
     square: Floats,  # squared scaled distances
 ) -> Floats:
     distance = np.sqrt(square)

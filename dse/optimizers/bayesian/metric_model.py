@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -64,6 +65,26 @@ class Guess:
         return self.trust * (self.mean(batch)[self.metric] - centre) / (4 * width or 1.0)
 
 
+class Encoder(Protocol):
+    """Encoding of designs as inputs of a surrogate."""
+
+    def points(self, batch: Batch) -> Floats:
+        """Encode designs as model inputs, (n, c)."""
+        ...
+
+
+class Surrogate(Protocol):
+    """Fitted model of one loss."""
+
+    def at(self, points: Floats) -> Prediction:
+        """Return the predictive distribution of a new measurement, noise included, at k points."""
+        ...
+
+    def told(self, points: Floats, losses: Floats) -> Surrogate:
+        """Return the surrogate conditioned on further values, with unchanged hyperparameters."""
+        ...
+
+
 class Inputs:
     """Encoding of designs as model inputs.
 
@@ -106,8 +127,13 @@ class Predictor:
 
     process: GaussianProcess
     warp: OutputTransform
-    score: float
-    """Leave-one-out log density of the losses: each is predicted from all others."""
+    densities: Floats
+    """Leave-one-out log density of each loss: each is predicted from all others."""
+
+    @property
+    def score(self) -> float:
+        """Leave-one-out log density of all losses."""
+        return float(self.densities.sum())
 
     @staticmethod
     def fit(
@@ -147,7 +173,7 @@ class Predictor:
         every = np.vstack([process.points, points])
         values = np.append(self._values(), self.warp.learnt(losses))
         more = GaussianProcess.at(every, values, process.owners, process.hyper, alone=process.alone)
-        return Predictor(process=more, warp=self.warp, score=self.score)
+        return Predictor(process=more, warp=self.warp, densities=self.densities)
 
     def at(self, points: Floats) -> Prediction:
         """Return the predictive distribution of a new measurement, noise included, at k points."""
@@ -199,10 +225,23 @@ def _fit(
         process = GaussianProcess.at(
             points, values, owners, hyper, alone=alone, variances=variances
         )
-    means, deviations = process.left_out(values)
+    densities = leave_one_out_densities(values, *process.left_out(values), slope)
+    return Predictor(process=process, warp=warp, densities=densities)
+
+
+def leave_one_out_densities(
+    values: Floats, means: Floats, deviations: Floats, slope: Floats
+) -> Floats:
+    """Return the log density of each loss, predicted from all others, (n,).
+
+    Args:
+        values: (n,), transformed losses.
+        means: (n,), their leave-one-out means.
+        deviations: (n,), their leave-one-out standard deviations.
+        slope: (n,), derivative of the transform at each loss.
+    """
     misses = (values - means) / deviations
-    score = float((-0.5 * misses**2 - np.log(deviations) + np.log(slope)).sum())
-    return Predictor(process=process, warp=warp, score=score)
+    return np.asarray(-0.5 * misses**2 - np.log(deviations) + np.log(slope))
 
 
 def _features(

@@ -13,13 +13,14 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
-from dse.optimizers.bayesian.metric_model import Guess, Inputs, Predictor, kinds_of
+from dse.optimizers.bayesian.metric_model import Encoder, Guess, Inputs, Predictor, Surrogate, kinds_of
 from dse.optimizers.bayesian.output_transform import Kind
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
+from dse.optimizers.separable.sum_or_process import SumOrProcess
 
-Learnt = tuple[Inputs, Predictor]
+Learnt = tuple[Encoder, Surrogate]
 
 _MOST = 300
 """Most training values; of more, the best half and an even sample of the rest are used."""
@@ -33,8 +34,15 @@ class ModelFitter:
     values measured here.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit, probe: Batch) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        roles: MeasuredSplit,
+        probe: Batch,
+        sums: SumOrProcess | None = None,
+    ) -> None:
         self._problem = problem
+        self._sums = sums
         self._roles = roles
         self._probe = probe
         self._last: dict[str, Predictor] = {}
@@ -62,13 +70,27 @@ class ModelFitter:
         spread = _spread(self._problem, expression, objective.scale * scale, done)
         kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
         sign = 1.0 if objective.goal == "minimize" else -1.0
-        return self._taught(
-            expression, done, losses, kinds=kinds, spread=spread, sign=sign, refit=refit
+        rows = self._rows(expression, done, losses)
+        plain = self._taught(
+            expression, done, losses, rows, kinds=kinds, spread=spread, sign=sign, refit=refit
+        )
+        place = self._problem.objectives.index(objective)
+        if self._sums is None or place not in self._sums.model.inputs:
+            return plain
+        return self._sums.choose(
+            place,
+            self._problem.space.batch([done[row].design for row in rows.tolist()]),
+            losses[rows],
+            plain,
+            kinds=kinds,
+            spread=None if spread is None else spread[rows],
+            refit=refit,
         )
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
         """Fit a Gaussian process to a limit's violations, (n,), at most 0 where it is kept."""
-        return self._taught(limit.slack, done, excess, kinds=("plain",), refit=refit)
+        rows = self._rows(limit.slack, done, excess)
+        return self._taught(limit.slack, done, excess, rows, kinds=("plain",), refit=refit)
 
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
@@ -97,19 +119,16 @@ class ModelFitter:
         expression: Expression,
         done: Sequence[Trial],
         losses: Floats,
+        rows: Ints,
         *,
         kinds: tuple[Kind, ...],
         spread: Floats | None = None,
         sign: float = 1.0,
         refit: bool,
-    ) -> Learnt:
-        """Fit a model to one value per combination of the parameters behind the expression."""
+    ) -> tuple[Inputs, Predictor]:
+        """Fit a model to the values of these trials."""
         names = self._roles.behind(expression)
-        batch = self._problem.space.batch([trial.design for trial in done])
-        rows = np.flatnonzero(np.isfinite(losses))
-        rows = rows[firsts(keys(batch.take(rows), sorted(names)))]
-        rows = rows[_choose_rows(losses[rows])]
-        there = batch.take(rows)
+        there = self._problem.space.batch([done[row].design for row in rows.tolist()])
         guesses = self._guesses(expression, there, sign * losses[rows])
         inputs = Inputs(self._problem, names, self._probe, guesses)
         points = inputs.points(there)
@@ -118,6 +137,14 @@ class ModelFitter:
         return inputs, self._fit_predictor(
             name, inputs, points, losses[rows], kinds, own, refit=refit
         )
+
+    def _rows(self, expression: Expression, done: Sequence[Trial], losses: Floats) -> Ints:
+        """Return the trials to fit to: one per combination of the parameters it depends on."""
+        names = self._roles.behind(expression)
+        batch = self._problem.space.batch([trial.design for trial in done])
+        rows = np.flatnonzero(np.isfinite(losses))
+        rows = rows[firsts(keys(batch.take(rows), sorted(names)))]
+        return np.asarray(rows[_choose_rows(losses[rows])])
 
     def _fit_predictor(
         self,

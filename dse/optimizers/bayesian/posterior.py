@@ -18,7 +18,7 @@ from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import Archive
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
-from dse.optimizers.bayesian.metric_model import Inputs, Prediction, Predictor
+from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.magnitude import Magnitude
@@ -33,8 +33,8 @@ _LIKELY = 0.5
 class Beliefs:
     """Surrogates of measured objectives and limits, and the archive of attained losses."""
 
-    objectives: tuple[tuple[Inputs, Predictor], ...]
-    limits: tuple[tuple[Inputs, Predictor], ...]
+    objectives: tuple[tuple[Encoder, Surrogate], ...]
+    limits: tuple[tuple[Encoder, Surrogate], ...]
     archive: Archive
     feasible: bool
     magnitudes: tuple[Magnitude, ...] = ()

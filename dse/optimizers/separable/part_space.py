@@ -1,0 +1,229 @@
+"""Parts of a separable problem: their value combinations, features and modelled losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.encoding import encoded
+from dse.core.legal_set.component import Component
+from dse.core.legal_set.diagram_builder import Codes
+from dse.core.problem import Problem
+from dse.core.separable import Separable
+from dse.core.values import Array, Floats, Ints
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+
+MOST_ROWS = 4_096
+"""Most value combinations of one part."""
+
+_DRAWS = 1_024
+"""Sample size of the search for a design that has metrics."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Part of a separable metric: components of the space whose parameters go together.
+
+    ``components`` are indices into the components of the space.
+    """
+
+    components: tuple[int, ...]
+    names: frozenset[str]
+    sizes: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of value combinations (rows)."""
+        return int(np.prod(self.sizes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartSpace:
+    """Measured parameters of a problem as independent parts, each with a table of its rows.
+
+    A row is a value combination of a part. Designs are rows of all parts; the free parameters,
+    which no measurement reads, keep the values of ``base``.
+    """
+
+    problem: Problem
+    roles: MeasuredSplit
+    parts: tuple[Part, ...]
+    base: Batch
+    """One design that has metrics."""
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Index of each part's first row in the table of all rows, and the total, (parts + 1,)."""
+        return np.cumsum([0, *(part.count for part in self.parts)])
+
+    @cached_property
+    def varied(self) -> Batch:
+        """Base design with one part changed, for each row of each part in turn."""
+        here = np.repeat(self.rows_of(self.base), self.starts[-1], axis=0)
+        for place, start in enumerate(self.starts[:-1].tolist()):
+            count = self.parts[place].count
+            here[start : start + count, place] = np.arange(count)
+        return self.designs(here)
+
+    @cached_property
+    def points(self) -> Floats:
+        """Encoding of the measured parameters of :attr:`varied`, (rows, coordinates)."""
+        return encoded(self.problem.space, self.varied, self.roles.part)
+
+    def rows_of(self, batch: Batch) -> Ints:
+        """Return the row of each part in each design, (n, parts)."""
+        legal = self.problem.space.legal
+        found = np.zeros((len(batch), len(self.parts)), dtype=np.int64)
+        for place, part in enumerate(self.parts):
+            for at, size in zip(part.components, part.sizes, strict=True):
+                component = legal.components[at]
+                index = _ranks(component, legal.codes(component, batch))
+                found[:, place] = found[:, place] * size + index
+        return found
+
+    def designs(
+        self,
+        rows: Ints,  # (n, parts)
+    ) -> Batch:
+        """Return the designs that have these rows, with the free parameters of the base."""
+        legal = self.problem.space.legal
+        codes = [
+            np.repeat(legal.codes(component, self.base), len(rows), axis=0)
+            for component in legal.components
+        ]
+        for place, part in enumerate(self.parts):
+            rest = rows[:, place]
+            for at, size in zip(reversed(part.components), reversed(part.sizes), strict=True):
+                rest, rank = np.divmod(rest, size)
+                codes[at] = legal.components[at].at_ranks(rank)
+        return legal.assemble(codes, np.repeat(legal.shares(self.base), len(rows), axis=0))
+
+    def changes(self, values: Floats, base: float) -> list[Floats]:
+        """Split the values of :attr:`varied`, (rows,), by part, as differences from the base."""
+        return [np.asarray(own) for own in np.split(values - base, self.starts[1:-1])]
+
+
+def part_space(problem: Problem, roles: MeasuredSplit, groups: Iterable[frozenset[str]]) -> PartSpace:
+    """Return the measured parameters as independent parts.
+
+    Groups that share a parameter, or that a rule of the space couples, are one part; each
+    remaining component of measured parameters is a part of its own.
+
+    Args:
+        problem: the problem.
+        roles: its split into measured and modelled metrics.
+        groups: the parameters of each declared part.
+
+    Raises:
+        NotSeparableError: the parts cannot be listed; the reason names a parameter.
+    """
+    legal = problem.space.legal
+    for real in legal.reals:
+        if real.name in roles.part:
+            raise NotSeparableError(f"{real.name} is a real parameter: give it steps")
+    home = {name: at for at, one in enumerate(legal.components) for name in one.names}
+    root = {at: at for at in sorted({home[name] for name in roles.part if name in home})}
+    for at in root:
+        _check_component(legal.components[at], roles.part)
+
+    def find(at: int) -> int:
+        while root[at] != at:
+            at = root[at]
+        return at
+
+    for group in groups:
+        tied = sorted({home[name] for name in group if name in home})
+        for other in tied[1:]:
+            root[find(other)] = find(tied[0])
+    members: dict[int, list[int]] = {}
+    for at in root:
+        members.setdefault(find(at), []).append(at)
+    parts = tuple(_part(legal.components, sorted(own)) for _, own in sorted(members.items()))
+    if len(parts) < 2:
+        raise NotSeparableError("rules or shared parameters tie all parts together")
+    large = max(parts, key=lambda part: part.count)
+    if large.count > MOST_ROWS:
+        names = ", ".join(sorted(large.names)[:4])
+        raise NotSeparableError(f"{names} have {large.count:,} combinations, more than {MOST_ROWS:,}")
+    return PartSpace(problem=problem, roles=roles, parts=parts, base=_base(problem))
+
+
+class NotSeparableError(Exception):
+    """Reason why the parts of a metric cannot be listed; the optimizer then ignores them."""
+
+
+def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
+    """Return the parameters and modelled metrics of n designs; NaN in the rows with a fault."""
+    known = problem.known(batch)
+    lost = list(known.faults)
+    found: dict[str, Column] = dict(batch.columns)
+    for name, values in known.columns.items():
+        column = np.array(values, dtype=float)
+        column[lost] = np.nan
+        found[name] = Column(column)
+    return found
+
+
+def features_of(space: PartSpace, separable: Separable) -> tuple[list[Ints], list[Floats]]:
+    """Return the features of a declaration: the part of each, and its value in each of its rows.
+
+    Returns:
+        The index of the part of each feature, as (1,), and its values in the rows of that part,
+        from 0 and scaled such that the largest range of a feature is 1.
+    """
+    places: list[Ints] = []
+    tables: list[Floats] = []
+    if separable.by:
+        values = known_columns(space.problem, space.varied)[separable.by].values
+        base = known_columns(space.problem, space.base)[separable.by].values[0]
+        groups = frozenset[str]().union(*separable.groups)
+        for place, own in enumerate(space.changes(values, base)):
+            if space.parts[place].names & groups:
+                places.append(np.array([place]))
+                tables.append(own)
+    elif separable.features is not None:
+        values = np.asarray(separable.features(space.varied), dtype=float)
+        for at, group in enumerate(separable.groups):
+            place = next((i for i, part in enumerate(space.parts) if part.names & group), None)
+            if place is not None:
+                places.append(np.array([place]))
+                start, stop = space.starts[place], space.starts[place + 1]
+                tables.append(values[start:stop, at])
+    tables = [own - np.nanmin(own) if np.isfinite(own).any() else 0.0 * own for own in tables]
+    widest = max((float(np.nanmax(own, initial=0.0)) for own in tables), default=0.0)
+    tables = [np.nan_to_num(own / (widest or 1.0), nan=1.0) for own in tables]
+    return places, tables
+
+
+def _check_component(component: Component, part: frozenset[str]) -> None:
+    if component.count is None:
+        raise NotSeparableError(f"the combinations of {component.names[0]} cannot be counted")
+    outside = sorted(set(component.names) - part)
+    if outside:
+        inside = sorted(set(component.names) & part)
+        raise NotSeparableError(f"a rule ties {inside[0]} to {outside[0]}, which no measurement reads")
+
+
+def _part(components: Sequence[Component], places: Sequence[int]) -> Part:
+    return Part(
+        components=tuple(places),
+        names=frozenset(name for at in places for name in components[at].names),
+        sizes=tuple(int(components[at].count or 0) for at in places),
+    )
+
+
+def _ranks(component: Component, codes: Codes) -> Array:
+    return np.asarray(component.indices(codes))
+
+
+def _base(problem: Problem) -> Batch:
+    """Return one random design that every model evaluates without a fault."""
+    batch = problem.space.sample(_DRAWS, problem.rng(0, 4))
+    fine = np.setdiff1d(np.arange(len(batch)), list(problem.known(batch).faults))
+    if not len(fine):
+        raise NotSeparableError(f"of {_DRAWS:,} random designs no model can evaluate one")
+    return batch.take(fine[:1])
