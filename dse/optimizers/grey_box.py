@@ -206,7 +206,7 @@ class GreyBox:
         if self._problem.fixed_reference is None:
             known = known.reaching(pool, self._hope())
         worth = self._worth(known, pool, rng)
-        if self._parts.all is None:
+        if self._parts.all is None and not self._trusts_sums:
             pool, worth = self._climb_from_best(known, pool, worth, gone, rng)
         wide = pool
         pool, worth = self._looked_at(known, pool, worth, rng)
@@ -235,6 +235,11 @@ class GreyBox:
         front = self._parts.distinct(self._model.candidates(effects, self._stairs), gone)
         return self._parts.distinct(concatenate_batches([front, pool]), set())
 
+    @property
+    def _trusts_sums(self) -> bool:
+        """Whether a learnt objective is a sum of parts at present."""
+        return self._sums is not None and any(one.is_sum for one in self._sums.choices.values())
+
     def _hope(self) -> float:
         """Return the number of standard deviations by which the front is assumed to extend further.
 
@@ -253,6 +258,8 @@ class GreyBox:
         """
         if gain <= _DULL * size:
             return _BOLD**2
+        if self._trusts_sums:
+            return 1.0
         return _BOLD if gain <= _SMALL * size and len(self._told) % 2 else 1.0
 
     def _climb_from_best(

@@ -39,8 +39,15 @@ class SumInputs:
         """Layout of the inputs."""
         own = blocks(self.space.problem.space, self.space.roles.part)
         widths = [block.stop - block.start for block in own]
+        homes = [
+            next((i for i, at in enumerate(self.places) if name in self.space.parts[at].names), -1)
+            for name in (block.parameter.name for block in own)
+        ]
         return SumLayout(
-            owners=owners_of(widths), alone=np.full(len(own), ALONE), features=len(self.tables)
+            owners=owners_of(widths),
+            alone=np.full(len(own), ALONE),
+            parents=np.array(homes, dtype=np.int64),
+            features=len(self.tables),
         )
 
     def points(self, batch: Batch) -> Floats:

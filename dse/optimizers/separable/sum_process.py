@@ -10,8 +10,6 @@ from scipy.optimize import minimize
 
 from dse.core.values import Array, Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import (
-    alone_kernel,
-    alone_kernel_with,
     block_gaps,
     length_centre,
     matern,
@@ -32,11 +30,13 @@ class SumLayout:
     """Layout of the inputs of a sum: encoded parameters first, then one feature per column.
 
     ``owners`` is the block (parameter) of each coordinate, ``alone`` the length-scale of each
-    block's main effect.
+    block's main effect, ``parents`` the feature of the part that each block belongs to, -1 where
+    the part has none.
     """
 
     owners: Ints  # (c,)
     alone: Floats  # (b,)
+    parents: Ints  # (b,)
     features: int
 
     @property
@@ -56,9 +56,10 @@ class SumProcess:
 
     The value is a constant, plus a common sensitivity times the sum of the features, plus a
     Gaussian process with four independent terms: deviations of the sensitivity of each feature,
-    an effect of each value of each parameter, interactions (Matern 5/2 over all parameters), and
-    noise. The constant and the common sensitivity are estimated by generalised least squares, the
-    variances of the four terms by maximum posterior density.
+    relative deviations of the values of each parameter, interactions (Matern 5/2 over all
+    parameters) in proportion to the sum of the features, and noise. So what is learnt vanishes, as
+    the features do, where nothing is changed. The constant and the common sensitivity are estimated
+    by generalised least squares, the variances of the four terms by maximum posterior density.
 
     Source:
         Rasmussen, Williams: Gaussian Processes for Machine Learning, 2006, section 2.7 (explicit
@@ -73,7 +74,7 @@ class SumProcess:
     amplitude: float
     root: Floats  # (n, n), lower Cholesky factor of the covariance
     weights: Floats  # (n,)
-    scale: float
+    scales: Floats  # (3,), normalisers of the first three terms
     basis: Floats  # (n, 2)
 
     @staticmethod
@@ -118,7 +119,7 @@ class SumProcess:
             amplitude=found.amplitude,
             root=found.root,
             weights=found.weights,
-            scale=_feature_scale(points[:, layout.coordinates :]),
+            scales=_scales(points, layout),
             basis=basis,
         )
 
@@ -136,28 +137,33 @@ class SumProcess:
 
     def _some(self, points: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance at a chunk of points, with that of the trend."""
-        weights, cut = np.exp(self.hyper), self.layout.coordinates
-        features, own = points[:, cut:], points[:, :cut]
-        seen = self.points[:, :cut]
-        linear, main = self._additive(features, own)
-        length = self.layout.length
-        joint = matern(squared_distances(own / length, seen / length))
-        cross = linear + main + weights[2] * joint
+        cut, seen = self.layout.coordinates, self.points
+        features = points[:, cut:]
+        cross = np.tensordot(np.exp(self.hyper[:3]), self._covariances(points, seen), axes=1)
         basis = _basis(features)
         mean = basis @ self.trend + cross @ self.weights
         part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
-        prior = weights[0] * (features**2).sum(axis=1) / self.scale + weights[1] + weights[2]
+        prior = np.exp(self.hyper[:3]) @ self._prior_variances(points)
         left = prior - np.einsum("nk,nk->k", part, part) + self._trend_variances(basis, part)
         return mean, self.amplitude * np.maximum(left, 1e-10)
 
-    def _additive(self, features: Floats, own: Floats) -> tuple[Floats, Floats]:
-        """Return the prior covariances with the training points of the two additive terms."""
-        weights, cut = np.exp(self.hyper), self.layout.coordinates
-        linear = weights[0] / self.scale * (features @ self.points[:, cut:].T)
-        blocks = max(len(self.layout.alone), 1)
-        seen, owners = self.points[:, :cut], self.layout.owners
-        main = weights[1] / blocks * alone_kernel_with(own, seen, owners, self.layout.alone)
-        return linear, main
+    def _covariances(self, points: Floats, others: Floats) -> Array:
+        """Return the covariances of the first three terms with other points, (3, k, n)."""
+        layout, cut = self.layout, self.layout.coordinates
+        own, there = points[:, cut:], others[:, cut:]
+        linear = own @ there.T / self.scales[0]
+        relative = _relative_kernel(points, others, layout) / self.scales[1]
+        length = layout.length
+        square = squared_distances(points[:, :cut] / length, others[:, :cut] / length)
+        joint = matern(square) * np.outer(_size(own), _size(there)) / self.scales[2]
+        return np.stack([linear, relative, joint])
+
+    def _prior_variances(self, points: Floats) -> Floats:
+        """Return the prior variances of the first three terms at these points, (3, k)."""
+        features = points[:, self.layout.coordinates :]
+        blocks = _block_weights(features, self.layout)
+        terms = [(features**2).sum(axis=1), (blocks**2).sum(axis=1), _size(features) ** 2]
+        return np.asarray(np.stack(terms) / self.scales[:, None])
 
     def _trend_variances(self, basis: Floats, part: Floats) -> Floats:
         """Return the variances that the estimates of constant and common sensitivity add, (k,)."""
@@ -173,15 +179,13 @@ class SumProcess:
         blocks: Ints,  # blocks (parameters) of the part
     ) -> Floats:
         """Return the posterior mean of one part's summand in each of its rows, (r,)."""
-        weights, layout = np.exp(self.hyper), self.layout
+        layout, cut = self.layout, self.layout.coordinates
+        weights = np.exp(self.hyper[:3]) / self.scales
         effect = self.trend[1] * features.sum(axis=1)
-        cut = layout.coordinates
-        effect += weights[0] / self.scale * (features @ (self.points[:, cut:].T @ self.weights))
-        own = np.isin(layout.owners, blocks)
-        renamed = np.searchsorted(blocks, layout.owners[own])
-        seen = self.points[:, :cut][:, own]
-        main = alone_kernel_with(points[:, own], seen, renamed, layout.alone[blocks])
-        return np.asarray(effect + weights[1] / max(len(layout.alone), 1) * main @ self.weights)
+        effect += weights[0] * (features @ (self.points[:, cut:].T @ self.weights))
+        inputs = np.column_stack([points, features])
+        relative = _relative_kernel(inputs, self.points, layout, blocks)
+        return np.asarray(effect + weights[1] * (relative @ self.weights))
 
     def left_out(self, values: Floats) -> tuple[Floats, Floats]:
         """Return leave-one-out means and standard deviations of the fitted values, (n,) each.
@@ -214,18 +218,58 @@ def _basis(features: Floats) -> Floats:
     return np.column_stack([np.ones(len(features)), features.sum(axis=1)])
 
 
-def _feature_scale(features: Floats) -> float:
-    """Return the mean over the training points of the features' sum of squares; 1 if it is 0."""
-    return float((features**2).sum(axis=1).mean()) or 1.0
+def _size(features: Floats) -> Floats:
+    """Return the sum of the features of each point, (n,); 1 if there are no features."""
+    return features.sum(axis=1) if features.shape[1] else np.ones(len(features))
+
+
+def _block_weights(features: Floats, layout: SumLayout) -> Floats:
+    """Return the feature of the part of each block, (n, b); 1 for parts without a feature."""
+    padded = np.column_stack([features, np.ones(len(features))])
+    return np.asarray(padded[:, layout.parents])
+
+
+def _relative_kernel(
+    points: Floats, others: Floats, layout: SumLayout, blocks: Ints | None = None
+) -> Floats:
+    """Return the covariance of the values' relative deviations, (k, n), summed over blocks.
+
+    Args:
+        points: (k, c + features), inputs.
+        others: (n, c + features), inputs.
+        layout: layout of the inputs.
+        blocks: blocks to sum over; all by default.
+    """
+    cut = layout.coordinates
+    mine = _block_weights(points[:, cut:], layout)
+    theirs = _block_weights(others[:, cut:], layout)
+    total = np.zeros((len(points), len(others)))
+    for block in range(len(layout.alone)) if blocks is None else blocks.tolist():
+        own = layout.owners == block
+        seen, place = np.unique(points[:, :cut][:, own], axis=0, return_inverse=True)
+        square = squared_distances(seen, others[:, :cut][:, own]) / layout.alone[block] ** 2
+        table = matern(square) * theirs[:, block]
+        total += mine[:, block, None] * table[place.reshape(-1)]
+    return total
+
+
+def _scales(points: Floats, layout: SumLayout) -> Floats:
+    """Return the mean prior variance of each of the first three terms over the points; never 0."""
+    features = points[:, layout.coordinates :]
+    blocks = _block_weights(features, layout)
+    terms = [(features**2).sum(axis=1), (blocks**2).sum(axis=1), _size(features) ** 2]
+    means = np.array([float(term.mean()) for term in terms])
+    return np.where(means > 0, means, 1.0)
 
 
 def _kernels(points: Floats, layout: SumLayout) -> tuple[Array, Floats]:
     """Return the kernels of the terms but for the noise, (3, n, n), and the trend's basis."""
     own, features = points[:, : layout.coordinates], points[:, layout.coordinates :]
-    gaps = block_gaps(own, layout.owners, len(layout.alone))
-    joint = matern(gaps.sum(axis=0) / layout.length**2)
-    linear = features @ features.T / _feature_scale(features)
-    return np.stack([linear, alone_kernel(gaps, layout.alone), joint]), _basis(features)
+    scales, size = _scales(points, layout), _size(points[:, layout.coordinates :])
+    joint = matern(block_gaps(own, layout.owners, len(layout.alone)).sum(axis=0) / layout.length**2)
+    terms = [features @ features.T, _relative_kernel(points, points, layout)]
+    terms.append(joint * np.outer(size, size))
+    return np.stack(terms) / scales[:, None, None], _basis(features)
 
 
 def _solve(
