@@ -9,6 +9,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, FaultKind, Metric, Metrics
+from dse.core.separable import Separable
 from dse.core.trial import State, Trial
 from dse.core.values import Floats
 from dse.errors import InfeasibleError
@@ -30,7 +31,9 @@ class Bound:
     converts an input to the evaluator's unit. An evaluator whose metrics depend on the scenario
     (workload case) is bound once per ``scenario``. ``needs`` are the resources that it needs; an
     ``exclusive`` one must run alone on its machine. ``deciding`` holds those of its metrics, by its
-    own names, without which a design counts as failed; ``None`` means all of them.
+    own names, without which a design counts as failed; ``None`` means all of them. ``separable``
+    holds the declarations of metrics that are about sums of parts, by the evaluator's metric names
+    and the study's parameter names.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Bound:
     needs: Needs = field(default_factory=Needs)
     exclusive: bool = False
     deciding: frozenset[str] | None = None
+    separable: Mapping[str, Separable] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -81,7 +85,7 @@ class Bound:
         Args:
             batch: the inputs, by the study's names.
         """
-        view = self._view(batch)
+        view = self.own_inputs(batch)
         try:
             return self._check_metrics(self.evaluator.evaluate(view), len(batch))
         except Exception as error:  # noqa: BLE001 - an exception fails only its rows
@@ -136,7 +140,8 @@ class Bound:
         passes = fault.kind in ("infeasible", "lost")
         return passes or self.deciding is None or bool(self.deciding)
 
-    def _view(self, batch: Batch) -> Batch:
+    def own_inputs(self, batch: Batch) -> Batch:
+        """Return a batch of the study as the evaluator's inputs, by its names and in its units."""
         view = batch.renamed(self.names)
         scaled = {
             own: _scale_column(view.columns[own], factor)

@@ -349,7 +349,11 @@ def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
         pure = one.pure and all(source.pure for source in earlier)
         for name, metric in one.provides.items():
             sources[name] = Source(
-                metric=metric, kind="measured" if measured else "modelled", reads=reads, pure=pure
+                metric=metric,
+                kind="measured" if measured else "modelled",
+                reads=reads,
+                pure=pure,
+                separable=one.separable.get(metric.name) if measured else None,
             )
     return sources
 

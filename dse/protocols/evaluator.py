@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
+from dse.core.separable import Separable
 from dse.core.values import Value
 
 if TYPE_CHECKING:
@@ -180,6 +181,23 @@ class HasHeldOutErrors(Protocol):
     """Evaluator with fitted constants, whose errors on held-out points its reference page shows."""
 
     held_out_errors: Sequence[HeldOutError]
+
+
+@runtime_checkable
+class DeclaresParts(Protocol):
+    """Evaluator that declares which of its measured metrics are about sums of parts.
+
+    The parameters of a part are inputs by the evaluator's own names; names that the space lacks
+    are ignored. The ``features`` of a declaration get batches of the evaluator's own inputs.
+    """
+
+    parts: Mapping[str, Separable]
+    """The declaration of each separable metric."""
+
+
+def declared_parts(evaluator: Evaluator) -> Mapping[str, Separable]:
+    """Return the evaluator's own declarations of separable metrics, by metric."""
+    return evaluator.parts if isinstance(evaluator, DeclaresParts) else {}
 
 
 def missing_reason(evaluator: Evaluator) -> str:

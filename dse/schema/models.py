@@ -74,13 +74,37 @@ class ResourcesSpec(Model):
     custom: dict[str, Annotated[float, Field(gt=0, le=100_000)]] = {}
 
 
+EVERY_METRIC = "*"
+"""Key of the declaration of parts that holds for all metrics of an evaluator."""
+
+
+class PartsSpec(Model):
+    """Declaration that a measured metric is about a sum of parts.
+
+    ``over`` names the lists and parameters whose members are the parts; in an inner list, those
+    that make one part together. ``by`` is the feature of a part: a modelled metric, or a formula.
+    """
+
+    over: str | Annotated[list[str | list[str]], Field(min_length=1)]
+    by: str | None = None
+    monotone: bool = True
+
+
+def _parts(value: Any) -> Any:
+    whole = isinstance(value, dict) and value.keys() & PartsSpec.model_fields.keys()
+    return {EVERY_METRIC: value} if whole else value
+
+
 class EvaluatorSpec(PluginSpec):
     """Evaluator; ``bind`` maps its inputs to parameters or metrics where the names differ.
 
-    An ``exclusive`` evaluator runs alone on its machine.
+    An ``exclusive`` evaluator runs alone on its machine. ``parts`` declares that its metrics, or
+    some of them by name, are sums over groups of parameters; an empty mapping revokes what the
+    evaluator declares itself.
     """
 
     bind: dict[str, str] = {}
+    parts: Annotated[dict[str, PartsSpec], BeforeValidator(_parts)] | None = None
     replicates: ReplicatesSpec | None = None
     resources: ResourcesSpec = ResourcesSpec()
     exclusive: bool = False

@@ -188,10 +188,10 @@ def features_of(space: PartSpace, separable: Separable) -> tuple[list[Ints], lis
     elif separable.features is not None:
         values = np.asarray(separable.features(space.varied), dtype=float)
         for at, group in enumerate(separable.groups):
-            place = next((i for i, part in enumerate(space.parts) if part.names & group), None)
-            if place is not None:
-                places.append(np.array([place]))
-                start, stop = space.starts[place], space.starts[place + 1]
+            home = next((i for i, part in enumerate(space.parts) if part.names & group), None)
+            if home is not None:
+                places.append(np.array([home]))
+                start, stop = space.starts[home], space.starts[home + 1]
                 tables.append(values[start:stop, at])
     tables = [own - np.nanmin(own) if np.isfinite(own).any() else 0.0 * own for own in tables]
     widest = max((float(np.nanmax(own, initial=0.0)) for own in tables), default=0.0)

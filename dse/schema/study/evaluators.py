@@ -36,6 +36,7 @@ from dse.schema.study.scenarios import (
     version_of,
     weights_of,
 )
+from dse.schema.study.separable_metrics import StudyNames, separable_metrics
 from dse.schema.yaml.errors import ErrorCollector
 from dse.schema.yaml.source import SourceDocument
 
@@ -102,6 +103,7 @@ class EvaluatorSet:
         for name in self._doubtful & made.keys():
             self._check_formulas(name, made[name], known, space)
         self._place(bound)
+        self._declare_parts(bound, space)
         whole = {n: own for n, own in bound.items() if len(own) == len(self._scenarios)}
         for name in sorted(made.keys() - whole.keys()):
             self._mistakes.skip(self._source.place(["evaluators", name]))
@@ -148,7 +150,11 @@ class EvaluatorSet:
         fixed = bound.evaluator.values if isinstance(bound.evaluator, FixedInputs) else {}
         spec = self._spec.evaluators[bound.name]
         told = {**spec.options, **changes, **({"values": dict(fixed)} if fixed else {})}
-        return {**told, **({"replicates": spec.replicates.model_dump()} if spec.replicates else {})}
+        if spec.replicates:
+            told["replicates"] = spec.replicates.model_dump()
+        if spec.parts is not None:
+            told["parts"] = {metric: one.model_dump() for metric, one in spec.parts.items()}
+        return told
 
     def _versions(self, name: str) -> dict[str, Evaluator]:
         """Create the evaluator for each scenario, by scenario name.
@@ -292,6 +298,27 @@ class EvaluatorSet:
                 for one in versions.values()
             }
             versions |= {scenario: placed[id(one)] for scenario, one in versions.items()}
+
+    def _declare_parts(
+        self, bound: Mapping[str, dict[str, Bound]], space: DesignSpace
+    ) -> None:
+        """Set the separable metrics of each bound evaluator, in place."""
+        kinds: dict[str, list[str]] = {"modelled": [], "measured": []}
+        for versions in bound.values():
+            for one in list(versions.values())[:1]:
+                kinds[one.evaluator.kind] += one.provides
+        hidden = bool(self._doubtful) or any(not versions for versions in bound.values())
+        names = StudyNames(parameters=tuple(space.by_name), hidden=hidden, **kinds)
+        for name, versions in bound.items():
+            spec, made = self._spec.evaluators[name], dict[int, Bound]()
+            for one in versions.values():
+                if id(one) not in made:
+                    found = self._try_make(
+                        ["evaluators", name],
+                        lambda one=one, spec=spec: separable_metrics(one, spec.parts, names),
+                    )
+                    made[id(one)] = found or one
+            versions |= {scenario: made[id(one)] for scenario, one in versions.items()}
 
     def _needs(self, name: str, spec: ResourcesSpec) -> Needs:
         path = ["evaluators", name, "resources"]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.expressions.expression import Expression
 from dse.core.metric import Metrics
-from dse.core.values import Value
+from dse.core.separable import Separable
+from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse.protocols import (
     COHERENT,
     EVERYTHING,
     Evaluator,
+    declared_parts,
     formulas_of,
     inputs_by_metric,
     is_pure,
@@ -46,6 +50,12 @@ class FixedInputs:
         self.formulas = formulas_of(evaluator)
         self.written: Mapping[str, Expression] | None = written_formulas_of(evaluator)
         self.starts = started_programs(evaluator)
+        self.parts: Mapping[str, Separable] = {
+            metric: one
+            if one.features is None
+            else replace(one, features=partial(_fixed_features, one.features, dict(values)))
+            for metric, one in declared_parts(evaluator).items()
+        }
         self.evaluator = evaluator
         self.values = values
 
@@ -55,9 +65,20 @@ class FixedInputs:
         return is_pure(self.evaluator)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        same = np.zeros(len(batch), dtype=np.int64)
-        fixed = {name: Column.coded((value,), same) for name, value in self.values.items()}
-        return self.evaluator.evaluate(batch.with_columns(fixed))
+        return self.evaluator.evaluate(_with_values(batch, self.values))
+
+
+def _with_values(batch: Batch, values: Mapping[str, Value]) -> Batch:
+    """Return a batch with the same value of each of these inputs in all designs."""
+    same = np.zeros(len(batch), dtype=np.int64)
+    fixed = {name: Column.coded((value,), same) for name, value in values.items()}
+    return batch.with_columns(fixed)
+
+
+def _fixed_features(
+    features: Callable[[Batch], Floats], values: Mapping[str, Value], batch: Batch
+) -> Floats:
+    return features(_with_values(batch, values))
 
 
 def reads_any(evaluator: Evaluator, name: str) -> bool:

@@ -13,6 +13,7 @@ from dse.errors import SpecError
 from dse.protocols import (
     ChecksValues,
     Evaluator,
+    declared_parts,
     inputs_by_metric,
     is_pure,
     missing_reason,
@@ -57,6 +58,7 @@ class Replicated:
             name: reads[_own(name, own)] - {spec.seed_input} for name in self.provides if reads
         }
         self.starts = started_programs(evaluator)
+        self.parts = declared_parts(evaluator)
         self._evaluator = evaluator
         self._spec = spec
 

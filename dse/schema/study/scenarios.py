@@ -21,7 +21,7 @@ from dse.schema.study.fixed_inputs import FixedInputs, reading_of, reads_any
 ANYWHERE = ""
 """Name of the only scenario of a study that declares none."""
 
-_FIXED = {"use", "bind", "replicates", "resources", "exclusive"}
+_FIXED = {"use", "bind", "parts", "replicates", "resources", "exclusive"}
 """Keys of an evaluator in the study file that are not options of its plug-in."""
 
 

@@ -33,6 +33,27 @@ def sum_layers(
     return total, faults
 
 
+def layer_columns(parts: Sequence[LayerGroup], batch: Batch, told: Told) -> Floats:
+    """Return the first of two quantities of each layer, (n, layers); NaN where it fails."""
+    found = []
+    for part in parts:
+        for place in range(len(part.layers)):
+            faults: dict[int, Fault] = {}
+            own = _of_layer(part, place, batch, told, faults)[0]
+            own[list(faults)] = np.nan
+            found.append(own)
+    return np.column_stack(found)
+
+
+def parameters_of_layers(parts: Sequence[LayerGroup]) -> tuple[frozenset[str], ...]:
+    """Return the inputs that may decide each layer's recipe: members of lists, or the lists."""
+    return tuple(
+        frozenset({f"{name}[{place}]" for name in part.template.names} | set(part.template.names))
+        for part in parts
+        for place in range(len(part.layers))
+    )
+
+
 def _of_layer(
     part: LayerGroup, place: int, batch: Batch, told: Told, faults: dict[int, Fault]
 ) -> Floats:

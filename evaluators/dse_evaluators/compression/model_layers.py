@@ -89,6 +89,7 @@ def count(model: str) -> int:
 
 
 @lru_cache(maxsize=2**16)
+@lru_cache(maxsize=2**16)
 def noise(model: str, layer: str, recipe: str) -> float:
     """Return the squared error of a compressed layer over its sum of squared weights."""
     weight = workload_of(model).parameters[layer].astype(np.float64)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.separable import Separable
+from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.compression.layer_recipes import KEEP
+from dse_evaluators.compression.layer_sums import layer_columns, parameters_of_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.template import Template, members
 from dse_evaluators.formats.format import Format
@@ -82,6 +85,8 @@ class ByRecipe:
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
     version: str = field(init=False)
+    parts: Mapping[str, Separable] = field(init=False, repr=False, compare=False)
+    """Quality metrics and ``deviation``: about sums over layers of sensitivity times noise."""
 
     def __post_init__(self) -> None:
         check_split(self.split)
@@ -94,6 +99,12 @@ class ByRecipe:
         signals = frozenset(name for each in self._signals.values() for name in each.names)
         self.reads = self._recipes.reads | signals
         self._check_signals({})
+        noises = Separable(
+            groups=parameters_of_layers(self._recipes.parts),
+            features=partial(_layer_noises, self._recipes),
+        )
+        qualities = self.provides.keys() - {"size", "bits_per_weight"}
+        self.parts = dict.fromkeys(sorted(qualities), noises)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._recipes.check(values)
@@ -130,6 +141,15 @@ class ByRecipe:
                     )
             for text in template.fillings(values, 0):
                 _format(text)
+
+
+def _layer_noises(recipes: ModelRecipes, batch: Batch) -> Floats:
+    """Return the relative squared error of each layer's weights, (n, layers)."""
+    from dse_evaluators.compression.model_layers import noise
+
+    return layer_columns(
+        recipes.parts, batch, lambda layer, text: (noise(recipes.model, layer, text), 1.0)
+    )
 
 
 def _format(text: str) -> Format | None:
