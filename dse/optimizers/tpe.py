@@ -25,7 +25,9 @@ class Tpe:
     It is cheap at thousands of trials too.
 
     Each proposal is replaced by the nearest legal design that was not asked before and violates
-    no modelled constraint. Optuna handles objectives, limits, conditions and pending designs.
+    no modelled constraint. Optuna handles objectives, limits, conditions and pending designs. A
+    trial that failed or cannot exist counts as the worst: it belongs to the density of bad designs,
+    so that fewer designs are proposed near it.
 
     Args:
         problem: problem to optimise.

@@ -9,10 +9,11 @@ import pytest
 
 from dse import registry
 from dse.core.expressions.parser import parse
-from dse.core.metric import Metrics
+from dse.core.metric import Fault, Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Real
 from dse.core.space import DesignSpace
+from dse.core.trial import State, Trial
 from dse.optimizers.support.unseen_designs import fresh
 from dse.optimizers.tpe import Tpe
 from dse.testing.known import Known, played, problem_of
@@ -50,6 +51,37 @@ def test_it_asks_where_the_limits_are_kept():
     limit = Limit(text="gain <= -30000", slack=parse("-30000 - gain"), scale=3e4)
     asked = [design["n"] for design in _told(_line(_bowls, limit), 60).ask(8)]
     assert np.median(asked) > 280  # 140 + 173 is the nearest that keeps it
+
+
+def _failing_below_a_tenth(batch):
+    x = batch["x"].astype(float)
+    faults = {row: Fault(kind="raised", reason="too small") for row in np.flatnonzero(x < 0.1)}
+    return Metrics(columns={"loss": x + (batch["y"].astype(float) - 0.3) ** 2}, faults=faults)
+
+
+@pytest.mark.slow
+def test_it_learns_where_designs_fail():
+    space = DesignSpace(parameters=tuple(Real(name=name, low=0.0, high=1.0) for name in "xy"))
+    problem = problem_of(space, {"loss": "measured"}, {"loss": "minimize"}, _failing_below_a_tenth)
+    known = Known(
+        problem=problem, truth=_failing_below_a_tenth, front=np.zeros((1, 1)), reference=np.ones(1)
+    )
+    failed = [
+        sum(trial.state is State.FAILED for trial in played(one, Tpe(one.problem), 40))
+        for one in map(known.seeded, range(5))
+    ]
+    assert np.median(failed) <= 13  # 27 where failed trials were ignored
+    assert max(failed) <= 20
+
+
+def test_with_nothing_but_failures_it_goes_on_with_new_designs():
+    space = DesignSpace(parameters=(Integer(name="n", low=0, high=40),))
+    problem = problem_of(space, {"loss": "measured"}, {"loss": "minimize"}, _bowls)
+    optimizer = Tpe(problem)
+    designs = optimizer.ask(30)
+    lost = [Trial(number=n, design=d, state=State.FAILED) for n, d in enumerate(designs)]
+    optimizer.tell(lost)
+    assert not set(optimizer.ask(11)) & set(designs)
 
 
 def test_designs_under_way_keep_it_from_asking_beside_them():

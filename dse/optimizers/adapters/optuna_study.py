@@ -29,6 +29,9 @@ from dse.optimizers.adapters.ax_space import Wish, axes, has_no_order, wish_of
 from dse.optimizers.support.constraints import trial_violations
 from dse.optimizers.support.quiet_library import quiet
 
+_FAILED = {"failed": 1e300}
+"""Violated constraint of a trial without metrics; larger than the violation of any limit."""
+
 
 class TpeStudy:
     """Optuna study that holds the finished trials of a problem and proposes designs.
@@ -53,17 +56,25 @@ class TpeStudy:
             self._study = optuna.create_study(directions=["minimize"] * len(problem.objectives))
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Add finished trials; those without metrics are ignored."""
+        """Add finished trials; those without metrics violate a constraint more than any other.
+
+        The bad density of the sampler therefore contains them, so that it proposes fewer designs
+        near them.
+        """
         losses = self._problem.trial_losses(trials)
         slacks = self._problem.slacks(self._problem.columns(trials), len(trials))
         done = np.isfinite(trial_violations(self._problem, trials))
         with _silence_optuna():
-            for row in np.flatnonzero(done).tolist():
+            for row, trial in enumerate(trials):
+                if not done[row]:
+                    self._study.add_trial(
+                        self._trial(trial.design, state=TrialState.PRUNED, constraints=_FAILED)
+                    )
+                    continue
                 limits = {f"limit{at}": -float(slack) for at, slack in enumerate(slacks[row])}
-                told = self._trial(
-                    trials[row].design, values=losses[row].tolist(), constraints=limits
+                self._study.add_trial(
+                    self._trial(trial.design, values=losses[row].tolist(), constraints=limits)
                 )
-                self._study.add_trial(told)
 
     def wish(self, pending: Sequence[Design], seed: int) -> Wish:
         """Return the point that Optuna proposes next while ``pending`` are being evaluated."""
