@@ -62,6 +62,8 @@ class OptimizerTraits:
             (``State.OUTSIDE``).
         designed_experiment: its trials are a factorial design: constructing it checks whether the
             space allows one, and reports show main effects.
+        checks_problem: constructing it is cheap and refuses problems that it cannot solve, so that
+            ``dse check`` constructs it.
     """
 
     batch: int = 1
@@ -71,6 +73,7 @@ class OptimizerTraits:
     multi_fidelity: bool = False
     learns_outside: bool = False
     designed_experiment: bool = False
+    checks_problem: bool = False
 
 
 def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:

@@ -12,10 +12,13 @@ MARKS = {"ax": pytest.mark.proof, "qlognehvi": pytest.mark.slow}
 NEEDS_MODELS = {"decompose"}
 """What refuses a problem with anything to be measured, as all are that contracts are put to."""
 
+NEEDS_ORDER = {"cma-es"}
+"""What refuses choices, conditions and several objectives; its own test puts it to the contract."""
+
 NAMES = [
     pytest.param(name, marks=MARKS[name]) if name in MARKS else name
     for name in registry.names("optimizers")
-    if name not in NEEDS_MODELS
+    if name not in NEEDS_MODELS | NEEDS_ORDER
 ]
 COUNTS_NOTHING = [name for name in NAMES if name != "exhaustive"]
 

@@ -16,8 +16,9 @@ from dse.schema.space.space import space_from
 from dse.testing.known import Known, problem_of
 
 SLOW = {"ax", "qlognehvi"}
-LISTING = ("decompose", "factorial")
-"""Nothing may be measured for the one; the other refuses more designs than it is to list."""
+LISTING = ("decompose", "factorial", "cma-es")
+"""Nothing may be measured for the first; the second refuses more designs than it is to list, and
+the third choices and conditions."""
 COUNTING = {"exhaustive"}
 """These need a space that can be counted."""
 NAMES = {

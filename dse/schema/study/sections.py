@@ -226,14 +226,15 @@ class Sections:
     def check_factorial(self, problem: Problem | None) -> None:
         """Collect the errors of constructing the optimizer, such as impossible factor levels.
 
-        If the study is stored or has other errors, only an optimizer for designed experiments
-        (``factorial``) is constructed.
+        It is constructed if it has options or checks its problem. If the study is stored or has
+        other errors, only an optimizer for designed experiments (``factorial``) is constructed.
         """
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
-        designed = optimizer_traits(self.spec.optimizer).designed_experiment
-        if designed and problem is None:
+        traits = optimizer_traits(self.spec.optimizer)
+        checked = bool(options and use in names("optimizers")) or traits.checks_problem
+        if traits.designed_experiment and problem is None:
             self._skip(["optimizer"])
-        elif designed or (options and use in names("optimizers") and self._is_open()):
+        elif traits.designed_experiment or (checked and self._is_open()):
             self._try_make(
                 ["optimizer"], lambda: make_with_options("optimizers", use, problem, options)
             )
