@@ -9,6 +9,7 @@ from typing import Any
 
 from dse.api.error_text import in_python
 from dse.api.notebook.progress import show_trials_of
+from dse.api.python_optimizer import Factory, optimizer_entry
 from dse.api.space import Space
 from dse.api.study_document import (
     Evaluators,
@@ -18,8 +19,9 @@ from dse.api.study_document import (
     document_of,
 )
 from dse.errors import SpecError, StudyError
-from dse.protocols import Storage
+from dse.protocols import Optimizer, Storage
 from dse.schema.study.plan import Plan, plan_of
+from dse.schema.study.python_optimizers import PYTHON, is_python_optimizer
 from dse.schema.yaml.files import resolve_path
 from dse.study import study as engine
 
@@ -42,7 +44,11 @@ def begin_study(
         StudyError: a study of this name exists with another definition.
     """
     cast = EvaluatorSpecs.of(evaluators, told)
-    planned = asked_here(document_of(name, cast, asked), space, cast.objects)
+    entry, optimizer = optimizer_entry(asked.get("optimizer"))
+    document = document_of(name, cast, asked)
+    if optimizer:
+        document["optimizer"] = entry
+    planned = asked_here(document, space, {**cast.objects, **optimizer})
     mend = f"another name, or delete the old one: dse studies delete {name!r}"
     begun = engine.StudyEngine.of(planned(), storage=storage, hint=f"give this one {mend}")
     show_trials_of(begun.problem)
@@ -88,24 +94,58 @@ def asked_here(
 
 @in_python()
 def load_study(
-    name: str, storage: str | Storage | None, evaluators: Evaluators
+    name: str,
+    storage: str | Storage | None,
+    evaluators: Evaluators,
+    optimizer: Factory | Optimizer | None = None,
 ) -> engine.StudyEngine:
-    """Return the stored study of that name, with the functions that it was created with.
+    """Return the stored study of that name, with what a program defined for it.
+
+    Args:
+        name: the study's name.
+        storage: a storage or its URL.
+        evaluators: the functions that it was created with.
+        optimizer: the class, function or object of its optimizer, if a program defined it.
 
     Raises:
-        StudyError: there is no such study, or a function has changed.
+        StudyError: there is no such study, a function has changed, or its optimizer is another one.
+        SpecError: ``optimizer`` is no class, function or object that can be one.
     """
-    objects = EvaluatorSpecs.of(evaluators, ()).objects if evaluators else {}
-    found = engine.StudyEngine.load(name, storage, objects=objects)
+    objects: dict[str, Any] = {}
+    if evaluators:
+        objects |= EvaluatorSpecs.of(evaluators, ()).objects
+    given = optimizer_entry(optimizer)[1]
+    found = engine.StudyEngine.load(name, storage, objects={**objects, **given})
+    _check_optimizer(found, optimizer, given)
     for label, told in found.plan.identity["evaluators"].items():
-        given = objects.get(told["options"].get("function"))
-        if given is not None and given.version != told["options"]["version"]:
+        function = objects.get(told["options"].get("function"))
+        if function is not None and function.version != told["options"]["version"]:
             raise StudyError(
                 f"the function {label!r} is not the one that the study {name!r} was created with",
                 hint="create the study under another name, or restore the function's old version",
             )
     show_trials_of(found.problem)
     return found
+
+
+def _check_optimizer(
+    study: engine.StudyEngine, optimizer: object, given: Mapping[str, Any]
+) -> None:
+    """Check that the optimizer that a program passes is the study's.
+
+    Raises:
+        StudyError: the study has another optimizer.
+    """
+    use = study.plan.optimizer.use
+    if optimizer is None or use in given:
+        return
+    mine = next(iter(given), str(optimizer)).removeprefix(PYTHON)
+    raise StudyError(
+        f"the optimizer of the study {study.name!r} is {use.removeprefix(PYTHON)!r}, not {mine!r}",
+        hint="a study keeps its optimizer: begin another study, or leave the argument out"
+        if not is_python_optimizer(use)
+        else "pass the class, function or object that the study was created with",
+    )
 
 
 def _space(space: object) -> Space:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dse.api.first_failure import OnError
     from dse.api.front import Front
     from dse.api.open import Planned
+    from dse.api.python_optimizer import Factory
     from dse.api.record import StudyRecord
     from dse.api.space import Space
     from dse.api.study_document import Evaluators, StudyOptions, ToldMetrics
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dse.core.trial import Trial
     from dse.core.trials import Trials
     from dse.core.values import Value
-    from dse.protocols import Storage
+    from dse.protocols import Optimizer, Storage
     from dse.schema.study.overrides import BudgetOverrides
     from dse.study import study as engine
 
@@ -55,7 +56,9 @@ class Study:
             keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
             ``baselines``, ``scenarios``, ``fidelities``, ``transfer_from``, ``budget``,
             ``retries``, ``storage_patience``, ``early_stopping``, ``optimizer``, ``executor``,
-            ``seed``. Without ``minimize`` and ``maximize``, each metric with a goal is one.
+            ``seed``. Without ``minimize`` and ``maximize``, each metric with a goal is one. The
+            ``optimizer`` may be a class, a function or an object of the program, too:
+            ``optimizer={"use": Annealing, "cooling": 0.9}``.
 
     Raises:
         SpecErrors: with every mistake in the definition.
@@ -113,7 +116,12 @@ class Study:
 
     @classmethod
     def load(
-        cls, name: str, storage: str | Storage | None = None, evaluators: Evaluators = ()
+        cls,
+        name: str,
+        storage: str | Storage | None = None,
+        evaluators: Evaluators = (),
+        *,
+        optimizer: Factory | Optimizer | None = None,
     ) -> Study:
         """Return a stored study by name, without its study file.
 
@@ -124,13 +132,16 @@ class Study:
             name: the study's name.
             storage: a storage or its URL; default: ``sqlite:///dse.db``.
             evaluators: the functions that it was created with; needed only to run it.
+            optimizer: the class, function or object of its optimizer, if a program defined it;
+                needed only to run it.
 
         Raises:
-            StudyError: there is no such study, or a function has changed.
+            StudyError: there is no such study, a function has changed, or the optimizer is
+                another one.
         """
         from dse.api.open import load_study
 
-        return cls._of(load_study(name, storage, evaluators))
+        return cls._of(load_study(name, storage, evaluators, optimizer))
 
     @classmethod
     def _of(cls, study: engine.StudyEngine, planned: Planned | None = None) -> Study:

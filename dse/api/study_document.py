@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, get_args
 
 from dse.api.evaluators import FunctionEvaluator, told_spec
+from dse.api.python_optimizer import Given
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest
 from dse.protocols import EVERYTHING
@@ -22,13 +23,17 @@ Goals = str | Sequence[str] | Mapping[str, str]
 Plugin = str | Mapping[str, Any]
 """A plug-in's name, or a mapping with its options: ``{"use": "nsga2", "population": 40}``."""
 
+OptimizerOption = Given | Mapping[str, Any]
+"""A plug-in or an optimizer of the program, also in a mapping with its options."""
+
 
 class StudyOptions(TypedDict, total=False):
     """Keys of a study file, besides its name, its space and its evaluators.
 
     ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; the own
     name of a metric suffices if only one evaluator provides it. Without them, each metric with a
-    goal is an objective. Without an ``executor``, measuring functions run in this process.
+    goal is an objective. Without an ``executor``, measuring functions run in this process. The
+    ``optimizer`` may also be a class, a function or an object of the program.
     """
 
     question: str
@@ -45,7 +50,7 @@ class StudyOptions(TypedDict, total=False):
     retries: Mapping[str, int]
     storage_patience: str | float
     early_stopping: Mapping[str, Any]
-    optimizer: Plugin
+    optimizer: OptimizerOption
     executor: Plugin
     seed: int
 

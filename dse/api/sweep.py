@@ -12,6 +12,7 @@ from dse.errors import StudyError
 
 if TYPE_CHECKING:
     from dse.api.comparison import Comparison
+    from dse.api.python_optimizer import Given
     from dse.core.trial import Trial
     from dse.protocols import Storage
     from dse.schema.study.budget import Budget
@@ -35,7 +36,7 @@ class _Watching:
 def sweep(
     study: Study | str | Path,
     *,
-    optimizers: Sequence[str] = (),
+    optimizers: Sequence[Given] = (),
     seeds: int = 5,
     name: str | None = None,
     storage: str | Storage | None = None,
@@ -53,7 +54,8 @@ def sweep(
 
     Args:
         study: a study defined in Python or opened from its file, or the path of the file.
-        optimizers: names of optimizers; default: the study's own.
+        optimizers: names of optimizers, or classes, functions or objects of the program; default:
+            the study's own.
         seeds: the number of consecutive seeds per optimizer, starting at the study's seed.
         name: the common prefix NAME; default: the study's name.
         storage: a storage or its URL; default: the study's.
@@ -68,6 +70,7 @@ def sweep(
     """
     from dse.api.comparison import Comparison
     from dse.api.error_text import in_python
+    from dse.api.python_optimizer import name_optimizers
     from dse.schema.study.plan import plan_of
     from dse.schema.yaml.files import resolve_path
     from dse.services.studies.sweep import Sweep
@@ -83,7 +86,11 @@ def sweep(
     else:
         path = resolve_path(str(study), Path.cwd() / "study.yaml")
         planned, where = partial(plan_of, path), str(path)
+    uses, objects = name_optimizers(optimizers)
+    if objects:
+        held = planned.keywords.get("objects", {}) if isinstance(planned, partial) else {}
+        planned = partial(planned, objects={**held, **objects})
     with in_python():
-        whole = Sweep.of(planned, optimizers, seeds, where=where, name=name, storage=storage)
+        whole = Sweep.of(planned, uses, seeds, where=where, name=name, storage=storage)
         whole.run(_Watching(on_finished), stops, executor)
         return Comparison(whole.comparison())

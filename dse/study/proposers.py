@@ -8,10 +8,11 @@ from dse.core.design import Design
 from dse.core.trial import Event
 from dse.optimizers.bayesian.front_completion import Completion
 from dse.protocols import Optimizer
-from dse.registry import make
 from dse.schema.history.inherited import Inherited
+from dse.schema.models import PluginSpec
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugins import AUTO
+from dse.schema.study.python_optimizers import make_optimizer
 from dse.study.first_designs import FirstDesigns
 from dse.study.no_optimizer import NoOptimizer
 from dse.study.scenario_optimizer import ScenarioOptimizer, for_free
@@ -44,6 +45,7 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
 
     Raises:
         PluginError: no optimizer has that name.
+        StudyError: it is an object of a Python program, which was not given.
     """
     if by == NOBODY:
         return NoOptimizer()
@@ -57,7 +59,8 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
         assert alone is not None
         return ScenarioOptimizer(name, alone)
     options = {} if plan.optimizer.use == AUTO else plan.optimizer.options
-    made: Optimizer = make("optimizers", by, plan.problem, **options)
+    spec = PluginSpec(use=by, **options)
+    made: Optimizer = make_optimizer(spec, plan.problem, plan.objects)
     return made
 
 

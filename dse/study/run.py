@@ -171,7 +171,9 @@ class StudyRun:
     def _add_what_is_free(self) -> None:
         """Add designs that need no new measurement, also those on each scenario's own front."""
         chosen = self.plan.optimizer
-        completed = chosen.use == AUTO or optimizer_traits(chosen).completes_front
+        completed = (
+            chosen.use == AUTO or optimizer_traits(chosen, self.plan.objects).completes_front
+        )
         if completed and worthwhile(self.plan.problem):
             self._loop_here(COMPLETION)
         exact = any(event.kind in SEARCHED for event in self._events())

@@ -31,6 +31,7 @@ from dse.schema.study.budget import Budget
 from dse.schema.study.measured_baselines import settle_baselines
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.study.plugins import AUTO, check_storage, optimizer_traits
+from dse.schema.study.python_optimizers import is_python_optimizer, missing_optimizer
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.budget import Bounds
@@ -315,10 +316,14 @@ class StudyEngine:
             kinds: the kinds of evaluators to check; by default all.
 
         Raises:
-            StudyError: an evaluator cannot run here, the study was imported and is not trusted, or
-                it differs from what it was begun with.
+            StudyError: an evaluator cannot run here, the optimizer is defined in a program that did
+                not pass it, the study was imported and is not trusted, or it differs from what it
+                was begun with.
         """
         self.check_unchanged()
+        use = self.plan.optimizer.use
+        if is_python_optimizer(use) and use not in self.plan.objects:
+            raise missing_optimizer(use)
         asked = [bound for bound in self.plan.pipeline.bound if bound.evaluator.kind in kinds]
         if "measured" in kinds or not all(bound.pure for bound in asked):
             check_trust(self.storage, self.name)
@@ -345,7 +350,7 @@ class StudyEngine:
         told = budget or self.plan.budget
         measurements, trials = told.measurements, told.trials
         measured = bool(self.problem.measured)
-        whole = optimizer_traits(self.plan.optimizer).exhaustive or (
+        whole = optimizer_traits(self.plan.optimizer, self.plan.objects).exhaustive or (
             self.plan.optimizer.use == AUTO and searched_whole(self.problem)
         )
         free = (measurements, trials, told.time_s, told.cost) == (None, None, None, None)

@@ -60,7 +60,8 @@ class Plan:
         claims: claims of papers, compared with the results, and findings; no effect on the run.
         assumptions: assumed values that the paper does not state.
         warnings: errors that are fatal for a new study only, and warnings for a stored one.
-        objects: Python objects given as options of evaluators, by the texts that name them.
+        objects: Python objects given as options of evaluators or as the optimizer, by the texts
+            that name them.
     """
 
     name: str
@@ -107,7 +108,8 @@ def plan_of(
         optimizer: replaces the file's optimizer.
         measured: measured metrics of each named baseline.
         documents: contents of files that exist only in memory, by path.
-        objects: Python objects for options of evaluators with texts such as ``given:kernel``.
+        objects: Python objects for options of evaluators with texts such as ``given:kernel``, and
+            for an optimizer such as ``python:Annealing``.
 
     Raises:
         SpecErrors: all errors in the study file and the files that it names.
@@ -172,6 +174,7 @@ class _Builder:
             measured=measured,
             lost={str(path[0]) for path in self.lost},
             stored=bool(self.files.kept),
+            objects=self.objects,
         )
         sections.check_options()
         question = sections.question()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dse.core.space import DesignSpace
@@ -11,6 +12,13 @@ from dse.protocols import ExpectsImprovement, OptimizerTraits, traits_of
 from dse.registry import Group, check_options, load, make, names
 from dse.schema.models import BudgetSpec, PluginSpec
 from dse.schema.study.kinds import is_study
+from dse.schema.study.python_optimizers import (
+    PYTHON,
+    Objects,
+    knows_optimizer,
+    load_optimizer,
+    make_optimizer,
+)
 from dse.schema.yaml.option_types import find_mistyped_option
 from dse.schema.yaml.source import SourceDocument
 from dse.storage.address import FORMS, check_address
@@ -47,32 +55,66 @@ def check_plugin(group: Group, spec: PluginSpec) -> None:
         raise SpecError(problem, hint="name an optimizer", part=[first])
 
 
-def optimizer_traits(spec: PluginSpec) -> OptimizerTraits:
-    """Return the traits of a study's optimizer class; defaults for ``auto`` or unknown names."""
-    known = spec.use in names("optimizers")
-    return traits_of(load("optimizers", spec.use)) if known else OptimizerTraits()
+def check_optimizer(spec: PluginSpec, objects: Objects) -> None:
+    """Check that the optimizer is installed or given, and accepts its options.
+
+    Args:
+        spec: the optimizer's name and options.
+        objects: the study's Python objects.
+
+    Raises:
+        StudyError: it is an object of a Python program, which was not given.
+        SpecError: the optimizer ``auto`` is given options.
+        PluginError: there is no such plug-in, or it has no such option.
+    """
+    if not spec.use.startswith(PYTHON):
+        check_plugin("optimizers", spec)
+        return
+    plugin = load_optimizer(spec.use, objects)
+    check_options("optimizers", spec.use.removeprefix(PYTHON), plugin, spec.options)
 
 
-def check_listable(spec: PluginSpec, space: DesignSpace) -> None:
+def optimizer_traits(spec: PluginSpec, objects: Objects = MappingProxyType({})) -> OptimizerTraits:
+    """Return the traits of a study's optimizer; defaults for ``auto`` or unknown names.
+
+    Args:
+        spec: the optimizer's name.
+        objects: the study's Python objects.
+    """
+    known = knows_optimizer(spec.use, objects)
+    return traits_of(load_optimizer(spec.use, objects)) if known else OptimizerTraits()
+
+
+def check_listable(spec: PluginSpec, space: DesignSpace, objects: Objects) -> None:
     """Check that the space is finite and small enough for the ``exhaustive`` optimizer.
+
+    Args:
+        spec: the optimizer's name.
+        space: the study's space.
+        objects: the study's Python objects.
 
     Raises:
         SpecError: the feasible designs cannot be enumerated.
     """
-    if optimizer_traits(spec).enumerates and space.count() is None:
+    if optimizer_traits(spec, objects).enumerates and space.count() is None:
         problem = "the legal designs cannot be listed: there is a real parameter, or too many"
         raise SpecError(problem, hint="give real parameters steps, or use another optimizer")
 
 
-def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
+def check_gain(budget: BudgetSpec, spec: PluginSpec, objects: Objects) -> None:
     """Check that the optimizer can report the expected gain that ``min_improvement`` needs.
+
+    Args:
+        budget: the study's budget.
+        spec: the optimizer's name.
+        objects: the study's Python objects.
 
     Raises:
         SpecError: the optimizer does not report it.
     """
-    if budget.min_improvement is None or spec.use not in names("optimizers"):
+    if budget.min_improvement is None or not knows_optimizer(spec.use, objects):
         return
-    if not isinstance(load("optimizers", spec.use), ExpectsImprovement):
+    if not isinstance(load_optimizer(spec.use, objects), ExpectsImprovement):
         problem = f"the optimizer {spec.use!r} does not report an expected improvement"
         raise SpecError(problem, hint="remove 'min_improvement', or use another optimizer")
 
@@ -129,20 +171,35 @@ def _meant(url: str) -> str:
     return f"of a file: sqlite:///{file}" if file.strip() else f"write {FORMS}"
 
 
-def make_with_options(group: Group, use: str, subject: object, options: Mapping[str, Any]) -> Any:
-    """Construct a plug-in with its options.
+def make_with_options(
+    group: Group,
+    use: str,
+    subject: object,
+    options: Mapping[str, Any],
+    objects: Objects = MappingProxyType({}),
+) -> Any:
+    """Construct a plug-in, or an optimizer of a Python program, with its options.
+
+    Args:
+        group: the plug-in group.
+        use: its name.
+        subject: what it is constructed for, such as a problem.
+        options: its options.
+        objects: the study's Python objects.
 
     Raises:
         PluginError: the plug-in refuses an option; the message names one of a wrong type.
     """
     try:
+        if use in objects:
+            return make_optimizer(PluginSpec(use=use, **options), subject, objects)
         return make(group, use, subject, **options)
     except DseError as error:
         first = next((key for key in options if key in error.problem), None)
         error.part = error.part or (() if first is None else (first,))
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        wrong = find_mistyped_option(load(group, use), options)
+        wrong = find_mistyped_option(objects.get(use) or load(group, use), options)
         if wrong is None:
             raise PluginError(f"the {group[:-1]} {use!r} refuses its options: {error}") from error
         option, kind = wrong

@@ -18,7 +18,6 @@ from dse.core.problem import Problem
 from dse.errors import DseError
 from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
-from dse.registry import names
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space import LegibleSpace
 from dse.schema.study.baselines import Baselines, check_name, index_baselines, told_baselines
@@ -40,12 +39,14 @@ from dse.schema.study.objectives import (
 from dse.schema.study.plugins import (
     check_gain,
     check_listable,
+    check_optimizer,
     check_plugin,
     check_storage,
     check_workers,
     make_with_options,
     optimizer_traits,
 )
+from dse.schema.study.python_optimizers import Objects, is_python_optimizer, knows_optimizer
 from dse.schema.study.retries import patience_of
 from dse.schema.study.written_units import (
     check_units,
@@ -87,6 +88,7 @@ class Sections:
         measured: measured metrics of each named baseline.
         lost: sections of the file with parts that could not be read.
         stored: whether the study was started before; checks that are newer are then skipped.
+        objects: Python objects of the study, by the texts that name them.
     """
 
     spec: StudySpec
@@ -97,6 +99,7 @@ class Sections:
     measured: Mapping[str, Mapping[str, float]]
     lost: Collection[str]
     stored: bool
+    objects: Objects
 
     @cached_property
     def lists(self) -> Mapping[str, Listing]:
@@ -210,18 +213,25 @@ class Sections:
     def check_options(self) -> None:
         """Collect errors in the optimizer, executor and storage settings of the study file."""
         optimizer, executor = self.spec.optimizer, self.spec.executor
-        self._try_make(["optimizer"], lambda: check_plugin("optimizers", optimizer))
+        known = knows_optimizer(optimizer.use, self.objects)
+        if known or not (self.stored and is_python_optimizer(optimizer.use)):
+            self._try_make(["optimizer"], lambda: check_optimizer(optimizer, self.objects))
         self._try_make(["executor"], lambda: check_plugin("executors", executor))
         self._try_make(["executor"], lambda: check_workers(executor))
         self._try_make(["storage"], lambda: check_storage(self.spec.storage))
         self._try_make(["storage_patience"], lambda: patience_of(self.spec.storage_patience))
         self._try_make(
-            ["budget", "min_improvement"], lambda: check_gain(self.spec.budget, optimizer)
+            ["budget", "min_improvement"],
+            lambda: check_gain(self.spec.budget, optimizer, self.objects),
         )
-        if optimizer_traits(optimizer).enumerates and (self.legible.partial or self.legible.empty):
+        traits = optimizer_traits(optimizer, self.objects)
+        if traits.enumerates and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])
         else:
-            self._try_make(["optimizer"], lambda: check_listable(optimizer, self.legible.space))
+            self._try_make(
+                ["optimizer"],
+                lambda: check_listable(optimizer, self.legible.space, self.objects),
+            )
 
     def check_factorial(self, problem: Problem | None) -> None:
         """Collect the errors of constructing the optimizer, such as impossible factor levels.
@@ -230,13 +240,15 @@ class Sections:
         other errors, only an optimizer for designed experiments (``factorial``) is constructed.
         """
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
-        traits = optimizer_traits(self.spec.optimizer)
-        checked = bool(options and use in names("optimizers")) or traits.checks_problem
+        traits = optimizer_traits(self.spec.optimizer, self.objects)
+        known = knows_optimizer(use, self.objects)
+        checked = bool(options and known) or traits.checks_problem
         if traits.designed_experiment and problem is None:
             self._skip(["optimizer"])
         elif traits.designed_experiment or (checked and self._is_open()):
             self._try_make(
-                ["optimizer"], lambda: make_with_options("optimizers", use, problem, options)
+                ["optimizer"],
+                lambda: make_with_options("optimizers", use, problem, options, self.objects),
             )
 
     def _is_open(self) -> bool:

@@ -36,7 +36,7 @@ def report_of(
         finished: its finished trials.
         events: its recorded events.
     """
-    factorial = optimizer_traits(study.plan.optimizer).designed_experiment
+    factorial = optimizer_traits(study.plan.optimizer, study.plan.objects).designed_experiment
     names = names_of(study)
     return report_html(
         study.name,

@@ -15,6 +15,7 @@ from dse.schema.models import PluginSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.overrides import BudgetOverrides, stated_budget, stated_executor
 from dse.schema.study.plan import Plan
+from dse.schema.study.python_optimizers import PYTHON
 from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
 
 
@@ -45,7 +46,7 @@ class SweepStudy:
     @property
     def name(self) -> str:
         """Name of the study: the sweep's name, the optimizer and the seed, joined by dots."""
-        return f"{self.stem}.{self.optimizer.use}.{self.seed}"
+        return f"{self.stem}.{self.optimizer.use.removeprefix(PYTHON)}.{self.seed}"
 
     def open(self) -> StudyEngine:
         """Open the study; create it if it does not exist.
