@@ -42,11 +42,19 @@ def members(kind: Any) -> dict[str, Any]:
             for name in kind.__all__
             for own, one in _of_value(getattr(kind, name)).items()
         }
+    found = {name: one for base in reversed(_own_bases(kind)) for name, one in vars(base).items()}
     return {
         name: one
-        for name, one in vars(kind).items()
+        for name, one in found.items()
         if not name.startswith("_") and (_called(one) or isinstance(one, property))
     }
+
+
+def _own_bases(kind: Any) -> list[type]:
+    """Return a class and those of its bases that are written in this project."""
+    if not inspect.isclass(kind) or issubclass(kind, Exception):
+        return [kind]
+    return [base for base in kind.__mro__ if base.__module__.startswith("dse.")]
 
 
 def _of_value(value: Any) -> dict[str, Any]:

@@ -9,17 +9,16 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from dse.api.renamed_arguments import renamed_arguments
+from dse.api.study_results import StudyResults
 from dse.errors import DseError, StudyError
 from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
-    from dse.analysis.effects import Effects
     from dse.api.ask_tell import Asking
     from dse.api.first_failure import OnError
     from dse.api.front import Front
     from dse.api.open import Planned
     from dse.api.python_optimizer import Factory
-    from dse.api.record import StudyRecord
     from dse.api.space import Space
     from dse.api.study_document import Evaluators, StudyOptions, ToldMetrics
     from dse.api.tell import Reason, Told
@@ -29,10 +28,11 @@ if TYPE_CHECKING:
     from dse.core.values import Value
     from dse.protocols import Optimizer, Storage
     from dse.schema.study.overrides import BudgetOverrides
+    from dse.services.studies.predict import Prediction
     from dse.study import study as engine
 
 
-class Study:
+class Study(StudyResults):
     """Named optimization problem with its stored trials; an existing study is continued.
 
     It is stored in the same storage as by ``dse run``, so that ``dse front NAME``, ``dse report
@@ -225,6 +225,20 @@ class Study:
         shown.failure.ended()
         return self.ended
 
+    def stop(self) -> bool:
+        """End a run of this object: running evaluations are completed, and nothing more is begun.
+
+        A callback such as ``on_finished`` may call it, and so may another thread. ``run`` then
+        returns ``stopped by the program``; call it again to continue.
+
+        Example:
+            ``study.run(on_finished=lambda trial: trial.number == 20 and study.stop())``
+
+        Returns:
+            Whether a run was in progress; without one, the call has no effect.
+        """
+        return self.engine.stop()
+
     def ask(self, count: int = 1, *, wait: bool = False) -> list[Trial]:
         """Return designs for the caller to measure, stored as running trials.
 
@@ -323,6 +337,32 @@ class Study:
             self.engine, [design_of(one, self.problem.space) for one in designs]
         )
 
+    def predict(self, *designs: Mapping[str, Value]) -> list[dict[str, Prediction]]:
+        """Predict the metrics of designs by the optimizer's surrogate, fitted to the record.
+
+        A measured metric gets the posterior mean of its value and its standard error; a modelled
+        one is computed, with standard error 0.
+
+        Example:
+            ``study.predict({"tile": 64, "stages": 2})[0]["kernel.time"].mean``
+
+        Args:
+            designs: legal designs, each as values by parameter; quantities may be strings with a
+                unit.
+
+        Returns:
+            For each design its predictions by metric, in the metric's unit.
+
+        Raises:
+            DesignError: a design is not legal.
+            StudyError: the optimizer has no surrogate, too few trials have metrics, or a model
+                cannot run here.
+        """
+        from dse.schema.study.designs import design_of
+        from dse.services.studies.predict import predict_designs
+
+        return predict_designs(self.engine, [design_of(one, self.problem.space) for one in designs])
+
     def add(self, design: Mapping[str, Value]) -> int:
         """Add a user-chosen design as a pending trial, which the next run evaluates first.
 
@@ -344,69 +384,6 @@ class Study:
         from dse.services.studies.add_design import add_pending_design
 
         return add_pending_design(self.engine, design_of(design, self.problem.space), self.trials)
-
-    def effects(self, *metrics: str) -> list[Effects]:
-        """Return main effects and interactions of parameters on metrics, as shares of variance.
-
-        For a full factorial design this is an analysis of variance; for the trials of an optimizer
-        it describes only the sampled region.
-
-        Args:
-            metrics: names of metrics or objectives; default: the objectives, and the metrics that
-                limits and compound objectives read.
-
-        Raises:
-            StudyError: there is no such metric, or fewer than two trials have it.
-        """
-        from dse.services.studies.answer import study_effects
-
-        return study_effects(self.engine, metrics)
-
-    def report(self, file: str | Path) -> Path:
-        """Write the study as one self-contained HTML page; return its path.
-
-        Raises:
-            StorageError: the file cannot be written.
-        """
-        from dse.report.json.atomic_file import write_whole
-        from dse.services.studies.report import report_text
-
-        write_whole(Path(file), report_text(self.engine))
-        return Path(file)
-
-    @property
-    def record(self) -> StudyRecord:
-        """Stored record of the study: status, events, provenance and verification.
-
-        The record can be exported, migrated and deleted.
-        """
-        from dse.api.record import StudyRecord
-
-        return StudyRecord(self.engine)
-
-    def to_pandas(self) -> Any:  # pandas is an extra
-        """Return a data frame with the state, parameters, metrics and spread of each trial.
-
-        The spread of a metric is its standard error.
-
-        Raises:
-            PluginError: pandas is not installed.
-        """
-        from dse.interop.data_frames import to_pandas
-
-        return to_pandas(self)
-
-    def to_polars(self) -> Any:  # polars is an extra
-        """Return a data frame with the state, parameters, metrics and spread of each trial.
-
-        The spread of a metric is its standard error.
-
-        Raises:
-            PluginError: polars is not installed.
-        """
-        from dse.interop.data_frames import to_polars
-
-        return to_polars(self)
 
     def _repr_html_(self) -> str:
         from dse.api.notebook.parts import or_message

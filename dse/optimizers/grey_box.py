@@ -18,6 +18,12 @@ from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, Conditi
 from dse.optimizers.bayesian.expected_improvement import expected_gains
 from dse.optimizers.bayesian.measured_parts import MeasuredParts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.metric_prediction import (
+    Moments,
+    joined,
+    known_moments,
+    predict_measured,
+)
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.exact.magnitude import LARGE
@@ -105,6 +111,11 @@ class GreyBox:
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
         return drained
+
+    def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
+        """Return mean and standard error of each metric at k designs, each (k,), in its unit."""
+        measured = predict_measured(self._problem, self._told, designs)
+        return joined(measured, known_moments(self._problem, designs)) if measured else {}
 
     def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
         """Return the keys of the measured parts that were or are being measured."""

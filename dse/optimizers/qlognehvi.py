@@ -8,12 +8,24 @@ from typing import Any
 import numpy as np
 
 from dse.core.design import Design
+from dse.core.encoding import encoded_designs
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.bayesian.acquisition_search import Search
 from dse.optimizers.bayesian.candidates import draw_designs
-from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, TrainingData, lesson
+from dse.optimizers.bayesian.metric_prediction import (
+    Moments,
+    joined,
+    known_moments,
+    transformed_moments,
+)
+from dse.optimizers.bayesian.training_data import (
+    MANY_OBJECTIVES,
+    TrainingData,
+    bare_metric,
+    lesson,
+)
 from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
@@ -66,6 +78,29 @@ class QLogNehvi:
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
         return drained
+
+    def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
+        """Return mean and standard error of each metric at k designs, each (k,), in its unit.
+
+        Learnt are the metrics that are an objective by themselves.
+        """
+        with seed_generators(int(self._problem.rng(len(self._told)).integers(2**31))):
+            learnt, surrogate = self._learnt()
+            if learnt is None:
+                return {}
+            points = encoded_designs(self._problem.space, designs)
+            means, deviations = surrogate.moments(points)
+        found: dict[str, Moments] = {}
+        for place, objective in enumerate(self._problem.objectives):
+            name, factor = bare_metric(objective.expression.node)
+            if name not in self._problem.measured:
+                continue
+            centre, error = transformed_moments(
+                means[:, place], deviations[:, place], learnt.scales[place].losses
+            )
+            unit = objective.scale / factor * (1.0 if objective.goal == "minimize" else -1.0)
+            found[name] = centre * unit, error * abs(unit)
+        return joined(found, known_moments(self._problem, designs)) if found else {}
 
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator

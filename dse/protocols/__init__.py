@@ -45,6 +45,7 @@ from dse.protocols.optimizer import (
     ExpectsImprovement,
     Optimizer,
     OptimizerTraits,
+    PredictsMetrics,
     ReportsProgress,
     traits_of,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "NeedsResources",
     "Optimizer",
     "OptimizerTraits",
+    "PredictsMetrics",
     "Queueing",
     "ReadsByMetric",
     "ReportsBegin",

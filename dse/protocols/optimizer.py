@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from dse.core.design import Design
 from dse.core.trial import Event, Trial
+from dse.core.values import Floats
 
 
 class Optimizer(Protocol):
@@ -101,6 +102,27 @@ class ExpectsImprovement(Protocol):
     expected_gain: float | None
     """Expected share of the current hypervolume that the suggestion of the last ``ask`` adds;
     ``None`` while unknown."""
+
+
+@runtime_checkable
+class PredictsMetrics(Protocol):
+    """Optimizer with a surrogate, which predicts metrics of designs that were not evaluated.
+
+    A study offers it as ``study.predict``. Law: predicting changes nothing, so that later designs
+    are the same as without it.
+    """
+
+    def predict(self, designs: Sequence[Design]) -> Mapping[str, tuple[Floats, Floats]]:
+        """Return mean and standard error of each metric at k designs, each (k,), in its unit.
+
+        Args:
+            designs: k legal designs.
+
+        Returns:
+            The metrics that can be predicted; modelled ones are exact, with standard error 0. It is
+            empty while there are too few finished trials.
+        """
+        ...
 
 
 @runtime_checkable

@@ -51,6 +51,7 @@ GIVEN = "(given)"
 
 LATE = "the time is used up"
 DRY = "no design is left to ask"
+STOPPED = "stopped by the program"
 
 _SHORTEST_S, _LONGEST_S = 0.01, 1.0
 """Shortest and longest pause between two reads of the record; each read in vain doubles it."""
@@ -67,7 +68,8 @@ class Loop:
     none of theirs. Only trials with numbers ``below`` a bound are taken from others. An idle
     executor without capacity is waited for; its optional attribute ``ended`` gives the reason why
     nothing more is asked. ``set_aside`` receives outcomes before the storage does. With ``drains``,
-    running evaluations are completed if the storage is lost.
+    running evaluations are completed if the storage is lost. Once ``is_stopped`` returns true,
+    nothing more is asked or begun, and the loop ends with its running evaluations.
     """
 
     space: DesignSpace
@@ -85,6 +87,7 @@ class Loop:
     drains: bool = True
     below: int | None = None
     clock: Clock = field(default_factory=Clock)
+    is_stopped: Callable[[], bool] = lambda: False
     on_finished: Callable[[Trial], None] = lambda _: None
     set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
 
@@ -132,6 +135,7 @@ class Loop:
                 self._take_up()
             self._submit()
             over = LATE if late else caller.ended if caller else ""
+            over = STOPPED if self.is_stopped() else over
             reason = over or self._ask()
             if self._waiting and self._room > 0:
                 continue
@@ -193,7 +197,10 @@ class Loop:
         return ""
 
     def _take_up(self) -> None:
-        """Claim trials that no live driver holds, as far as there is room."""
+        """Claim trials that no live driver holds, as far as there is room, unless it is stopped."""
+        if self.is_stopped():
+            self._waiting.clear()
+            return
         own = self._flying.union(trial.number for trial in self._waiting)
         room = self._room - len(self._waiting)
         if not self._asker.queues:

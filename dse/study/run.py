@@ -33,7 +33,7 @@ from dse.study.budget import Bounds
 from dse.study.early_stop_watch import EarlyStopMonitor
 from dse.study.history import TrialHistory
 from dse.study.lease import LEASE_S, Lease
-from dse.study.loop import Loop
+from dse.study.loop import STOPPED, Loop
 from dse.study.proposers import (
     COMPLETION,
     FIRST,
@@ -68,6 +68,7 @@ class StudyRun:
         on_progress: called with (done, total) during an optimizer's long step.
         patience_s: seconds to wait for an unavailable storage.
         on_notice: called with a message when the storage becomes unavailable or returns.
+        is_stopped: returns whether to end with the evaluations that are running.
     """
 
     plan: Plan
@@ -84,6 +85,7 @@ class StudyRun:
     on_progress: Callable[[int, int], None] = lambda *_: None
     patience_s: float = PATIENCE_S
     on_notice: Callable[[str], None] = lambda _: None
+    is_stopped: Callable[[], bool] = lambda: False
     _retrying: RetryingStorage = field(init=False)
     _ledger: TrialHistory = field(init=False)
     _lease: Lease = field(init=False)
@@ -98,6 +100,8 @@ class StudyRun:
                 self._note(Event(kind="prior", text=self.inherited.words()))
             self._measure_baselines()
             use = self._resolve_optimizer()
+            if self.is_stopped():
+                return STOPPED
             optimizer = suggesting(self.plan, use)
             if isinstance(optimizer, ReportsProgress):
                 optimizer.on_progress = self.on_progress
@@ -107,7 +111,8 @@ class StudyRun:
                 text = "the optimizer expects no improvement: 'min_improvement' is no bound"
                 self._note(Event(kind="gain", text=text))
             reason = self._loop(optimizer, use, self.bounds)
-            self._add_what_is_free()
+            if reason != STOPPED:
+                self._add_what_is_free()
         return reason
 
     @contextmanager
@@ -136,23 +141,30 @@ class StudyRun:
             trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
             bounds = replace(self.bounds, trials=trials)
             self._loop(suggesting(self.plan, NOBODY), NOBODY, bounds, below=trials)
+            if self.is_stopped():
+                return
             self.plan = settle_baselines(self.plan, self._ledger.trials)
             check_baselines(self.plan, self._ledger.trials)
 
     def _resolve_optimizer(self) -> str:
         """Return the optimizer's name: the study's, or what ``auto`` has chosen or chooses now.
 
+        It is empty if the run is stopped before ``auto`` can choose.
         Several drivers may choose at the same time: the first recorded choice holds for all.
         """
         use = self.plan.optimizer.use
         if use != AUTO:
             return use
+        if self.is_stopped():
+            return ""
         if not find_auto_choice(self._events()):
             problem = self.plan.problem
             if needs_cost(problem):
                 most = self.carried + 1
                 bounds = replace(self.bounds, trials=most)
                 self._loop(suggesting(self.plan, FIRST), FIRST, bounds, below=most)
+                if self.is_stopped():
+                    return ""
             choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
             if not find_auto_choice(self._events()):
                 event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
@@ -226,6 +238,7 @@ class StudyRun:
                 lingers=here is None,
                 drains=runner is not self.outside,  # an external executor may block on its caller
                 below=below,
+                is_stopped=self.is_stopped,
                 on_finished=self.on_finished,
                 set_aside=self._retrying.set_aside,
             ).run()

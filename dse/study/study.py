@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 import shlex
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,7 @@ class StudyEngine:
         self.storage = storage
         self.name = name
         self._changed = changed
+        self._stops: set[threading.Event] = set()
 
     @staticmethod
     def open(
@@ -247,6 +249,7 @@ class StudyEngine:
                 run here.
         """
         self.check_runnable()
+        stop = threading.Event()
         run = replace(
             self._prepare_run(self.bounds(budget)),
             executor=executor or self.plan.executor,
@@ -254,8 +257,23 @@ class StudyEngine:
             on_choice=on_choice,
             on_progress=on_progress,
             on_notice=on_notice,
+            is_stopped=stop.is_set,
         )
-        return self._gone(run)
+        self._stops.add(stop)
+        try:
+            return self._gone(run)
+        finally:
+            self._stops.discard(stop)
+
+    def stop(self) -> bool:
+        """End this object's runs after their running evaluations; return whether there are any.
+
+        Nothing more is asked or begun. Threads and callbacks may call it.
+        """
+        stops = list(self._stops)
+        for stop in stops:
+            stop.set()
+        return bool(stops)
 
     def run_by(
         self,

@@ -38,6 +38,7 @@ LOOKING: dict[str, Callable[[Study], Any]] = {
     "Study.to_polars": lambda study: study.to_polars(),
     "Study.add": lambda study: study.add({"a": 6, "b": 4}),
     "Study.close": lambda study: study.close(),
+    "Study.stop": lambda study: study.stop(),
     "Study._repr_html_": lambda study: study._repr_html_(),
     "StudyRecord.answer": lambda study: study.record.answer,
     "StudyRecord.claims": lambda study: study.record.claims,
@@ -65,6 +66,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
     "Study.run": lambda study: study.run(trials=25),
     "Study.ask": lambda study: study.ask(),
     "Study.evaluate": lambda study: study.evaluate(DESIGN),
+    "Study.predict": lambda study: study.predict(DESIGN),
     "StudyRecord.verify": lambda study: study.record.verify(),
 }
 """What may start programs; it is refused on an imported study."""
@@ -74,7 +76,8 @@ OTHER = {"Study.tell", "Front.count", "Front.index", "dse.reproduce", "dse.sweep
 
 
 def public(kind: type) -> set[str]:
-    own = {name for name in vars(kind) if not name.startswith("_") or name == "_repr_html_"}
+    named = {name for base in kind.__mro__[:-1] for name in vars(base) if "dse." in base.__module__}
+    own = {name for name in named if not name.startswith("_") or name == "_repr_html_"}
     return {f"{kind.__name__}.{name}" for name in own}
 
 

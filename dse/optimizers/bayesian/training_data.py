@@ -170,7 +170,7 @@ def _variances(
 
     The objective must be a bare metric.
     """
-    metric, factor = _bare(objective.expression.node)
+    metric, factor = bare_metric(objective.expression.node)
     kept = [trial for trial, ok in zip(trials, done, strict=True) if ok]
     if not all(metric in trial.spread for trial in kept):
         return None
@@ -181,7 +181,7 @@ def _variances(
     )
 
 
-def _bare(node: Node) -> tuple[str, float]:
+def bare_metric(node: Node) -> tuple[str, float]:
     """Return the metric's name and unit factor if the formula is a single metric, else ''."""
     match node:
         case Name():
