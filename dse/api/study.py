@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from dse.api.renamed_arguments import renamed_arguments
+from dse.api.study_choices import StudyChoices
 from dse.api.study_results import StudyResults
 from dse.errors import DseError, StudyError
 from dse.system.terminal_text import visible
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from dse.study import study as engine
 
 
-class Study(StudyResults):
+class Study(StudyResults, StudyChoices):
     """Named optimization problem with its stored trials; an existing study is continued.
 
     It is stored in the same storage as by ``dse run``, so that ``dse front NAME``, ``dse report

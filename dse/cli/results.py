@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,13 @@ from dse.cli.options import (
 from dse.cli.output.formats import write_result, write_texts
 from dse.report.schemas.study import Status
 from dse.system.credentials import mask_url
+
+if TYPE_CHECKING:
+    from dse.core.pareto import ParetoSet
+    from dse.core.trials import Trials
+    from dse.report.json.columns import Sheet
+    from dse.services.studies.best_designs import BestDesigns
+    from dse.study.study import StudyEngine
 
 
 def status(
@@ -66,37 +73,83 @@ def status(
 def front(
     name: NameArgument,
     *,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            help="A further limit, as under constraints: 'chip.latency <= 20 ms'; repeatable.",
+            metavar="LIMIT",
+        ),
+    ] = None,
+    best: Annotated[
+        str | None,
+        typer.Option(
+            help="Only the best design by this objective, metric or 'minimize: FORMULA'.",
+            metavar="METRIC",
+        ),
+    ] = None,
     storage: StorageOption = None,
     output: FormatOption = Format.TABLE,
     file: OutputOption = None,
 ) -> None:
     """Show the Pareto front: the designs that no other design dominates.
 
-    Example: dse front quickstart --format json
+    With --at, show the front of the designs that satisfy further limits; with --best, the best of
+    them by one metric. Both search all finished trials.
+
+    Example: dse front quickstart --at 'chip.area <= 20 mm2' --best chip.latency
     """
-    from dse.analysis.front_probability import membership
-    from dse.core.pareto import ParetoSet
-    from dse.report.html import fidelity, scenarios
-    from dse.report.json import columns as sheet
-    from dse.report.text import tables as table
-    from dse.services.studies.answer import answer_json
+    from dse.services.studies.answer import answer_json, best_designs_json
+    from dse.services.studies.best_designs import find_best_designs
     from dse.study.study import StudyEngine
 
     study = StudyEngine.load(name, storage)
     output = format_of(output, file)
-    finished = study.finished
-    front = ParetoSet.of(study.problem, finished)
-    if output is not Format.TABLE:
+    if at or best is not None:
+        chosen = find_best_designs(study, at or [], best)
+        if output is Format.TABLE:
+            _print_best_designs(chosen)
+        else:
+            told = best_designs_json(study.name, chosen)
+            write_result(output, file, told, lambda: _columns(chosen.found, chosen.trials))
+    elif output is Format.TABLE:
+        _print_front(study)
+    else:
         told = answer_json(study)
-        write_result(output, file, told, lambda: sheet.front_columns(front, finished))
-        return
+        write_result(output, file, told, lambda: _columns(study.front, study.finished))
+
+
+def _columns(front: ParetoSet, finished: Trials) -> Sheet:
+    from dse.report.json.columns import front_columns
+
+    return front_columns(front, finished)
+
+
+def _print_front(study: StudyEngine) -> None:
+    from dse.analysis.front_probability import membership
+    from dse.core.pareto import ParetoSet
+    from dse.report.html import fidelity, scenarios
+    from dse.report.text import tables as table
+
+    finished = study.finished
     contrast = study.contrast
     chances = membership(study.problem, finished)
-    table.front_table(front, finished, proof=study.proof)
+    table.front_table(ParetoSet.of(study.problem, finished), finished, proof=study.proof)
     if contrast is not None:
         scenarios.contrast_table(contrast)
     show(table.doubt_words(chances), line_feed=bool(chances))
     fidelity.rungs_table(fidelity.rungs(study.problem, finished))
+
+
+def _print_best_designs(chosen: BestDesigns) -> None:
+    from dse.report.text.summary import selection_words
+    from dse.report.text.tables import front_table
+
+    words = selection_words(
+        chosen.found, chosen.at, best=chosen.best, value=chosen.value, proof=chosen.proof
+    )
+    front_table(chosen.found, chosen.trials, proof=chosen.proof, heading=words)
+    show(chosen.uncovered, line_feed=bool(chosen.uncovered))
 
 
 def trials(

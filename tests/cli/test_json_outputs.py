@@ -22,7 +22,11 @@ RUNS: dict[str, list[list[str]]] = {
     "resume": [["resume", "formulas", "--trials", "8"], ["resume", "empty"]],
     "verify": [["verify", "formulas"], ["verify", "odd"], ["verify", "empty"]],
     "status": [["status", "odd"], ["status", "empty"], ["status"]],
-    "front": [["front", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
+    "front": [
+        *(["front", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")),
+        ["front", "odd", "--at", "odd.time <= 5 s"],
+        ["front", "empty", "--at", "odd.time <= 5 s", "--best", "minimize: odd.time"],
+    ],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],
     "sweep": [["sweep", "formulas.yaml", "--optimizer", "random", "--optimizer", "sobol"]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NotRequired
 
 from dse.report.schemas.base import Design, Goal, Shape
-from dse.report.schemas.trials import HeadingFacts
+from dse.report.schemas.trials import HeadingFacts, ObjectiveFacts
 
 
 class StandingFacts(Shape):
@@ -124,6 +124,15 @@ class FrontFacts(HeadingFacts, CoverageFacts):
     """The trial at the knee, beyond which one objective costs much of another; null without."""
     front: list[FrontRow]
     """The designs."""
+    at: NotRequired[list[str]]
+    """The further limits of the options `--at`, which `limits` has too; present with `--at` or
+    `--best`."""
+    best: NotRequired[ObjectiveFacts | None]
+    """What the designs are the best by, from the option `--best`; null for the front under the
+    limits of `--at`."""
+    best_value: NotRequired[float | None]
+    """The value of `best` for these designs, in its unit; null where no design satisfies every
+    limit."""
     scenarios: NotRequired[ContrastFacts]
     """What each scenario alone would choose; present if the study has scenarios."""
     membership: NotRequired[dict[str, float]]

@@ -8,9 +8,11 @@ import numpy as np
 
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
 from dse.core.ties import is_tie
 from dse.core.trial import Trial
 from dse.report.answer import MOST_PARAMETERS, Answer
+from dse.report.text.space_words import format_count
 from dse.report.words import broken_text, design_text, join_list, number_text, parameter_units
 
 
@@ -78,3 +80,30 @@ def _gap(answer: Answer, place: int, at: int, best: int) -> str:
         return f"{objective.name} {value / ideal:.2g} times the best"
     share = 100 * abs(value / ideal - 1)
     return f"{objective.name} {share:.{0 if share >= 10 else 1}f} % {side} the best"
+
+
+def selection_words(
+    found: ParetoSet,
+    at: Sequence[str],
+    *,
+    best: Objective | None,
+    value: float | None,
+    proof: Proof,
+) -> str:
+    """Return the heading of the designs that satisfy further limits, or of the best by one metric.
+
+    Args:
+        found: the designs; empty if no design satisfies every limit.
+        at: the further limits as written.
+        best: what the designs are the best by; ``None`` for the front under the limits.
+        value: the value of ``best`` for the designs, in its unit.
+        proof: the proof as far as it covers the designs.
+    """
+    under = f" under {join_list(at)}" if at else ""
+    if not found.trials:
+        return f"no design satisfies {join_list(at) or 'every limit'}; these miss by least"
+    if best is None or value is None:
+        return f"{proof.front_words}{under}: {format_count(len(found.trials), 'design')}"
+    number = number_text(value, best.unit, written=best.written)
+    sure = f", {proof.search_words}"
+    return f"{_superlative(best).lower()} {best.name}{under}: {number}{sure}"

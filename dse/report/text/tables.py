@@ -42,12 +42,21 @@ def front_table(
     trials: Sequence[Trial] = (),
     *,
     proof: Proof,
+    heading: str = "",
     console: Console | None = None,
 ) -> None:
-    """Print the front, or the nearest misses among ``trials`` where no design is feasible."""
+    """Print the front, or the nearest misses among ``trials`` where no design is feasible.
+
+    Args:
+        front: the front.
+        trials: all finished trials, for the nearest misses.
+        proof: how far the front is proved.
+        heading: the first line; by default the size of the front and its hypervolume.
+        console: where to print; by default the standard output.
+    """
     console = console or results_console()
     answer = Answer.of(front, trials)
-    console.print(escape(_summary(front, answer, trials, proof)), style="bold")
+    console.print(escape(heading or _summary(front, answer, trials, proof)), style="bold")
     if proof.failed_words:
         console.print(escape(proof.failed_words), style="yellow")
     if answer.common:

@@ -17,7 +17,8 @@ from dse.schema.study.baselines import Baselines
 from dse.schema.study.objectives import limits_of, objective_of
 from dse.schema.study.scenarios import Scenarios
 
-_FUNCTIONS = {**ARGUMENTS, **robust.FUNCTIONS, **baselines.FUNCTIONS}
+FUNCTIONS = {**ARGUMENTS, **robust.FUNCTIONS, **baselines.FUNCTIONS}
+"""Functions of objectives and constraints, each with its numbers of arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class FormulaParser:
             SpecError: the text is not a formula, or uses scenarios or baselines incorrectly.
         """
         side = robust.worse(goal)
-        written = robust.written_out(parse(text, _FUNCTIONS), self.scenarios, side)
+        written = robust.written_out(parse(text, FUNCTIONS), self.scenarios, side)
         return self.baselines.folded(written)
 
     def rules(self, text: str) -> Iterator[Expression]:
@@ -46,7 +47,7 @@ class FormulaParser:
         Raises:
             SpecError: as :meth:`objective` does.
         """
-        for one in robust.everywhere(parse(text, _FUNCTIONS), self.scenarios):
+        for one in robust.everywhere(parse(text, FUNCTIONS), self.scenarios):
             yield self.baselines.folded(one)
 
     def under(self, text: str, scenario: str) -> Expression:
@@ -54,7 +55,7 @@ class FormulaParser:
 
         It raises as :meth:`objective` does.
         """
-        alone = robust.under(parse(text, _FUNCTIONS), self.scenarios, scenario)
+        alone = robust.under(parse(text, FUNCTIONS), self.scenarios, scenario)
         return self.baselines.folded(alone)
 
 

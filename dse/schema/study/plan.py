@@ -21,6 +21,7 @@ from dse.evaluation.pipeline import Pipeline
 from dse.registry import load, options_of
 from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
 from dse.schema.space.space import LegibleSpace, legible_space
+from dse.schema.study.asked_formulas import AskedFormulas
 from dse.schema.study.assumptions import Assumption, assumptions_of
 from dse.schema.study.budget import Budget
 from dse.schema.study.claims import Claim
@@ -59,6 +60,7 @@ class Plan:
         awaited: baselines that must be measured before any objective has a value.
         claims: claims of papers, compared with the results, and findings; no effect on the run.
         assumptions: assumed values that the paper does not state.
+        asked: parser of limits and objectives that users ask about later.
         warnings: errors that are fatal for a new study only, and warnings for a stored one.
         objects: Python objects given as options of evaluators or as the optimizer, by the texts
             that name them.
@@ -85,6 +87,7 @@ class Plan:
     early_stopping: Rule | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
     assumptions: tuple[Assumption, ...] = field(default=(), repr=False)
+    asked: AskedFormulas | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -211,6 +214,7 @@ class _Builder:
             early_stopping=early_stopping,
             claims=question.claims,
             assumptions=assumptions,
+            asked=AskedFormulas.of(sections.formulas, cast.known, sections.lists, problem),
             warnings=unread,
             objects=self.objects,
         )

@@ -9,8 +9,9 @@ from dse.analysis.front_probability import membership
 from dse.core.pareto import ParetoSet
 from dse.report.html.fidelity import rungs, rungs_json
 from dse.report.html.scenarios import contrast_json
-from dse.report.json.front import front_json
+from dse.report.json.front import finite, front_json, objectives_json
 from dse.report.schemas.front import FrontFacts
+from dse.services.studies.best_designs import BestDesigns
 from dse.study.study import StudyEngine
 
 
@@ -30,6 +31,20 @@ def answer_json(study: StudyEngine) -> FrontFacts:
         told["membership"] = {str(number): chance for number, chance in chances.items()}
     if study.problem.ladders:
         told["fidelities"] = rungs_json(rungs(study.problem, finished))
+    return told
+
+
+def best_designs_json(study: str, chosen: BestDesigns) -> FrontFacts:
+    """Return the designs that satisfy further limits, or the best by one metric, as JSON.
+
+    Args:
+        study: the study's name.
+        chosen: the selection.
+    """
+    told = front_json(study, chosen.found, chosen.trials, proof=chosen.proof)
+    told["at"] = list(chosen.at)
+    told["best"] = None if chosen.best is None else objectives_json([chosen.best])[0]
+    told["best_value"] = finite(chosen.value)
     return told
 
 
