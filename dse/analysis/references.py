@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.analysis.indicators import epsilon, igd_plus, r2
 from dse.analysis.runs import FrontHistory
-from dse.core.pareto import hypervolume, nondominated
+from dse.core.pareto import hypervolume, hypervolume_share, nondominated
 from dse.core.values import Floats, Ints
 
 Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
@@ -51,6 +51,23 @@ class ReferenceSet:
         distance = {"igd+": igd_plus, "epsilon": epsilon, "r2": r2}[indicator]
         found = distance(front, self._best)
         return np.inf if found is None else found
+
+    def share(self, volume: float) -> float:
+        """Return a hypervolume as a share, 0 to 1, of that between reference and ideal point.
+
+        The ideal point has the best value of each objective on the joint front of all runs.
+        """
+        if not len(self.joint):
+            return 0.0
+        return hypervolume_share(volume, self.point, self.joint.min(axis=0))
+
+    @property
+    def percent(self) -> float:
+        """Factor from a hypervolume to percent of the volume between reference and ideal point."""
+        spans = self.point - self.joint.min(axis=0) if len(self.joint) else np.zeros(1)
+        with np.errstate(over="ignore", divide="ignore"):
+            factor = 100.0 / float(np.prod(spans)) if (spans > 0).all() else 0.0
+        return factor if np.isfinite(factor) else 0.0
 
     def values(
         self,

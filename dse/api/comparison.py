@@ -87,8 +87,12 @@ class Comparison:
         return or_message("Comparison", lambda: comparison_html(self.found))
 
     def __repr__(self) -> str:
+        from dse.report.words import share_text
+
+        share = self.found.yardstick.share
         told = ", ".join(
-            f"{one.name} {one.quartiles('hypervolume')[1]:.6g}" for one in self.found.groups
+            f"{one.name} {share_text(share(one.quartiles('hypervolume')[1]))}"
+            for one in self.found.groups
         )
         at = f"{self.found.at:g} {self.found.over}"
         return visible(f"<Comparison at {at}, median hypervolume: {told}>")

@@ -77,6 +77,14 @@ class Front(Sequence[Trial]):
         return self.found.hypervolume
 
     @property
+    def hypervolume_share(self) -> float | None:
+        """Share of the volume between reference point and ideal point that the front dominates.
+
+        It is from 0 to 1; ``None`` until the reference point is fixed, and with one objective.
+        """
+        return self.found.hypervolume_share
+
+    @property
     def reference_point(self) -> tuple[float, ...] | None:
         """Reference point of the hypervolume, in the objectives' units and signs."""
         return self.found.reference_point
@@ -139,7 +147,8 @@ class Front(Sequence[Trial]):
         from dse.report.words import volume_text
 
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
-        known = "" if self.hypervolume is None else f", hypervolume {volume_text(self.found, 6)}"
+        share = self.hypervolume_share
+        known = "" if share is None else f", hypervolume {volume_text(self.found)}"
         exact = "exact front" if self.exact else "front"
         failed = f"; {self.proof.search_words}: {self.proof.failed_words}" if self.failed else ""
         size = format_count(len(self), "design")

@@ -201,19 +201,18 @@ def _state_lines(state: Status) -> Iterator[str]:
     import shlex
 
     from dse.report.text.space_words import format_count
+    from dse.report.words import share_text
 
     name = shlex.quote(state["study"])
     counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
-    volume = state["hypervolume"]
-    about = "≈" if state["hypervolume_estimated"] else ""
-    shown = "-" if volume is None else f"{about}{volume:.6g}"
+    volume = share_text(state["hypervolume_share"], estimated=state["hypervolume_estimated"])
     seconds = state["seconds"] or 0.0
     yield f"{state['study']}: {state['question']}"
     yield f"  trials: {counts or 'none'}; {state['measurements']} measured, {seconds:.1f} s"
     kind = "exact front" if state["exact"] else "front"
     over = state["exact_over"]
     part = "" if state["exact"] or over is None else f", exact over the {over:,} that have values"
-    yield f"  {kind}: {format_count(state['front'], 'design')}{part}, hypervolume {shown}"
+    yield f"  {kind}: {format_count(state['front'], 'design')}{part}, hypervolume {volume}"
     if state["failure"]:
         yield f"  failed: {state['failure']}"
     yield from _driver_lines(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ REFERENCE_TRIALS = 10
 """Number of feasible trials after which the reference point is fixed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ParetoSet:
     """Pareto front of a study: trials sorted by their first objective, with their losses.
 
@@ -43,12 +44,28 @@ class ParetoSet:
             reference=reference(problem, trials),
         )
 
-    @property
+    @cached_property
     def hypervolume(self) -> float | None:
         """Hypervolume with respect to the reference point; ``None`` until that is fixed."""
         if self.reference is None:
             return None
         return hypervolume(self.losses, self.reference)
+
+    @property
+    def hypervolume_share(self) -> float | None:
+        """Share of the volume between reference point and ideal point that the front dominates.
+
+        It is from 0 to 1. The ideal point has the best value of each objective on the front, so
+        that the share falls where a design improves an objective and adds little volume; for an
+        exact front the ideal point is final. ``None`` until the reference point is fixed, and with
+        a single objective, where the share is always 1.
+        """
+        volume = self.hypervolume
+        if volume is None or self.reference is None or self.losses.shape[1] < 2:
+            return None
+        if not len(self.losses):
+            return 0.0
+        return hypervolume_share(volume, self.reference, self.losses.min(axis=0))
 
     @property
     def hypervolume_is_exact(self) -> bool:
@@ -121,6 +138,28 @@ def hypervolume(
     else:
         volume = float(moocore.hypervolume(inside, ref=reference))
     return volume if np.isfinite(volume) else float(_LARGEST)
+
+
+def hypervolume_share(
+    volume: float,
+    reference: Floats,  # (m,)
+    ideal: Floats,  # (m,)
+) -> float:
+    """Return a hypervolume as a share of the volume between two points, from 0 to 1.
+
+    For a fixed ideal point, the share never falls when a design is added. It is computed from
+    logarithms, because volumes of small or large units underflow or overflow.
+
+    Args:
+        volume: hypervolume with respect to ``reference``.
+        reference: reference point, as losses.
+        ideal: best value of each objective, as losses. Where it is not better than the reference
+            point in every objective, the share is 0.
+    """
+    spans = 0.5 * reference - 0.5 * ideal  # halved, because their range may overflow
+    if volume <= 0 or not (spans > 0).all():
+        return 0.0
+    return float(min(np.exp(np.log(volume) - (np.log(2) + np.log(spans)).sum()), 1.0))
 
 
 MOST_EXACT = {5: 5_000, 6: 400, 7: 150, 8: 70, 9: 45, 10: 35, 11: 28, 12: 25}

@@ -17,6 +17,8 @@ from dse.units.units import converted, shown
 _LEGIBLE = 1e-3, 1e6
 """Range of absolute values that are written without an exponent."""
 
+_MOST_DECIMALS = 6
+
 
 @lru_cache(maxsize=65_536, typed=True)  # tables and figures format the same values repeatedly
 def value_text(value: Value | None, unit: str = "") -> str:
@@ -137,11 +139,26 @@ def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> s
     )
 
 
-def volume_text(front: ParetoSet, digits: int = 5) -> str:
-    """Return the hypervolume, after ``≈`` if it is an estimate; a dash if it is unknown."""
-    if front.hypervolume is None:
+def volume_text(front: ParetoSet) -> str:
+    """Return the share of the hypervolume, as :func:`share_text`; a dash if it is unknown."""
+    return share_text(front.hypervolume_share, estimated=not front.hypervolume_is_exact)
+
+
+def share_text(share: float | None, *, estimated: bool = False) -> str:
+    """Return a share of a hypervolume in percent, with two digits of what is missing to 100 %.
+
+    Args:
+        share: the share, from 0 to 1; a dash stands for ``None``.
+        estimated: whether ``≈`` precedes the number.
+    """
+    if share is None or not math.isfinite(share):
         return "-"
-    return f"{'' if front.hypervolume_is_exact else '≈'}{front.hypervolume:.{digits}g}"
+    about, percent = "≈" if estimated else "", 100 * share
+    if not 99 < percent < 100:
+        return f"{about}{percent_text(share, 3)}"
+    digits = min(1 - math.floor(math.log10(100 - percent)), _MOST_DECIMALS)
+    cut = math.floor(percent * 10**digits) / 10**digits  # rounding could yield 100
+    return f"{about}{cut:.{digits}f} %"
 
 
 def moment_text(at: float) -> str:

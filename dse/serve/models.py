@@ -29,7 +29,8 @@ class StudySummary(_Message):
 
     ``quiet_s`` is the time in seconds since new trials were last seen; null if none were seen yet.
     ``done`` is how many trials or measurements (see ``counted``) of the budget ``of`` are used;
-    ``of`` is null without such a bound.
+    ``of`` is null without such a bound. ``hypervolume_share`` is the hypervolume as a share of the
+    volume between the reference point and the ideal point, from 0 to 1.
     """
 
     name: str
@@ -42,6 +43,7 @@ class StudySummary(_Message):
     counted: Literal["trials", "measurements"]
     front: int
     hypervolume: float | None
+    hypervolume_share: float | None
     hypervolume_estimated: bool
     quiet_s: float | None
     problem: str

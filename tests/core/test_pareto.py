@@ -1,10 +1,18 @@
 """Fronts and hypervolumes."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 
-from dse.core.pareto import MOST_EXACT, hypervolume, most_exact, nondominated
+from dse.core.pareto import (
+    MOST_EXACT,
+    hypervolume,
+    hypervolume_share,
+    most_exact,
+    nondominated,
+)
 from dse.testing.strategies import losses
 
 
@@ -68,3 +76,37 @@ def test_the_more_objectives_the_fewer_rows_are_measured_exactly():
 def test_an_infinity_is_the_worst_or_the_best_of_numbers(columns):
     rows = [[-np.inf] + [np.inf] * (columns - 1), [0.0] * columns, [0.0] * (columns - 1) + [np.inf]]
     assert nondominated(np.array(rows * 20)).tolist() == [True, True, False] + [False] * 57
+
+
+def share(rows, reference, ideal=None):
+    rows, point = np.array(rows, float), np.array(reference, float)
+    best = rows.min(axis=0) if ideal is None else np.array(ideal, float)
+    return hypervolume_share(hypervolume(rows, point), point, best)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reference", "expected"),
+    [
+        ([[1, 1]], [3, 4], 1.0),
+        ([[1, 3], [2, 2], [3, 1]], [4, 4], 6 / 9),
+        ([[5, 1], [1, 5]], [4, 4], 0.0),
+        ([[5, 5]], [4, 4], 0.0),
+    ],
+)
+def test_a_share_is_of_the_box_between_the_reference_and_the_ideal_point(rows, reference, expected):
+    assert share(rows, reference) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e12, 1e150])
+def test_a_share_does_not_depend_on_units(scale):
+    rows, point = np.array([[1, 3], [2, 2], [3, 1.0]]), np.array([4.0, 4.0])
+    factors = np.array([scale, 1.0])
+    assert share(rows * factors, point * factors) == pytest.approx(6 / 9)
+
+
+@given(losses(columns=2))
+def test_a_share_never_falls_when_a_design_is_added_and_the_ideal_point_stays(table):
+    ideal, point = table.min(axis=0), table.max(axis=0) + 1
+    shares = [share(table[:count], point, ideal) for count in range(1, len(table) + 1)]
+    assert all(a <= b + 1e-9 for a, b in itertools.pairwise(shares))
+    assert 0 <= shares[-1] <= 1

@@ -113,6 +113,7 @@ def test_counts_are_those_of_the_record(run) -> None:
     assert watch.ended == 60
     assert len(watch.front) == len(front.trials)
     assert watch.hypervolume == front.hypervolume
+    assert watch.hypervolume_share == (front.hypervolume_share or 1.0)
     answers = int(run.study.problem.feasible(run.study.finished).sum())
     assert watch.outside == 60 - answers
     assert watch.outside > 0

@@ -89,7 +89,8 @@ def test_at_which_budget_and_why_is_said(singles, groups) -> None:
 def test_a_claim_is_a_sentence_with_its_numbers(groups) -> None:
     first = verdicts(groups)[0]
     wanted = (
-        r"better better than worse in hypervolume at 40 measurements: \+\S+ \[\S+, \S+\], "
+        r"better better than worse in hypervolume at 40 measurements: "
+        r"\+\S+ percentage points \[\S+, \S+\], "
         r"A12 \d\.\d\d, p \S+ after Holm"
     )
     assert re.fullmatch(wanted, first)

@@ -23,6 +23,7 @@ def test_the_front_has_the_documented_keys(made_up) -> None:
         "study",
         "reference_point",
         "hypervolume",
+        "hypervolume_share",
         "exact",
         "objectives",
         "front",
@@ -47,6 +48,7 @@ def test_the_reference_point_is_null_until_it_is_frozen(made_up) -> None:
     few = ParetoSet.of(made_up.problem, made_up.trials[:5])
     told = front_json("s", few, made_up.trials[:5], proof=Proof())
     assert (told["reference_point"], told["hypervolume"]) == (None, None)
+    assert told["hypervolume_share"] is None
 
 
 def test_metrics_are_plain_numbers_by_name(made_up) -> None:

@@ -90,7 +90,7 @@ def test_a_baseline_is_marked(made_up) -> None:
 
 def test_the_hypervolume_ends_where_the_front_says(made_up) -> None:
     line = figure(made_up, "growth-measurements").data[0]
-    assert line.y[-1] == pytest.approx(made_up.front.hypervolume)
+    assert line.y[-1] == pytest.approx(100 * made_up.front.hypervolume_share)
     assert line.x[-1] == sum(trial.measured for trial in made_up.trials)
 
 

@@ -10,7 +10,9 @@ from dse.report.words import (
     join_list,
     metric_text,
     number_text,
+    percent_text,
     seconds_text,
+    share_text,
     value_text,
     volume_text,
 )
@@ -79,9 +81,27 @@ def test_a_metric_without_words_is_shown_with_its_unit():
     assert metric_text(0.003, Metric(name="energy", unit="J"), 0.0001) == "3 ± 0.1 mJ"
 
 
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (None, "-"),
+        (0.0, "0 %"),
+        (5.6e-12, "less than 0.001 %"),
+        (0.8321, "83.2 %"),
+        (0.98765, "98.8 %"),
+        (0.999712, "99.971 %"),
+        (1 - 1e-12, "99.999999 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_share_of_a_volume_shows_what_is_missing_to_the_ideal(share, text):
+    assert share_text(share) == text
+
+
 def test_a_volume_that_is_estimated_says_so(made_up, monkeypatch) -> None:
-    assert volume_text(made_up.front) == f"{made_up.front.hypervolume:.5g}"
+    share = percent_text(made_up.front.hypervolume_share, 3)
+    assert volume_text(made_up.front) == share
     monkeypatch.setattr("dse.core.pareto.MOST_EXACT", {3: 1})
-    assert volume_text(made_up.front, 3) == f"≈{made_up.front.hypervolume:.3g}"
+    assert volume_text(replace(made_up.front)).startswith("≈")
     unknown = replace(made_up.front, reference=None)
     assert volume_text(unknown) == "-"

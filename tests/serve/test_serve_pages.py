@@ -53,6 +53,7 @@ def test_a_study_says_what_its_record_says(client, storage) -> None:
     study = StudyEngine.load("toy 5", storage)
     told = client.get(TOY).json()
     assert told["hypervolume"] == study.front.hypervolume
+    assert told["hypervolume_share"] == study.front.hypervolume_share
     assert told["front"] == len(study.front.trials)
     assert (told["done"], told["of"], told["counted"]) == (60, 60, "trials")
 

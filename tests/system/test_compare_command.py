@@ -179,3 +179,15 @@ def test_the_gate_needs_a_claim_about_hypervolume_and_makes_it(told):
     best, worst = best_and_worst(told)
     found = told(best, worst, "--fail-if-worse", "0.01%", "--indicator", "r2")
     assert found.exit_code == 1
+
+
+def test_volumes_are_shares_between_one_reference_and_one_ideal_point(told):
+    found = answer(told("one.0", "sobol.0", "--format", "json"))
+    box = 1.0
+    for worst, best in zip(found["reference_point"], found["ideal_point"], strict=True):
+        box *= worst - best
+    studies = [group["studies"][0] for group in found["groups"]]
+    volumes = [study["final"]["hypervolume"] for study in studies]
+    assert volumes == pytest.approx([box * one["final_hypervolume_share"] for one in studies])
+    assert found["groups"][0]["hypervolume_share"]["median"] == studies[0]["hypervolume_share"]
+    assert "percentage points" in found["verdicts"][0]

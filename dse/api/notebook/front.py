@@ -68,10 +68,10 @@ def summary(front: ParetoSet, answer: Answer) -> str:
     if not answer.feasible:
         return "no design satisfies every limit"
     many = f"{len(front.trials):,} design{'s' if len(front.trials) != 1 else ''}"
-    if front.reference_point is None:
+    if front.reference_point is None or front.hypervolume_share is None:
         return many
     point = reference_text(front.problem.objectives, front.reference_point)
-    return f"{many}, hypervolume {volume_text(front)} from {point}"
+    return f"{many}, hypervolume {volume_text(front)} (reference point: {point})"
 
 
 def _table(front: ParetoSet, answer: Answer) -> str:

@@ -29,11 +29,12 @@ def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Dra
 def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -> Drawing:
     axis = _axis(told.currency, float(told.grid[-1]))
     word = INDICATOR_WORDS[indicator]
-    bands = [told.quartiles(place, indicator) for place in range(len(comparison.groups))]
+    factor, unit = (comparison.yardstick.percent, "%") if indicator == "hypervolume" else (1.0, "")
+    bands = [factor * told.quartiles(place, indicator) for place in range(len(comparison.groups))]
     log = is_log(np.stack(bands))
     figure = blank(
         xaxis=axis_layout(axis),
-        yaxis=axis_layout(Axis(name=word, log=log)),
+        yaxis=axis_layout(Axis(name=word, unit=unit, log=log)),
         height=340,
     )
     figure.update_yaxes(rangemode="normal" if log else "tozero")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.analysis.indicators import HypervolumeCurve, Spent, counted_in
-from dse.core.pareto import ParetoSet
+from dse.core.pareto import ParetoSet, hypervolume_share
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.report.axes import Axis, axis_of, seconds_axis
@@ -28,7 +28,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
         return []
     counts = Axis(name=counted)
     seconds = seconds_axis("evaluation time", float(progress.seconds[-1]))
-    grown = _best(front, progress) or _volume(progress)
+    grown = _best(front, progress) or _volume(front, front.reference, progress)
     return [
         _drawing(counted, counts, progress.counts, grown),
         _drawing("seconds", seconds, progress.seconds, grown),
@@ -45,11 +45,15 @@ class _Grown:
     filled: bool
 
 
-def _volume(progress: HypervolumeCurve) -> _Grown:
+def _volume(front: ParetoSet, reference: Floats, progress: HypervolumeCurve) -> _Grown:
+    """Return the volumes in percent of that between reference point and the final ideal point."""
+    ideal = front.losses.min(axis=0) if len(front.losses) else reference
+    shares = [hypervolume_share(one, reference, ideal) for one in progress.hypervolume.tolist()]
     return _Grown(
-        axis=Axis(name="hypervolume"),
-        values=progress.hypervolume,
-        caption="The volume that the front dominates, up to the reference point.",
+        axis=Axis(name="hypervolume", unit="%"),
+        values=100 * np.array(shares),
+        caption="The volume that the front dominates, in percent of that between the reference "
+        "point and the ideal point, which has the best value found of each objective.",
         filled=True,
     )
 

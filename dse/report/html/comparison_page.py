@@ -11,7 +11,12 @@ from dse.errors import StudyError
 from dse.report.html.page_parts import render_drawings, render_report
 from dse.report.json.comparison import comparison_json
 from dse.report.text.comparison_table import legend, rows_of
-from dse.report.text.conclusions import INDICATOR_WORDS, budget_sentence, verdicts
+from dse.report.text.conclusions import (
+    INDICATOR_WORDS,
+    budget_sentence,
+    indicator_text,
+    verdicts,
+)
 from dse.report.words import join_list, reference_text
 
 
@@ -56,7 +61,7 @@ def _studies(comparison: ComparisonResult) -> list[list[str]]:
                 str(result.seed),
                 *(f"{result.totals[each]:.6g}" for each in spent),
                 str(result.front),
-                *(f"{value:.6g}" for value in result.final.values()),
+                *(indicator_text(comparison, name, one) for name, one in result.final.items()),
             ]
             for group in comparison.groups
             for result in group.results

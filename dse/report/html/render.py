@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dse.report.words import seconds_text, truncate_text
+from dse.report.words import seconds_text, share_text, truncate_text
 from dse.system.terminal_text import visible_html
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _environment() -> Environment:
     environment.filters.update(
         breakable=_breakable,
         seconds=seconds_text,
+        share=lambda value, estimated: share_text(value, estimated=estimated),
         short=truncate_text,
         visible=lambda text: trusted(visible_html(_escape_value(text))),
     )

@@ -130,10 +130,9 @@ def _tiles(
         ("measurements", f"{measured:,}", "" if front.problem.measured else "all metrics modelled"),
         ("evaluation time", seconds, "summed over workers"),
     ]
-    several = len(front.problem.objectives) > 1  # with one, the volume is only a distance
-    if several and front.reference_point is not None:
+    if front.hypervolume_share is not None and front.reference_point is not None:
         point = reference_text(front.problem.objectives, front.reference_point)
-        tiles.append(("hypervolume", volume_text(front, 4), f"from {point}"))
+        tiles.append(("hypervolume", volume_text(front), f"from {point} to the ideal point"))
     return tiles
 
 

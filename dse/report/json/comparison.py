@@ -41,6 +41,7 @@ def comparison_json(comparison: ComparisonResult) -> ComparisonFacts:
         "objectives": objectives_json(comparison.objectives),
         "reference_point": list(comparison.reference_point),
         "reference_from": comparison.reference_from,
+        "ideal_point": _ideal_point(comparison),
         "joint_front": len(comparison.yardstick.joint),
         "over": comparison.over,
         "at": comparison.at,
@@ -59,6 +60,9 @@ def _group(
     return {
         "name": group.name,
         "at": {name: _quartiles(*map(finite, group.quartiles(name))) for name in INDICATORS},
+        "hypervolume_share": _quartiles(
+            *map(comparison.yardstick.share, group.quartiles("hypervolume"))
+        ),
         "curves": {one.currency: _curves(one, place) for one in drawn},
         "to": {
             currency: {
@@ -68,7 +72,7 @@ def _group(
             for currency in comparison.currencies
         },
         "attainment": [_surface(comparison, one) for one in _surfaces(comparison, place)],
-        "studies": [_result(result) for result in group.results],
+        "studies": [_result(comparison, result) for result in group.results],
     }
 
 
@@ -105,7 +109,14 @@ def signs(comparison: ComparisonResult) -> Floats:
     return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
 
 
-def _result(result: Result) -> ComparedStudy:
+def _ideal_point(comparison: ComparisonResult) -> list[float] | None:
+    """Return the best value of each objective in any study; ``None`` without a joint front."""
+    joint = comparison.yardstick.joint
+    ideal: Floats = joint.min(axis=0) * signs(comparison) if len(joint) else joint
+    return ideal.tolist() if len(joint) else None
+
+
+def _result(comparison: ComparisonResult, result: Result) -> ComparedStudy:
     return {
         "study": result.name,
         "seed": result.seed,
@@ -115,6 +126,8 @@ def _result(result: Result) -> ComparedStudy:
         "share_of_joint_front": result.share,
         "at": {name: finite(value) for name, value in result.values.items()},
         "final": {name: finite(value) for name, value in result.final.items()},
+        "hypervolume_share": comparison.yardstick.share(result.values["hypervolume"]),
+        "final_hypervolume_share": comparison.yardstick.share(result.final["hypervolume"]),
         "to": {
             currency: {f"{share:g}": value for share, value in zip(SHARES, spent, strict=True)}
             for currency, spent in result.to.items()

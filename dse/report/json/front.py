@@ -43,6 +43,7 @@ def front_json(
         "study": study,
         "reference_point": None if point is None else list(map(finite, point)),
         "hypervolume": finite(front.hypervolume),
+        "hypervolume_share": finite(front.hypervolume_share),
         "hypervolume_estimated": not front.hypervolume_is_exact,
         "exact": proof.exact,
         "exact_over": proof.over,

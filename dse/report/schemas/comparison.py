@@ -70,6 +70,11 @@ class ComparedStudy(Shape):
     """Its indicators at the budget of the comparison."""
     final: dict[Indicator, float | None]
     """Its indicators at its end."""
+    hypervolume_share: float
+    """Its hypervolume at that budget as a share, from 0 to 1, of the volume between the reference
+    point and `ideal_point`."""
+    final_hypervolume_share: float
+    """The same share at its end."""
     to: dict[Currency, dict[str, float | None]]
     """Amount spent to reach 0.9, 0.95 and 0.99 of the best final hypervolume; null: never."""
 
@@ -81,6 +86,9 @@ class ComparedGroup(Shape):
     """Its name."""
     at: dict[Indicator, Quartiles]
     """The indicators at the budget of the comparison."""
+    hypervolume_share: Quartiles
+    """The hypervolume at that budget as a share, from 0 to 1, of the volume between the reference
+    point and `ideal_point`."""
     curves: dict[Currency, dict[Indicator, Curve]]
     """The indicators along `grids`."""
     to: dict[Currency, dict[str, Reached]]
@@ -131,6 +139,9 @@ class ComparisonFacts(Shape):
     """The reference point of the hypervolume, in the objectives' order, units and signs."""
     reference_from: str
     """The origin of the reference point: the studies, or the joint nadir."""
+    ideal_point: list[float] | None
+    """The best value of each objective in any of the studies, in the objectives' order, units and
+    signs; null where no study has a front."""
     joint_front: int
     """How many designs are on the front of all studies together."""
     over: Currency

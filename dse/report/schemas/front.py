@@ -116,6 +116,10 @@ class FrontFacts(HeadingFacts, CoverageFacts):
     hypervolume: float | None
     """The volume that the front dominates, in the product of the objectives' units; null without a
     reference point."""
+    hypervolume_share: float | None
+    """The hypervolume as a share, from 0 to 1, of the volume between the reference point and the
+    ideal point, which has the best value of each objective on the front; null as `hypervolume`, and
+    with a single objective."""
     hypervolume_estimated: bool
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     feasible: bool

@@ -55,6 +55,10 @@ class Status(CoverageFacts):
     """How many designs are on the front."""
     hypervolume: float | None
     """The volume that the front dominates; null without a reference point."""
+    hypervolume_share: float | None
+    """The hypervolume as a share, from 0 to 1, of the volume between the reference point and the
+    ideal point, which has the best value of each objective on the front; null as `hypervolume`, and
+    with a single objective."""
     hypervolume_estimated: bool
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     failures: dict[FaultKind, int]
@@ -88,6 +92,10 @@ class Ended(CoverageFacts):
     """The reference point of the hypervolume, in the objectives' order, units and signs."""
     hypervolume: float | None
     """The volume that the front dominates; null without a reference point."""
+    hypervolume_share: float | None
+    """The hypervolume as a share, from 0 to 1, of the volume between the reference point and the
+    ideal point, which has the best value of each objective on the front; null as `hypervolume`, and
+    with a single objective."""
     hypervolume_estimated: bool
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     feasible: bool

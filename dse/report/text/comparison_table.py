@@ -6,12 +6,18 @@ from rich.console import Console
 from rich.markup import escape
 
 from dse.analysis.comparison import SHARES, ComparisonResult, GroupResult
-from dse.analysis.references import INDICATORS
+from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency
 from dse.core.pareto import most_exact
-from dse.report.text.conclusions import INDICATOR_WORDS, amount_text, budget_sentence, verdicts
+from dse.report.text.conclusions import (
+    INDICATOR_WORDS,
+    amount_text,
+    budget_sentence,
+    indicator_text,
+    verdicts,
+)
 from dse.report.text.terminal_table import Lane, print_split, results_console
-from dse.report.words import number_text, reference_text
+from dse.report.words import reference_text
 
 
 def comparison_table(comparison: ComparisonResult, *, console: Console | None = None) -> None:
@@ -51,7 +57,7 @@ def rows_of(comparison: ComparisonResult) -> list[list[str]]:
         [
             group.name,
             *([str(len(group.results))] if several else []),
-            *(_quartiles(group.quartiles(indicator)) for indicator in INDICATORS),
+            *(_quartiles(comparison, group, indicator) for indicator in INDICATORS),
             _spent(group, over),
             _spent(group, other),
             _span([result.front for result in group.results]),
@@ -66,6 +72,8 @@ def rows_of(comparison: ComparisonResult) -> list[list[str]]:
 def legend(comparison: ComparisonResult) -> str:
     """Return the notes below the comparison table that explain its columns."""
     lines = [
+        "hypervolume: in percent of the volume between the reference point and the ideal point,"
+        " which has the best value of each objective in any study: more is better",
         f"'to 90%': {comparison.over} until that share of the best final hypervolume;",
         "IGD+, epsilon and R2 are distances from the joint front in shares of its range:"
         " less is better",
@@ -82,10 +90,10 @@ def legend(comparison: ComparisonResult) -> str:
     return "\n".join(lines)
 
 
-def _quartiles(told: tuple[float, float, float]) -> str:
-    low, middle, high = told
-    words = number_text(middle)
-    return words if low == high else f"{words} [{number_text(low)}, {number_text(high)}]"
+def _quartiles(comparison: ComparisonResult, group: GroupResult, indicator: Indicator) -> str:
+    told = group.quartiles(indicator)
+    low, middle, high = (indicator_text(comparison, indicator, value) for value in told)
+    return middle if told[0] == told[2] else f"{middle} [{low}, {high}]"
 
 
 def _spent(group: GroupResult, currency: Currency) -> str:

@@ -10,7 +10,7 @@ from dse.analysis.conclusions import Conclusion
 from dse.analysis.references import Indicator
 from dse.analysis.runs import Currency
 from dse.analysis.significance import LEVEL, least_p
-from dse.report.words import seconds_text
+from dse.report.words import number_text, seconds_text, share_text
 
 INDICATOR_WORDS: dict[Indicator, str] = {
     "hypervolume": "hypervolume",
@@ -18,6 +18,16 @@ INDICATOR_WORDS: dict[Indicator, str] = {
     "epsilon": "epsilon",
     "r2": "R2",
 }
+
+
+def indicator_text(comparison: ComparisonResult, indicator: Indicator, value: float) -> str:
+    """Return the value of an indicator as text; the hypervolume in percent.
+
+    The percentage is of the volume between the reference point and the ideal point of all studies.
+    """
+    if indicator == "hypervolume":
+        return share_text(comparison.yardstick.share(value))
+    return number_text(value)
 
 
 def amount_text(amount: float, currency: Currency) -> str:
@@ -67,39 +77,44 @@ def verdicts(comparison: ComparisonResult) -> list[str]:
     pairs = dict.fromkeys((claim.first, claim.second) for claim in comparison.claims)
     for pair in pairs:
         told = [claim for claim in comparison.claims if (claim.first, claim.second) == pair]
-        sentences += [_format_claim(claim, at) for claim in told if claim.made]
-        sentences += _open([claim for claim in told if not claim.made], at)
+        sentences += [_format_claim(comparison, claim, at) for claim in told if claim.made]
+        sentences += _open(comparison, [claim for claim in told if not claim.made], at)
     return sentences + _too_few(comparison.claims)
 
 
-def _format_claim(claim: Conclusion, at: str) -> str:
+def _format_claim(comparison: ComparisonResult, claim: Conclusion, at: str) -> str:
     turned = claim.better != claim.first
     worse = claim.first if turned else claim.second
     what = f"{claim.better} better than {worse} in {INDICATOR_WORDS[claim.indicator]} at {at}"
-    return f"{what}: {_numbers(claim, turned=turned)}"
+    return f"{what}: {_numbers(comparison, claim, turned=turned)}"
 
 
-def _open(told: Sequence[Conclusion], at: str) -> list[str]:
+def _open(comparison: ComparisonResult, told: Sequence[Conclusion], at: str) -> list[str]:
     if not told:
         return []
     pair = f"{told[0].first} and {told[0].second}"
-    each = "; ".join(f"{INDICATOR_WORDS[claim.indicator]} {_numbers(claim)}" for claim in told)
+    each = "; ".join(
+        f"{INDICATOR_WORDS[claim.indicator]} {_numbers(comparison, claim)}" for claim in told
+    )
     return [f"no difference between {pair} can be claimed at {at}: {each}"]
 
 
-def _numbers(claim: Conclusion, *, turned: bool = False) -> str:
+def _numbers(comparison: ComparisonResult, claim: Conclusion, *, turned: bool = False) -> str:
     superiority = 1 - claim.superiority if turned else claim.superiority
-    words = [_difference(claim, turned=turned), f"A12 {superiority:.2f}"]
+    words = [_difference(comparison, claim, turned=turned), f"A12 {superiority:.2f}"]
     if claim.least < 1:
         words.append(f"p {_chance(claim.corrected)} after Holm")
     return ", ".join(words)
 
 
-def _difference(claim: Conclusion, *, turned: bool) -> str:
+def _difference(comparison: ComparisonResult, claim: Conclusion, *, turned: bool) -> str:
+    """Return the difference of two medians with its interval; of hypervolumes in percent."""
     if claim.difference is None:
         return "one has no front"
-    sign = -1.0 if turned else 1.0
-    middle = f"{sign * claim.difference:+.3g}"
+    sign, unit = -1.0 if turned else 1.0, ""
+    if claim.indicator == "hypervolume":
+        sign, unit = sign * comparison.yardstick.percent, " percentage points"
+    middle = f"{sign * claim.difference:+.3g}{unit}"
     if claim.interval is None:
         return middle
     low, high = sorted(sign * end for end in claim.interval)

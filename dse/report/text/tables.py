@@ -170,10 +170,10 @@ def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: P
         return "NO DESIGN KEEPS EVERY LIMIT; these miss by least"
     many = f"{len(answer.trials)} design{'s' if len(answer.trials) != 1 else ''}"
     kind = proof.front_words
-    if front.reference_point is None:
+    if front.reference_point is None or front.hypervolume_share is None:
         return f"{kind}: {many}"
     point = reference_text(front.problem.objectives, front.reference_point)
-    return f"{kind}: {many}, hypervolume {volume_text(front)} from {point}"
+    return f"{kind}: {many}, hypervolume {volume_text(front)} (reference point: {point})"
 
 
 def doubt_words(chances: Mapping[int, float]) -> str:

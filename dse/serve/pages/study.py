@@ -57,12 +57,14 @@ def _tiles(snapshot: Snapshot, told: models.StudyState) -> list[tuple[str, str, 
         else _point(snapshot.study.problem.objectives, point)
     )
     failed = sum(told.counts.get(state, 0) for state in ("failed", "infeasible"))
+    volume = ("hypervolume", volume_text(snapshot.front), note)
+    several = len(snapshot.study.problem.objectives) > 1  # with one, the share is always 100 %
     return [
         ("on the front", str(told.front), _describe_front(snapshot, told)),
         ("finished", str(told.finished), f"of {told.trials} asked, {failed} without numbers"),
         ("measurements", str(told.measurements), _describe_measuring(snapshot, told)),
         ("evaluation time", seconds_text(told.seconds), "summed over workers"),
-        ("hypervolume", volume_text(snapshot.front), note),
+        *([volume] if several else []),
     ]
 
 
@@ -121,4 +123,4 @@ def _point(objectives: tuple[Objective, ...], point: tuple[float, ...]) -> str:
         f"{truncate_text(o.name, _NAME_LETTERS)} {number_text(v, o.unit, written=o.written)}"
         for o, v in pairs
     )
-    return f"from {', '.join(words)}"
+    return f"from {', '.join(words)} to the ideal point"

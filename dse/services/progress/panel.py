@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from dse.report.text.space_words import format_count
-from dse.report.words import number_text, seconds_text
+from dse.report.words import number_text, seconds_text, share_text
 from dse.schema.study.budget import Budget
 from dse.services.progress.picture import picture, restore_sign
 from dse.services.progress.progress_bar import QuantityProgressBar
@@ -128,7 +128,7 @@ class StudyPanel:
         return words
 
     def quality(self) -> str:
-        """Return the hypervolume as text, and how long ago it rose.
+        """Return the hypervolume in percent as text, and how long ago the volume rose.
 
         For a single objective, it is the best value, and how long ago it was found.
         """
@@ -144,8 +144,8 @@ class StudyPanel:
                 written=objective.written,
             )
             return f"best {best}" + (f", found{rose}" if rose else "")
-        about = "≈" if watch.hypervolume_is_estimated else ""
-        return f"hypervolume {about}{watch.hypervolume:.5g}" + (f", rose{rose}" if rose else "")
+        share = share_text(watch.hypervolume_share, estimated=watch.hypervolume_is_estimated)
+        return f"hypervolume {share}" + (f", rose{rose}" if rose else "")
 
 
 def _choose_bar_quantity(

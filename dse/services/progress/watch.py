@@ -8,7 +8,14 @@ from threading import Lock
 
 import numpy as np
 
-from dse.core.pareto import REFERENCE_TRIALS, hypervolume, is_exact, nondominated, reference
+from dse.core.pareto import (
+    REFERENCE_TRIALS,
+    hypervolume,
+    hypervolume_share,
+    is_exact,
+    nondominated,
+    reference,
+)
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, are
@@ -48,6 +55,7 @@ class ProgressTracker:
         self.cloud: Floats = np.zeros((0, 2))  # (c, 2): two losses; or trial count and loss
         self.steps: Floats = np.zeros((0, 2))  # (s, 2): trial count, new best loss
         self.hypervolume: float | None = None
+        self.hypervolume_share = 0.0  # of the volume between reference and ideal point
         self.hypervolume_is_estimated = False
         self.rose_s: float | None = None
         self._clock = clock
@@ -157,4 +165,6 @@ class ProgressTracker:
         if self.hypervolume is None or volume > self.hypervolume:
             self.rose_s = ended
         self.hypervolume = volume
+        if len(self.front):
+            self.hypervolume_share = hypervolume_share(volume, self._point, self.front.min(axis=0))
         self.hypervolume_is_estimated = not is_exact(self.front, self._point)
