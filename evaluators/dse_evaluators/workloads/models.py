@@ -35,12 +35,13 @@ class WorkloadModel:
 
 MODELS: Mapping[str, WorkloadModel] = {
     name: WorkloadModel(
-        **{key: value if key == "maker" else tuple(value) for key, value in row.items()}
+        maker=row["maker"], quality=tuple(row["quality"]), layers=tuple(row["layers"])
     )
     for name, row in json.loads(
         Path(__file__).with_name("models.json").read_text(encoding="utf-8")
     ).items()
 }
+"""Models of ``models.json``, by name."""
 
 
 def model_of(name: str) -> WorkloadModel:
