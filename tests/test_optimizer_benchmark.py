@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from dse.core.design import Design
-from dse.core.expressions.expression import Expression, Listed, Name
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Listed, Name
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Ordinal

@@ -11,8 +11,9 @@ from typing import Any
 from case import Case, done
 
 from dse.core.design import Design
-from dse.core.expressions.expression import Expression, Listed, Logic, Member, Name, Number, Text
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Listed, Logic, Member, Name, Number, Text
 from dse.core.metric import Fault, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real

@@ -12,16 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Logic,
-    Lookup,
-    Name,
-    Number,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.list_rules import Listing
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.values import Value
@@ -81,7 +73,7 @@ class Permutation:
 
     @property
     def rules(self) -> tuple[Expression, ...]:
-        different = Call("all_different", self.listing.nodes)
+        different = syntax.Call("all_different", self.listing.nodes)
         return (Expression(f"all_different({self.name})", different),)
 
     @property
@@ -116,21 +108,23 @@ class Subset:
 
     @property
     def rules(self) -> tuple[Expression, ...]:
-        count, text = Call("sum", self.listing.nodes), f"count({self.name})"
+        count, text = syntax.Call("sum", self.listing.nodes), f"count({self.name})"
         if self.counted_by:
-            same = Compare(("==",), (count, Name(self.counted_by)))
+            same = syntax.Compare(("==",), (count, syntax.Name(self.counted_by)))
             return (Expression(f"{text} == {self.counted_by}", same),)
         if self.least == self.most:
-            exact = Compare(("==",), (count, Number(self.least)))
+            exact = syntax.Compare(("==",), (count, syntax.Number(self.least)))
             return (Expression(f"{text} == {self.least}", exact),)
         if self.least == 0 and self.most == len(self.items):
             return ()
-        within = Compare(("<=", "<="), (Number(self.least), count, Number(self.most)))
+        within = syntax.Compare(
+            ("<=", "<="), (syntax.Number(self.least), count, syntax.Number(self.most))
+        )
         return (Expression(f"{self.least} <= {text} <= {self.most}", within),)
 
     @property
     def listing(self) -> Listing:
-        nodes = tuple(Name(member(self.name, item)) for item in self.items)
+        nodes = tuple(syntax.Name(member(self.name, item)) for item in self.items)
         return Listing(keys=self.items, nodes=nodes, flags=True)
 
 
@@ -151,11 +145,15 @@ class Partition:
     when: Expression | None = None
 
     @property
-    def parts(self) -> Number | Name:
+    def parts(self) -> syntax.Number | syntax.Name:
         """Formula node of the number of parts: a constant, or the parameter that holds it."""
         if self.counted_by:
-            return Name(self.counted_by)
-        return Number(self.most) if self.least == self.most else Name(f"{self.name}.parts")
+            return syntax.Name(self.counted_by)
+        return (
+            syntax.Number(self.most)
+            if self.least == self.most
+            else syntax.Name(f"{self.name}.parts")
+        )
 
     @property
     def members(self) -> tuple[Parameter, ...]:
@@ -175,14 +173,14 @@ class Partition:
     def conditions(self) -> Mapping[str, Expression]:
         told = dict(_activity(self.when, self.members))
         parts = self.parts
-        if isinstance(parts, Number):
+        if isinstance(parts, syntax.Number):
             return told
         for cut in range(max(self.least - 1, 0), self.most - 1):
-            enough = Compare((">",), (parts, Number(cut + 1)))
+            enough = syntax.Compare((">",), (parts, syntax.Number(cut + 1)))
             text = f"{parts.name} > {cut + 1}"
             if self.when is not None:
                 node, text = (
-                    Logic("and", (self.when.node, enough)),
+                    syntax.Logic("and", (self.when.node, enough)),
                     f"({self.when.text}) and {text}",
                 )
                 told[member(self.name, cut)] = Expression(text, node)
@@ -195,23 +193,24 @@ class Partition:
         cuts = self.listing.nodes
         ascending = [
             Expression(
-                f"{self.name}[{place}] < {self.name}[{place + 1}]", Compare(("<",), (left, right))
+                f"{self.name}[{place}] < {self.name}[{place + 1}]",
+                syntax.Compare(("<",), (left, right)),
             )
             for place, (left, right) in enumerate(pairwise(cuts))
         ]
         if self.counted_by:
-            within = (Number(1), Name(self.counted_by), Number(self.most))
+            within = (syntax.Number(1), syntax.Name(self.counted_by), syntax.Number(self.most))
             text = f"1 <= {self.counted_by} <= {self.most}"
-            ascending.append(Expression(text, Compare(("<=", "<="), within)))
+            ascending.append(Expression(text, syntax.Compare(("<=", "<="), within)))
         return tuple(ascending)
 
     @property
     def listing(self) -> Listing:
         plain = _listing(self.name, range(self.most - 1))
-        if not isinstance(self.parts, Number):
+        if not isinstance(self.parts, syntax.Number):
             return plain
-        ends = (*plain.nodes, Number(self.length))
-        inner = [Binary("-", right, left) for left, right in pairwise(ends)]
+        ends = (*plain.nodes, syntax.Number(self.length))
+        inner = [syntax.Binary("-", right, left) for left, right in pairwise(ends)]
         return replace(plain, sizes=(ends[0], *inner))
 
 
@@ -247,16 +246,20 @@ class Simplex:
     def rules(self) -> tuple[Expression, ...]:
         nodes, text = self.listing.nodes, f"sum({self.name}) == 1"
         if self.steps is None:
-            distance = Call("abs", (Binary("-", Call("sum", nodes), Number(1)),))
-            return (Expression(text, Compare(("<=",), (distance, Number(TOLERANCE)))),)
+            distance = syntax.Call(
+                "abs", (syntax.Binary("-", syntax.Call("sum", nodes), syntax.Number(1)),)
+            )
+            return (
+                Expression(text, syntax.Compare(("<=",), (distance, syntax.Number(TOLERANCE)))),
+            )
         entries = tuple((share, k) for k, share in enumerate(self._shares))
-        wholes = tuple(Lookup(node, entries, text=f"{text} in steps") for node in nodes)
-        exact = Compare(("==",), (Call("sum", wholes), Number(self.steps)))
+        wholes = tuple(syntax.Lookup(node, entries, text=f"{text} in steps") for node in nodes)
+        exact = syntax.Compare(("==",), (syntax.Call("sum", wholes), syntax.Number(self.steps)))
         return (Expression(text, exact),)
 
     @property
     def listing(self) -> Listing:
-        nodes = tuple(Name(member(self.name, item)) for item in self.items)
+        nodes = tuple(syntax.Name(member(self.name, item)) for item in self.items)
         return Listing(keys=self.items, nodes=nodes)
 
     @property
@@ -274,7 +277,7 @@ def member(name: str, key: Value) -> str:
 
 
 def _listing(name: str, keys: range) -> Listing:
-    return Listing(keys=tuple(keys), nodes=tuple(Name(member(name, key)) for key in keys))
+    return Listing(keys=tuple(keys), nodes=tuple(syntax.Name(member(name, key)) for key in keys))
 
 
 def _activity(when: Expression | None, members: tuple[Parameter, ...]) -> Mapping[str, Expression]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Binary, Expression
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.operators import agree
+from dse.core.expressions.syntax import Binary
 from dse.core.metric import Goal
 from dse.core.values import Floats
 

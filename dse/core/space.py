@@ -11,17 +11,8 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
-from dse.core.expressions.expression import (
-    Absent,
-    Compare,
-    Expression,
-    Logic,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.legal_set.compile import compile_legal
 from dse.core.legal_set.legal_set import Legal
 from dse.core.legal_set.size_estimate import Estimate
@@ -128,9 +119,11 @@ class DesignSpace:
             else:
                 parameters.append(parameter)
         for name, value in values.items():
-            same = Compare(("==",), (Name(name), _literal(value)))
-            here = Absent(Name(name), negated=True)
-            known = here if isinstance(self.by_name[name], Real) else Logic("and", (here, same))
+            same = syntax.Compare(("==",), (syntax.Name(name), _literal(value)))
+            here = syntax.Absent(syntax.Name(name), negated=True)
+            known = (
+                here if isinstance(self.by_name[name], Real) else syntax.Logic("and", (here, same))
+            )
             rules.append(Expression(f"{name} == {value}", known))
         return replace(self, parameters=tuple(parameters), constraints=(*self.constraints, *rules))
 
@@ -224,10 +217,10 @@ class DesignSpace:
                 )
 
 
-def _literal(value: Value) -> Node:
+def _literal(value: Value) -> syntax.Node:
     if isinstance(value, bool):
-        return Truth(value)
-    return Text(value) if isinstance(value, str) else Number(value)
+        return syntax.Truth(value)
+    return syntax.Text(value) if isinstance(value, str) else syntax.Number(value)
 
 
 Space = DesignSpace

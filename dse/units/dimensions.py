@@ -6,27 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from typing import assert_never
 
-from dse.core.expressions.expression import (
-    Absent,
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Field,
-    Index,
-    Listed,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    Unary,
-    children,
-    map_nodes,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.errors import SpecError
 from dse.units.units import same_dimension, short, unit
 
@@ -51,9 +32,9 @@ def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
     Raises:
         SpecError: the rule contains such a comparison.
     """
-    operands = rule.node.operands if isinstance(rule.node, Compare) else ()
-    shares = [one for one in operands if isinstance(one, Name) and _is_share(one, units)]
-    bare = [one.value for one in operands if isinstance(one, Number) and not one.unit]
+    operands = rule.node.operands if isinstance(rule.node, syntax.Compare) else ()
+    shares = [one for one in operands if isinstance(one, syntax.Name) and _is_share(one, units)]
+    bare = [one.value for one in operands if isinstance(one, syntax.Number) and not one.unit]
     if shares and bare and abs(bare[0]) > 1:
         value = bare[0]
         raise SpecError(
@@ -62,7 +43,7 @@ def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
         )
 
 
-def _is_share(name: Name, units: Mapping[str, str]) -> bool:
+def _is_share(name: syntax.Name, units: Mapping[str, str]) -> bool:
     told = units.get(name.name, "")
     return told not in ("", TEXT) and unit(told) == unit("percent")
 
@@ -75,58 +56,58 @@ def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Express
         factors: for each name, the size of its unit in coherent units; 1 if missing.
     """
 
-    def scaled(node: Node) -> Node:
-        if isinstance(node, Name) and factors.get(node.name, 1.0) != 1.0:
-            return Binary("*", node, Number(factors[node.name]))
+    def scaled(node: syntax.Node) -> syntax.Node:
+        if isinstance(node, syntax.Name) and factors.get(node.name, 1.0) != 1.0:
+            return syntax.Binary("*", node, syntax.Number(factors[node.name]))
         return node
 
-    return Expression(expression.text, map_nodes(expression.node, scaled))
+    return Expression(expression.text, syntax.map_nodes(expression.node, scaled))
 
 
 def _unit(  # noqa: C901, PLR0912 - one case per kind of node
-    node: Node, units: Mapping[str, str], text: str
+    node: syntax.Node, units: Mapping[str, str], text: str
 ) -> str:
     match node:
-        case Number():
+        case syntax.Number():
             unit(node.unit)
             return node.unit
-        case Text():
+        case syntax.Text():
             return TEXT
-        case Truth() | Absent() | Listed():
+        case syntax.Truth() | syntax.Absent() | syntax.Listed():
             return ""
-        case Name():
+        case syntax.Name():
             return units.get(node.name, "")
-        case Unary():
+        case syntax.Unary():
             return _number(node.operand, units, text)
-        case Binary():
+        case syntax.Binary():
             return _arithmetic(node, units, text)
-        case Compare():
+        case syntax.Compare():
             _comparison(node, units, text)
             return ""
-        case Logic():
+        case syntax.Logic():
             for operand in node.operands:
                 _number(operand, units, text)
             return ""
-        case Member():
-            _agree(children(node), _units(node, units, text), text)
+        case syntax.Member():
+            _agree(syntax.children(node), _units(node, units, text), text)
             return ""
-        case Call():
+        case syntax.Call():
             return _function(node, units, text)
-        case Lookup():
+        case syntax.Lookup():
             return _lookup(node, units, text)
-        case Index() | Field():
+        case syntax.Index() | syntax.Field():
             raise AssertionError("a formula with lists must be expanded before its unit is derived")
         case _:
             assert_never(node)
 
 
-def _comparison(node: Compare, units: Mapping[str, str], text: str) -> None:
+def _comparison(node: syntax.Compare, units: Mapping[str, str], text: str) -> None:
     told = _agree(node.operands, _units(node, units, text), text)
     if told == TEXT and not set(node.operators) <= {"==", "!="}:
         raise SpecError(f"words have no order: {text!r}", hint="compare them with == or !=")
 
 
-def _lookup(node: Lookup, units: Mapping[str, str], text: str) -> str:
+def _lookup(node: syntax.Lookup, units: Mapping[str, str], text: str) -> str:
     by_word = _unit(node.key, units, text) == TEXT
     words = any(isinstance(key, str) for key, _ in node.entries)
     if node.entries and by_word != words:
@@ -137,7 +118,7 @@ def _lookup(node: Lookup, units: Mapping[str, str], text: str) -> str:
     return TEXT if any(isinstance(value, str) for _, value in node.entries) else node.unit
 
 
-def _arithmetic(node: Binary, units: Mapping[str, str], text: str) -> str:
+def _arithmetic(node: syntax.Binary, units: Mapping[str, str], text: str) -> str:
     left, right = _number(node.left, units, text), _number(node.right, units, text)
     if node.operator in ("+", "-", "%"):
         return _agree((node.left, node.right), (left, right), text)
@@ -153,17 +134,17 @@ def _times(left: str, right: str) -> str:
     return short(unit(left) * unit(right))
 
 
-def _power(node: Binary, left: str, right: str, text: str) -> str:
+def _power(node: syntax.Binary, left: str, right: str, text: str) -> str:
     if not same_dimension(right, ""):
         raise SpecError(f"an exponent has no unit, but this one is in {right}: {text!r}")
     if same_dimension(left, ""):
         return ""
-    if not isinstance(node.right, Number):
+    if not isinstance(node.right, syntax.Number):
         raise SpecError(f"a quantity in {left} needs a plain number as exponent: {text!r}")
     return short(unit(left) ** node.right.value)
 
 
-def _function(node: Call, units: Mapping[str, str], text: str) -> str:
+def _function(node: syntax.Call, units: Mapping[str, str], text: str) -> str:
     if node.function == "all_different":
         _agree(node.arguments, _units(node, units, text), text)
         return ""
@@ -185,19 +166,19 @@ def _function(node: Call, units: Mapping[str, str], text: str) -> str:
     return ""
 
 
-def _number(node: Node, units: Mapping[str, str], text: str) -> str:
+def _number(node: syntax.Node, units: Mapping[str, str], text: str) -> str:
     found = _unit(node, units, text)
     if found == TEXT:
         raise SpecError(f"a word stands where a number or a truth is needed: {text!r}")
     return found
 
 
-def _units(node: Node, units: Mapping[str, str], text: str) -> list[str]:
+def _units(node: syntax.Node, units: Mapping[str, str], text: str) -> list[str]:
     """Return the unit of each operand."""
-    return [_unit(child, units, text) for child in children(node)]
+    return [_unit(child, units, text) for child in syntax.children(node)]
 
 
-def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
+def _agree(nodes: Sequence[syntax.Node], told: Sequence[str], text: str) -> str:
     """Return the operands' unit, that of the first; raise SpecError if dimensions differ.
 
     A bare 0 fits any dimension.
@@ -214,9 +195,11 @@ def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
     return fixed[0]
 
 
-def _mend(nodes: Sequence[Node], first: str, other: str) -> str:
+def _mend(nodes: Sequence[syntax.Node], first: str, other: str) -> str:
     """Return a hint: the unit that a literal lacks, else the unit that both operands need."""
-    pairs = [(node, unit) for node in nodes if isinstance(node, Number) for unit in (first, other)]
+    pairs = [
+        (node, unit) for node in nodes if isinstance(node, syntax.Number) for unit in (first, other)
+    ]
     for node, wanted in pairs:
         if wanted and not same_dimension(node.unit, wanted) and wanted != TEXT:
             kind = f", not {node.unit}" if node.unit else ""
@@ -224,8 +207,8 @@ def _mend(nodes: Sequence[Node], first: str, other: str) -> str:
     return f"give both the unit {first or other}"
 
 
-def _is_zero(node: Node) -> bool:
-    return isinstance(node, Number) and node.value == 0 and not node.unit
+def _is_zero(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Number) and node.value == 0 and not node.unit
 
 
 def _describe_unit(text: str) -> str:

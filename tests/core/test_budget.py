@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dse.core.expressions.expression import Binary, Call, Compare, Expression, Name, Number
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Binary, Call, Compare, Name, Number
 from dse.core.legal_set import blocks, solution
 from dse.core.legal_set import component as component_of
 from dse.core.legal_set import diagram_builder as growth

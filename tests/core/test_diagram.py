@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from scipy.stats import chisquare
 
 from dse.core.design import Design
-from dse.core.expressions.expression import Call, Compare, Expression, Listed, Name, Number
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Call, Compare, Listed, Name, Number
 from dse.core.legal_set import component as component_of
 from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set import solution

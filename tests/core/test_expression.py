@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch, Column
-from dse.core.expressions.expression import Number, is_truth
 from dse.core.expressions.list_rules import expand_lists
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Number, is_truth
 from dse.errors import SpecError
 from dse.units.dimensions import unit_of
 from dse.units.units import factor

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse.core.expressions.expression import Compare, Expression, Listed, Lookup, Name, Number
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Compare, Listed, Lookup, Name, Number
 from dse.core.inspection.diff import difference
 from dse.core.inspection.fingerprint import fingerprint, outline
 from dse.core.parameter import Choice, Integer, Ordinal, Real

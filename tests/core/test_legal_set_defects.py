@@ -7,17 +7,9 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Listed,
-    Lookup,
-    Name,
-    Number,
-)
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Binary, Call, Compare, Listed, Lookup, Name, Number
 from dse.core.legal_set import component as component_of
 from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set import solution

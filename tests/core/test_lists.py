@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.core.expressions.expression import Absent, Index, Lookup, Name, Number, Text, Truth
 from dse.core.expressions.list_rules import MAX_PARTS, Listing, Table, expand_lists
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Absent, Index, Lookup, Name, Number, Text, Truth
 from dse.errors import SpecError
 from dse.units.dimensions import unit_of
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Name
 from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Name
 
 ROW = st.lists(st.integers(-9, 9), min_size=4, max_size=4)
 

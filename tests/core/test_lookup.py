@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Expression, Listed, Lookup, Name, names_in
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.lookup import ValueIndex
+from dse.core.expressions.syntax import Listed, Lookup, Name, names_in
 
 VALUES = st.sampled_from(["x", "y", 0, 1, 2.5, 7])
 SOME = st.one_of(st.none(), VALUES)

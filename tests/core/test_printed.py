@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse.core.expressions.expression import (
+from dse.core.expressions.parser import parse
+from dse.core.expressions.printer import format_node
+from dse.core.expressions.syntax import (
     Absent,
     Binary,
     Call,
@@ -21,8 +23,6 @@ from dse.core.expressions.expression import (
     Truth,
     Unary,
 )
-from dse.core.expressions.parser import parse
-from dse.core.expressions.printer import format_node
 from dse.errors import SpecError
 
 NAMES = st.sampled_from(["tp", "chip.rows", "größe", "format"]).map(Name)

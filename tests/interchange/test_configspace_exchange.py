@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dse.core.design import Design
-from dse.core.expressions.expression import Expression, Listed, Name
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Listed, Name
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import DesignSpace
 from dse.errors import DesignError, SpecError

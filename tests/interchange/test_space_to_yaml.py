@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dse.core.expressions.expression import (
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import (
     Call,
     Compare,
-    Expression,
     Listed,
     Logic,
     Lookup,
@@ -19,7 +20,6 @@ from dse.core.expressions.expression import (
     Number,
     Text,
 )
-from dse.core.expressions.parser import parse
 from dse.core.inspection.fingerprint import fingerprint, form
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import DesignSpace

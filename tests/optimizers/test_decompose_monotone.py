@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Expression, Name
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Name
 from dse.optimizers.exact.monotonicity import Trend, course, pair_folds, parts_of
 
 RANGES = {"up": (1.0, 4.0), "down": (-3.0, -0.5), "wide": (-2.0, 2.0), "wider": (0.0, 5.0)}

@@ -19,30 +19,7 @@ from typing import assert_never
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.nodes import (
-    LIST_FUNCTIONS,
-    Absent,
-    Binary,
-    Call,
-    Compare,
-    Field,
-    Index,
-    Listed,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    Unary,
-    children,
-    is_truth,
-    map_nodes,
-    names_in,
-    rebuilt,
-)
+from dse.core.expressions import syntax
 from dse.core.expressions.operators import (
     absence,
     arithmetic,
@@ -57,46 +34,18 @@ from dse.core.expressions.operators import (
 from dse.core.values import Mask
 from dse.errors import SpecError
 
-__all__ = [
-    "LIST_FUNCTIONS",
-    "Absent",
-    "Binary",
-    "Call",
-    "Compare",
-    "Expression",
-    "Field",
-    "Index",
-    "Listed",
-    "Logic",
-    "Lookup",
-    "Member",
-    "Name",
-    "Node",
-    "Number",
-    "Text",
-    "Truth",
-    "Unary",
-    "children",
-    "fold_unit",
-    "is_truth",
-    "map_nodes",
-    "names_in",
-    "rebuilt",
-]
-"""Names re-exported so that other modules import the language from one place."""
-
 
 @dataclass(frozen=True)
 class Expression:
     """Parsed formula with its source text."""
 
     text: str
-    node: Node
+    node: syntax.Node
 
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of the parameters and metrics that the formula reads."""
-        return frozenset(name.name for name in names_in(self.node))
+        return frozenset(name.name for name in syntax.names_in(self.node))
 
     def values(self, columns: Mapping[str, Column], size: int) -> Column:
         """Return the formula's value in each row, absent where it is unknown.
@@ -119,15 +68,21 @@ class Expression:
 
     def resolve_units(self, factor: Callable[[str], float]) -> Expression:
         """Return the formula with each literal multiplied by the ``factor`` of its unit."""
-        return Expression(self.text, map_nodes(self.node, lambda node: _fold_literal(node, factor)))
+        return Expression(
+            self.text, syntax.map_nodes(self.node, lambda node: _fold_literal(node, factor))
+        )
 
     def renamed(self, names: Callable[[str], str]) -> Expression:
         """Return the formula with each name replaced by ``names(name)``; the text is unchanged."""
 
-        def changed(node: Node) -> Node:
-            return Name(names(node.name), node.column) if isinstance(node, Name) else node
+        def changed(node: syntax.Node) -> syntax.Node:
+            return (
+                syntax.Name(names(node.name), node.column)
+                if isinstance(node, syntax.Name)
+                else node
+            )
 
-        return Expression(self.text, map_nodes(self.node, changed))
+        return Expression(self.text, syntax.map_nodes(self.node, changed))
 
 
 def fold_unit(value: float, factor: float) -> int | float:
@@ -151,47 +106,47 @@ def fold_unit(value: float, factor: float) -> int | float:
     return int(product) if product == int(product) and abs(product) < 2**53 else product
 
 
-def _fold_literal(node: Node, factor: Callable[[str], float]) -> Node:
-    if isinstance(node, Number) and node.unit:
-        return Number(fold_unit(node.value, factor(node.unit)))
+def _fold_literal(node: syntax.Node, factor: Callable[[str], float]) -> syntax.Node:
+    if isinstance(node, syntax.Number) and node.unit:
+        return syntax.Number(fold_unit(node.value, factor(node.unit)))
     return node
 
 
 def _evaluate(  # noqa: C901, PLR0912 - one case per kind of node
-    node: Node, columns: Mapping[str, Column]
+    node: syntax.Node, columns: Mapping[str, Column]
 ) -> Column:
     match node:
-        case Number() | Text() | Truth():
+        case syntax.Number() | syntax.Text() | syntax.Truth():
             return constant(node.value)
-        case Name():
+        case syntax.Name():
             return columns[node.name]
-        case Unary():
+        case syntax.Unary():
             operand = _evaluate(node.operand, columns)
             return negation(operand) if node.operator == "not" else negative(operand)
-        case Binary():
+        case syntax.Binary():
             left, right = _evaluate(node.left, columns), _evaluate(node.right, columns)
             return arithmetic(node.operator, left, right)
-        case Compare():
+        case syntax.Compare():
             return comparison(node.operators, _all(node.operands, columns))
-        case Logic():
+        case syntax.Logic():
             return logic(node.operator, _all(node.operands, columns))
-        case Member():
+        case syntax.Member():
             item = _evaluate(node.item, columns)
             return membership(item, _all(node.values, columns), negated=node.negated)
-        case Absent():
+        case syntax.Absent():
             return absence(_evaluate(node.name, columns), negated=node.negated)
-        case Call():
+        case syntax.Call():
             return call_function(node.function, _all(node.arguments, columns))
-        case Lookup():
+        case syntax.Lookup():
             return node.prepared.of(_evaluate(node.key, columns))
-        case Listed():
+        case syntax.Listed():
             found = node.prepared.of(_all(node.names, columns))
             return negation(found) if node.negated else found
-        case Index() | Field():
+        case syntax.Index() | syntax.Field():
             raise AssertionError("a formula with lists must be expanded before it is evaluated")
         case _:
             assert_never(node)
 
 
-def _all(nodes: Sequence[Node], columns: Mapping[str, Column]) -> list[Column]:
+def _all(nodes: Sequence[syntax.Node], columns: Mapping[str, Column]) -> list[Column]:
     return [_evaluate(node, columns) for node in nodes]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dse.core.expressions.expression import Lookup, Name, Node, Number, Text, Truth
+from dse.core.expressions.syntax import Lookup, Name, Node, Number, Text, Truth
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 

@@ -13,23 +13,9 @@ from functools import cached_property
 
 from dse.core.design import base
 from dse.core.expressions import reductions as folds
+from dse.core.expressions import syntax
 from dse.core.expressions.error_position import build_position_error
-from dse.core.expressions.expression import (
-    Absent,
-    Call,
-    Expression,
-    Field,
-    Index,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    children,
-    is_truth,
-    names_in,
-    rebuilt,
-)
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.items import Items, Part, by_item
 from dse.core.expressions.operators import FUNCTIONS
 from dse.core.values import Value
@@ -50,9 +36,9 @@ class Listing:
     """
 
     keys: tuple[Value, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[syntax.Node, ...]
     flags: bool = False
-    sizes: tuple[Node, ...] | None = None
+    sizes: tuple[syntax.Node, ...] | None = None
 
 
 def listings(names: Iterable[str]) -> dict[str, Listing]:
@@ -67,7 +53,7 @@ def listings(names: Iterable[str]) -> dict[str, Listing]:
 def _listing(own: str, words: Sequence[str]) -> Listing:
     numbered = all(word.isdigit() for word in words)
     keys: list[Value] = sorted(map(int, words)) if numbered else sorted(words)
-    return Listing(keys=tuple(keys), nodes=tuple(Name(f"{own}[{key}]") for key in keys))
+    return Listing(keys=tuple(keys), nodes=tuple(syntax.Name(f"{own}[{key}]") for key in keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,9 +145,9 @@ class _Sources:
         keys = self.data[table].keys
         return Items(name=table, owner=table, keys=keys, column=keys)
 
-    def missing(self, node: Node) -> SpecError:
+    def missing(self, node: syntax.Node) -> SpecError:
         """Return the error for a single value that is used as a list."""
-        if not isinstance(node, Name):
+        if not isinstance(node, syntax.Name):
             return SpecError("the expression before '[' is not a list")
         return SpecError(
             f"{node.name} is not a list", hint=nearest(node.name, [*self.lists, *self.data])
@@ -176,18 +162,20 @@ class _Writer:
         self.column: int | None = None
         self.parts = 0
 
-    def one(self, node: Node) -> Node:
+    def one(self, node: syntax.Node) -> syntax.Node:
         """Return the expanded node; SpecError if it is a list where a single value is needed."""
         found = self.value(node)
         if not isinstance(found, Items):
             return found
         self.column = _column(node)
-        truths = found.flags or any(is_truth(n) and not isinstance(n, Name) for n in found.all)
+        truths = found.flags or any(
+            syntax.is_truth(n) and not isinstance(n, syntax.Name) for n in found.all
+        )
         hint = "all(...), any(...) or count(...)" if truths else "sum(...), max(...), all(... <= 8)"
         problem = f"{found.name} is a list of {len(found)}, but one value is needed"
         raise SpecError(problem, hint=f"reduce it to one value: {hint}")
 
-    def value(self, node: Node) -> Part:
+    def value(self, node: syntax.Node) -> Part:
         """Return the expanded node: one value or a list."""
         try:
             return self._value(node)
@@ -196,24 +184,26 @@ class _Writer:
                 self.column = _column(node)
             raise
 
-    def _value(self, node: Node) -> Part:
+    def _value(self, node: syntax.Node) -> Part:
         match node:
-            case Name():
+            case syntax.Name():
                 found = self.sources.named(node.name)
                 return node if found is None else found
-            case Call():
+            case syntax.Call():
                 return self._call(node)
-            case Index():
+            case syntax.Index():
                 return self._index(node)
-            case Field():
+            case syntax.Field():
                 return self._field(node)
-            case Absent():
+            case syntax.Absent():
                 return self._by_item(node, lambda parts: _absent(node, parts[0]))
             case _:
-                return self._by_item(node, lambda parts: rebuilt(node, parts))
+                return self._by_item(node, lambda parts: syntax.rebuilt(node, parts))
 
-    def _by_item(self, node: Node, build: Callable[[Sequence[Node]], Node]) -> Part:
-        found = by_item([self.value(child) for child in children(node)], build)
+    def _by_item(
+        self, node: syntax.Node, build: Callable[[Sequence[syntax.Node]], syntax.Node]
+    ) -> Part:
+        found = by_item([self.value(child) for child in syntax.children(node)], build)
         self._charge([found])
         return found
 
@@ -224,10 +214,10 @@ class _Writer:
                 f"the lists have more than {MAX_PARTS:,} items in all", hint="use smaller lists"
             )
 
-    def _call(self, node: Call) -> Part:
+    def _call(self, node: syntax.Call) -> Part:
         function = node.function
         if function in FUNCTIONS and not FUNCTIONS[function].lists:
-            return self._by_item(node, lambda parts: rebuilt(node, parts))
+            return self._by_item(node, lambda parts: syntax.rebuilt(node, parts))
         if function in ("len", "in"):
             arguments = [
                 *map(self.value, node.arguments[:-1]),
@@ -250,9 +240,9 @@ class _Writer:
             case _:
                 return folds.fold(function, arguments)
 
-    def _read_table_keys(self, node: Node) -> Part:
+    def _read_table_keys(self, node: syntax.Node) -> Part:
         """Return the expanded node; for the name of a table, the list of its keys."""
-        if isinstance(node, Name) and node.name in self.sources.data:
+        if isinstance(node, syntax.Name) and node.name in self.sources.data:
             return self.sources.keys(node.name)
         return self.value(node)
 
@@ -262,44 +252,48 @@ class _Writer:
             self._charge([found] * len(item))
         return folds.within(arguments)
 
-    def _index(self, node: Index) -> Part:
+    def _index(self, node: syntax.Index) -> Part:
         found = self.value(node.item)
         if not isinstance(found, Items):
             raise self.sources.missing(node.item)
         return self._at(found, node.key)
 
-    def _field(self, node: Field) -> Part:
-        table = node.item.item if isinstance(node.item, Index) else None
-        if not isinstance(table, Name) or table.name not in self.sources.data:
+    def _field(self, node: syntax.Field) -> Part:
+        table = node.item.item if isinstance(node.item, syntax.Index) else None
+        if not isinstance(table, syntax.Name) or table.name not in self.sources.data:
             raise SpecError(
                 f"there is no field {node.field!r} here: only a row of a table has fields",
-                hint=nearest(table.name if isinstance(table, Name) else "", self.sources.data),
+                hint=nearest(
+                    table.name if isinstance(table, syntax.Name) else "", self.sources.data
+                ),
             )
-        assert isinstance(node.item, Index)
+        assert isinstance(node.item, syntax.Index)
         return self._at(self.sources.column(table.name, node.field), node.item.key)
 
-    def _at(self, found: Items, key: Node) -> Part:
+    def _at(self, found: Items, key: syntax.Node) -> Part:
         """Return the list's item at a key: a constant, an item's unquoted name or an expression."""
-        if isinstance(key, Name) and found.column is None and key.name in found:
+        if isinstance(key, syntax.Name) and found.column is None and key.name in found:
             return found.item(found.place(key.name))
         return by_item(
             [self.value(key)], lambda parts: _pick_item(found, folds.fold_constant(parts[0]))
         )
 
 
-def _pick_item(found: Items, key: Node) -> Node:
+def _pick_item(found: Items, key: syntax.Node) -> syntax.Node:
     """Return the item at a constant key; for any other key, a lookup evaluated per design."""
-    if isinstance(key, Text | Truth) or (isinstance(key, Number) and not key.unit):
+    if isinstance(key, syntax.Text | syntax.Truth) or (
+        isinstance(key, syntax.Number) and not key.unit
+    ):
         return found.item(found.place(key.value))
     return found.looked_up(key)
 
 
-def _absent(node: Absent, name: Node) -> Node:
-    if not isinstance(name, Name):
+def _absent(node: syntax.Absent, name: syntax.Node) -> syntax.Node:
+    if not isinstance(name, syntax.Name):
         raise SpecError("only a parameter can be absent")
-    return rebuilt(node, [name])
+    return syntax.rebuilt(node, [name])
 
 
-def _column(node: Node) -> int | None:
+def _column(node: syntax.Node) -> int | None:
     """Return the text position of the node's first name; ``None`` if it has no names."""
-    return next((name.column for name in names_in(node)), None)
+    return next((name.column for name in syntax.names_in(node)), None)

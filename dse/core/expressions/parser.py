@@ -15,27 +15,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dse.core.expressions import syntax
 from dse.core.expressions.error_position import build_position_error
-from dse.core.expressions.expression import (
-    LIST_FUNCTIONS,
-    Absent,
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Field,
-    Index,
-    Logic,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    Unary,
-    children,
-    names_in,
-)
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.operators import FUNCTIONS
 from dse.errors import SpecError, nearest
 
@@ -58,7 +40,7 @@ RESERVED = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"}
 _SHARE = "'%' is the remainder of a division; a share is written '90 percent' or 0.9"
 ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
     **{name: (one.least, one.most) for name, one in FUNCTIONS.items()},
-    **LIST_FUNCTIONS,
+    **syntax.LIST_FUNCTIONS,
 }
 """Functions that every formula may call: the least and the most arguments of each."""
 _FOLDS = frozenset(name for name, one in FUNCTIONS.items() if one.lists) | {"all", "any"}
@@ -179,40 +161,40 @@ class _Parser:
 
     # -- grammar, loosest first -----------------------------------------------------------------
 
-    def _implication(self) -> Node:
+    def _implication(self) -> syntax.Node:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self._error(f"nested deeper than {MAX_DEPTH}", self.token.column)
         left = self._disjunction()
         if self._at("->"):
             self._take()
-            left = Logic("->", (left, self._implication()))
+            left = syntax.Logic("->", (left, self._implication()))
         self.depth -= 1
         return left
 
-    def _disjunction(self) -> Node:
+    def _disjunction(self) -> syntax.Node:
         operands = [self._conjunction()]
         while self._at("or"):
             self._take()
             operands.append(self._conjunction())
-        return operands[0] if len(operands) == 1 else Logic("or", tuple(operands))
+        return operands[0] if len(operands) == 1 else syntax.Logic("or", tuple(operands))
 
-    def _conjunction(self) -> Node:
+    def _conjunction(self) -> syntax.Node:
         operands = [self._negation()]
         while self._at("and"):
             self._take()
             operands.append(self._negation())
-        return operands[0] if len(operands) == 1 else Logic("and", tuple(operands))
+        return operands[0] if len(operands) == 1 else syntax.Logic("and", tuple(operands))
 
-    def _negation(self) -> Node:
+    def _negation(self) -> syntax.Node:
         count = 0
         while self._at("not"):
             self._take()
             count += 1
         node = self._comparison()
-        return Unary("not", node) if count % 2 else node
+        return syntax.Unary("not", node) if count % 2 else node
 
-    def _comparison(self) -> Node:
+    def _comparison(self) -> syntax.Node:
         operands, operators = [self._sum()], []
         while True:
             if self.token.kind == "mark" and self.token.text in _COMPARISONS:
@@ -226,58 +208,62 @@ class _Parser:
                 break
         if not operators:
             return operands[0]
-        return Compare(tuple(operators), tuple(operands))
+        return syntax.Compare(tuple(operators), tuple(operands))
 
-    def _member(self, item: Node) -> Node:
+    def _member(self, item: syntax.Node) -> syntax.Node:
         negated = self._at("not")
         if negated:
             self._take()
         self._expect("in")
         if self.token.kind == "name":
-            listed = Call("in", (item, self._sum()))
-            return Unary("not", listed) if negated else listed
+            listed = syntax.Call("in", (item, self._sum()))
+            return syntax.Unary("not", listed) if negated else listed
         self._expect("[")
         values = [self._sum()]
         while self._at(","):
             self._take()
             values.append(self._sum())
         self._expect("]")
-        return Member(item, tuple(values), negated)
+        return syntax.Member(item, tuple(values), negated)
 
-    def _absent(self, item: Node) -> Node:
-        if not isinstance(item, Name | Index):
+    def _absent(self, item: syntax.Node) -> syntax.Node:
+        if not isinstance(item, syntax.Name | syntax.Index):
             raise self._build_token_error("a parameter's name before 'is absent'")
         self._expect("is")
         negated = self._at("not")
         if negated:
             self._take()
         self._expect("absent")
-        return Absent(item, negated)
+        return syntax.Absent(item, negated)
 
-    def _sum(self) -> Node:
+    def _sum(self) -> syntax.Node:
         node = self._product()
         while self._at("+", "-"):
             operator = self._take().text
-            node = Binary(operator, node, self._product())
+            node = syntax.Binary(operator, node, self._product())
         return node
 
-    def _product(self) -> Node:
+    def _product(self) -> syntax.Node:
         node = self._parse_sign()
         while self._at("*", "/", "//", "%"):
             operator = self._take().text
-            node = Binary(operator, node, self._parse_sign())
+            node = syntax.Binary(operator, node, self._parse_sign())
         return node
 
-    def _parse_sign(self) -> Node:
+    def _parse_sign(self) -> syntax.Node:
         count = 0
         while self._at("-", "+"):
             count += self._take().text == "-"
         node = self._power()
         if count % 2 == 0:
             return node
-        return Number(-node.value, node.unit) if isinstance(node, Number) else Unary("-", node)
+        return (
+            syntax.Number(-node.value, node.unit)
+            if isinstance(node, syntax.Number)
+            else syntax.Unary("-", node)
+        )
 
-    def _power(self) -> Node:
+    def _power(self) -> syntax.Node:
         base = self._atom()
         if not self._at("**"):
             return base
@@ -285,18 +271,18 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise self._error(f"nested deeper than {MAX_DEPTH}", self.token.column)
         self._take()
-        node = Binary("**", base, self._parse_sign())
+        node = syntax.Binary("**", base, self._parse_sign())
         self.depth -= 1
         return node
 
-    def _atom(self) -> Node:
+    def _atom(self) -> syntax.Node:
         token = self.token
         if token.kind == "number":
             return self._number()
         if token.kind == "text":
-            return Text(self._take().text[1:-1])
+            return syntax.Text(self._take().text[1:-1])
         if self._at("true", "false"):
-            return Truth(self._take().text == "true")
+            return syntax.Truth(self._take().text == "true")
         if self._at("("):
             self._take()
             node = self._implication()
@@ -304,25 +290,25 @@ class _Parser:
             return node
         if token.kind == "name":
             self._take()
-            named = self._call(token) if self._at("(") else Name(token.text, token.column)
+            named = self._call(token) if self._at("(") else syntax.Name(token.text, token.column)
             return self._parse_suffixes(named)
         share = self.text[: self.token.column].rstrip().endswith("%")
         raise self._build_token_error("a number, a name or '('", _SHARE if share else "")
 
-    def _parse_suffixes(self, node: Node) -> Node:
+    def _parse_suffixes(self, node: syntax.Node) -> syntax.Node:
         """Parse the keys and fields that follow the node, as in ``devices[chip].memory``."""
         while self._at("["):
             self._take()
-            node = Index(node, self._implication())
+            node = syntax.Index(node, self._implication())
             self._expect("]")
             if self._at("."):
                 self._take()
                 if self.token.kind != "name":
                     raise self._build_token_error("a field's name")
-                node = Field(node, self._take().text)
+                node = syntax.Field(node, self._take().text)
         return node
 
-    def _number(self) -> Number:
+    def _number(self) -> syntax.Number:
         token = self.token
         value = _plain(token.text)
         unit = _UNIT.match(self.text, self.place)
@@ -340,9 +326,9 @@ class _Parser:
                 end = last.index(word, end) + len(word)
             self.place = unit.start() + end
         self.token = self._next()
-        return Number(value, " ".join(words))
+        return syntax.Number(value, " ".join(words))
 
-    def _call(self, name: _Token) -> Node:
+    def _call(self, name: _Token) -> syntax.Node:
         if name.text not in self.functions:
             hint = nearest(name.text, self.functions)
             raise self._error(f"there is no function {name.text!r}", name.column, hint)
@@ -353,19 +339,19 @@ class _Parser:
             self._take()
             arguments.append(self._implication())
         self._expect(")")
-        if name.text in _FOLDS and not any(names_in(argument) for argument in arguments):
+        if name.text in _FOLDS and not any(syntax.names_in(argument) for argument in arguments):
             least = 2  # a single number is not a list
         if not least <= len(arguments) <= (len(arguments) if most is None else most):
             raise self._error(f"{name.text} was given {len(arguments)} arguments", name.column)
-        return Call(name.text, tuple(arguments))
+        return syntax.Call(name.text, tuple(arguments))
 
 
-def _height(node: Node) -> int:
+def _height(node: syntax.Node) -> int:
     """Return the height of the tree: the number of nodes on its longest branch."""
     height, level = 0, [node]
     while level:
         height += 1
-        level = [child for parent in level for child in children(parent)]
+        level = [child for parent in level for child in syntax.children(parent)]
     return height
 
 

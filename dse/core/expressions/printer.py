@@ -8,24 +8,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import assert_never
 
-from dse.core.expressions.expression import (
-    Absent,
-    Binary,
-    Call,
-    Compare,
-    Field,
-    Index,
-    Listed,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    Unary,
-)
+from dse.core.expressions import syntax
 from dse.errors import SpecError
 
 MOST_DIGITS = 100
@@ -56,7 +39,7 @@ _LOGIC = {"->": (_T.IMPLIES, _T.OR), "or": (_T.OR, _T.AND), "and": (_T.AND, _T.N
 """Precedence of each logical operator, and the lowest precedence of an unbracketed operand."""
 
 
-def format_node(node: Node) -> str:
+def format_node(node: syntax.Node) -> str:
     """Return the tree as text with the fewest parentheses.
 
     A lookup is printed as the formula wrote it, and a table as a description; the parser cannot
@@ -68,64 +51,64 @@ def format_node(node: Node) -> str:
     return _said(node)[0]
 
 
-def _at(node: Node, least: _Tightness) -> str:
+def _at(node: syntax.Node, least: _Tightness) -> str:
     """Return the node as text, in parentheses if its precedence is below ``least``."""
     text, level = _said(node)
     return text if level >= least else f"({text})"
 
 
 def _said(  # noqa: C901, PLR0912 - one case per kind of node
-    node: Node,
+    node: syntax.Node,
 ) -> tuple[str, _Tightness]:
     match node:
-        case Number():
+        case syntax.Number():
             text = _number(node)
             return text, _T.SIGN if text.startswith("-") else _T.ATOM
-        case Text():
+        case syntax.Text():
             return quote_text(node.value), _T.ATOM
-        case Truth():
+        case syntax.Truth():
             return ("true" if node.value else "false"), _T.ATOM
-        case Name():
+        case syntax.Name():
             return _name(node.name), _T.ATOM
-        case Unary():
+        case syntax.Unary():
             return _unary(node)
-        case Binary():
+        case syntax.Binary():
             return _binary(node)
-        case Compare():
+        case syntax.Compare():
             return _chain(node), _T.COMPARE
-        case Logic():
+        case syntax.Logic():
             return _logic(node)
-        case Member():
+        case syntax.Member():
             word = "not in" if node.negated else "in"
             return f"{_at(node.item, _T.SUM)} {word} [{_list(node.values)}]", _T.COMPARE
-        case Absent():
+        case syntax.Absent():
             word = "is not absent" if node.negated else "is absent"
             return f"{_at(node.name, _T.ATOM)} {word}", _T.COMPARE
-        case Call():
+        case syntax.Call():
             return _call(node)
-        case Index():
+        case syntax.Index():
             return f"{_at(node.item, _T.ATOM)}[{_at(node.key, _T.IMPLIES)}]", _T.ATOM
-        case Field():
+        case syntax.Field():
             return f"{_at(node.item, _T.ATOM)}.{node.field}", _T.ATOM
-        case Lookup():
+        case syntax.Lookup():
             return node.text or f"table[{_at(node.key, _T.IMPLIES)}]", _T.ATOM
-        case Listed():
+        case syntax.Listed():
             return _table(node), _T.COMPARE
         case _:
             assert_never(node)
 
 
-def _list(nodes: Sequence[Node]) -> str:
+def _list(nodes: Sequence[syntax.Node]) -> str:
     return ", ".join(_at(node, _T.SUM) for node in nodes)
 
 
-def _unary(node: Unary) -> tuple[str, _Tightness]:
+def _unary(node: syntax.Unary) -> tuple[str, _Tightness]:
     if node.operator == "not":
         return f"not {_at(node.operand, _T.COMPARE)}", _T.NOT
     return f"-{_at(node.operand, _T.POWER)}", _T.SIGN
 
 
-def _binary(node: Binary) -> tuple[str, _Tightness]:
+def _binary(node: syntax.Binary) -> tuple[str, _Tightness]:
     if node.operator == "**":
         own, left, right = _T.POWER, _T.ATOM, _T.SIGN
     elif node.operator in ("+", "-"):
@@ -135,7 +118,7 @@ def _binary(node: Binary) -> tuple[str, _Tightness]:
     return f"{_at(node.left, left)} {node.operator} {_at(node.right, right)}", own
 
 
-def _call(node: Call) -> tuple[str, _Tightness]:
+def _call(node: syntax.Call) -> tuple[str, _Tightness]:
     if node.function == "in":
         item, items = (_at(one, _T.SUM) for one in node.arguments)
         return f"{item} in {items}", _T.COMPARE
@@ -143,7 +126,7 @@ def _call(node: Call) -> tuple[str, _Tightness]:
     return f"{node.function}({arguments})", _T.ATOM
 
 
-def _table(node: Listed) -> str:
+def _table(node: syntax.Listed) -> str:
     """Describe a table constraint by its names and number of rows.
 
     It has no syntax as an expression, because it is written under ``tables:`` in the space file.
@@ -152,14 +135,14 @@ def _table(node: Listed) -> str:
     return f"{'forbid' if node.negated else 'allow'} [{names}] in {len(node.rows)} rows"
 
 
-def _chain(node: Compare) -> str:
+def _chain(node: syntax.Compare) -> str:
     words = [_at(node.operands[0], _T.SUM)]
     for operator, operand in zip(node.operators, node.operands[1:], strict=True):
         words += [operator, _at(operand, _T.SUM)]
     return " ".join(words)
 
 
-def _logic(node: Logic) -> tuple[str, _Tightness]:
+def _logic(node: syntax.Logic) -> tuple[str, _Tightness]:
     if len(node.operands) == 1:
         return _said(node.operands[0])
     own, least = _LOGIC[node.operator]
@@ -190,7 +173,7 @@ def quote_text(text: str) -> str:
     raise SpecError(f"{text!r} holds both kinds of quotes, and cannot be written in a rule")
 
 
-def _number(node: Number) -> str:
+def _number(node: syntax.Number) -> str:
     value = node.value
     if not math.isfinite(value):
         raise SpecError(f"{value} is no finite number, and cannot be written in a rule")

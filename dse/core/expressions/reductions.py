@@ -7,37 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    children,
-    is_truth,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.items import Items, Part, by_item, literal
 from dse.errors import SpecError
 
-_EMPTY: Mapping[str, Node] = {
-    "sum": Number(0),
-    "count": Number(0),
-    "product": Number(1),
-    "all_different": Truth(value=True),
-    "all": Truth(value=True),
-    "any": Truth(value=False),
+_EMPTY: Mapping[str, syntax.Node] = {
+    "sum": syntax.Number(0),
+    "count": syntax.Number(0),
+    "product": syntax.Number(1),
+    "all_different": syntax.Truth(value=True),
+    "all": syntax.Truth(value=True),
+    "any": syntax.Truth(value=False),
 }
 """Value of each function for an empty list; ``min`` and ``max`` are not defined for one."""
 
 
-def fold(function: str, arguments: Sequence[Part]) -> Node:
+def fold(function: str, arguments: Sequence[Part]) -> syntax.Node:
     """Return the formula that reduces all items of the arguments by ``sum``, ``max``, ``all`` ....
 
     Raises:
@@ -57,10 +43,10 @@ def fold(function: str, arguments: Sequence[Part]) -> Node:
         return _EMPTY[function]
     if function in ("all", "any"):
         return _combine_items("and" if function == "all" else "or", items)
-    return fold_constant(Call(function, tuple(items)))
+    return fold_constant(syntax.Call(function, tuple(items)))
 
 
-def count(arguments: Sequence[Part]) -> Node:
+def count(arguments: Sequence[Part]) -> syntax.Node:
     """Return a formula that counts the items that are true, or that equal the second argument.
 
     Raises:
@@ -68,14 +54,14 @@ def count(arguments: Sequence[Part]) -> Node:
     """
     found = arguments[0]
     if len(arguments) == 2:
-        found = by_item(arguments, lambda parts: Compare(("==",), tuple(parts)))
+        found = by_item(arguments, lambda parts: syntax.Compare(("==",), tuple(parts)))
     if not isinstance(found, Items):
         raise SpecError("count was given no list", hint="count(bits == 4), or count(bits, 4)")
     truths = found.all if found.flags else [_truth(node, found.name) for node in found.all]
     return fold("sum", [replace(found, nodes=tuple(truths), column=None)])
 
 
-def length(argument: Part) -> Node:
+def length(argument: Part) -> syntax.Node:
     """Return the number of items in the list.
 
     Raises:
@@ -89,7 +75,7 @@ def length(argument: Part) -> Node:
             f"len({name}) is not defined for a subset",
             hint=f"count({name}) is the number of its {len(argument)} items that are selected",
         )
-    return Number(len(argument))
+    return syntax.Number(len(argument))
 
 
 def sizes(argument: Part) -> Items:
@@ -122,23 +108,23 @@ def sums(arguments: Sequence[Part]) -> Items:
     told = sizes(parts)
     assert isinstance(parts, Items)
     figures = [fold_constant(node) for node in values.all] if isinstance(values, Items) else []
-    if not figures or not all(isinstance(figure, Number) for figure in figures):
+    if not figures or not all(isinstance(figure, syntax.Number) for figure in figures):
         raise SpecError("sums needs a list of numbers", hint="sums(stages, layers.weights)")
-    numbers = [figure for figure in figures if isinstance(figure, Number)]
+    numbers = [figure for figure in figures if isinstance(figure, syntax.Number)]
     before = [0, *accumulate(figure.value for figure in numbers)]
     last = told.nodes[-1]
-    end = last.left if isinstance(last, Binary) else last
-    if not isinstance(end, Number) or end.value != len(numbers):
-        size = end.value if isinstance(end, Number) else "?"
+    end = last.left if isinstance(last, syntax.Binary) else last
+    if not isinstance(end, syntax.Number) or end.value != len(numbers):
+        size = end.value if isinstance(end, syntax.Number) else "?"
         raise SpecError(f"{parts.name} has {size} links, but {len(numbers)} numbers were given")
     unit = numbers[0].unit
     entries = tuple(enumerate(before))
-    ends: list[Node] = [
-        Lookup(cut, entries, unit, f"the figures before {parts.name}[{place}]")
+    ends: list[syntax.Node] = [
+        syntax.Lookup(cut, entries, unit, f"the figures before {parts.name}[{place}]")
         for place, cut in enumerate(parts.nodes)
     ]
-    ends.append(Number(before[-1], unit))
-    inner = [Binary("-", right, left) for left, right in pairwise(ends)]
+    ends.append(syntax.Number(before[-1], unit))
+    inner = [syntax.Binary("-", right, left) for left, right in pairwise(ends)]
     name = f"sums({parts.name})"
     return Items(name=name, owner=name, keys=told.keys, nodes=(ends[0], *inner))
 
@@ -154,10 +140,10 @@ def within(arguments: Sequence[Part]) -> Part:
         raise SpecError("the expression after 'in' is not a list", hint="x in [a, b] or in a_list")
     if found.flags:
         return by_item([item], lambda parts: _build_membership(found, fold_constant(parts[0])))
-    return by_item([item], lambda parts: Member(parts[0], found.all))
+    return by_item([item], lambda parts: syntax.Member(parts[0], found.all))
 
 
-def fold_constant(node: Node) -> Node:
+def fold_constant(node: syntax.Node) -> syntax.Node:
     """Return the number that a constant formula evaluates to, else the formula itself."""
     unit = _settled_unit(node)
     if unit is None:
@@ -169,37 +155,39 @@ def fold_constant(node: Node) -> Node:
     return literal(value, unit)
 
 
-def _settled_unit(node: Node) -> str | None:
+def _settled_unit(node: syntax.Node) -> str | None:
     """Return the unit of a constant formula.
 
     It is ``None`` if the formula is not constant, or if its numbers have units that its operation
     does not keep.
     """
     leaves = _leaves(node)
-    if not children(node) or not all(isinstance(leaf, Number | Truth) for leaf in leaves):
+    if not syntax.children(node) or not all(
+        isinstance(leaf, syntax.Number | syntax.Truth) for leaf in leaves
+    ):
         return None
-    units = {leaf.unit for leaf in leaves if isinstance(leaf, Number)}
+    units = {leaf.unit for leaf in leaves if isinstance(leaf, syntax.Number)}
     if units <= {""}:
         return ""
-    flat = len(leaves) == len(children(node))
-    same = isinstance(node, Call) and node.function in ("sum", "min", "max")
+    flat = len(leaves) == len(syntax.children(node))
+    same = isinstance(node, syntax.Call) and node.function in ("sum", "min", "max")
     return units.pop() if flat and same and len(units) == 1 else None
 
 
-def _leaves(node: Node) -> list[Node]:
-    own = children(node)
+def _leaves(node: syntax.Node) -> list[syntax.Node]:
+    own = syntax.children(node)
     return [leaf for child in own for leaf in _leaves(child)] if own else [node]
 
 
-def _combine_items(operator: str, items: Sequence[Node]) -> Node:
-    return items[0] if len(items) == 1 else Logic(operator, tuple(items))
+def _combine_items(operator: str, items: Sequence[syntax.Node]) -> syntax.Node:
+    return items[0] if len(items) == 1 else syntax.Logic(operator, tuple(items))
 
 
-def _truth(node: Node, name: str) -> Node:
+def _truth(node: syntax.Node, name: str) -> syntax.Node:
     """Return a list's item as a condition; a parameter name is true where its value is not 0."""
-    if isinstance(node, Name):
-        return Compare(("!=",), (node, Number(0)))
-    if not is_truth(node):
+    if isinstance(node, syntax.Name):
+        return syntax.Compare(("!=",), (node, syntax.Number(0)))
+    if not syntax.is_truth(node):
         raise SpecError(
             f"count needs items that are true or false, and those of {name} are not",
             hint="count(bits == 4), or count(bits, 4)",
@@ -207,10 +195,13 @@ def _truth(node: Node, name: str) -> Node:
     return node
 
 
-def _build_membership(found: Items, item: Node) -> Node:
+def _build_membership(found: Items, item: syntax.Node) -> syntax.Node:
     """Return the condition that the item is selected in the subset."""
-    if isinstance(item, Number | Text | Truth):
+    if isinstance(item, syntax.Number | syntax.Text | syntax.Truth):
         return found.item(found.place(item.value))
     pairs = zip(found.keys, found.all, strict=True)
-    either = [Logic("and", (Compare(("==",), (item, literal(key))), node)) for key, node in pairs]
-    return _combine_items("or", either) if either else Truth(value=False)
+    either = [
+        syntax.Logic("and", (syntax.Compare(("==",), (item, literal(key))), node))
+        for key, node in pairs
+    ]
+    return _combine_items("or", either) if either else syntax.Truth(value=False)

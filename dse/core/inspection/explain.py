@@ -10,7 +10,8 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.expressions.expression import Absent, Expression, Name
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Absent, Name
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.space import DesignSpace
 from dse.core.values import Value

@@ -16,27 +16,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, assert_never
 
-from dse.core.expressions.expression import (
-    Absent,
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Field,
-    Index,
-    Listed,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    Unary,
-    children,
-    map_nodes,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.items import literal
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.space import DesignSpace
@@ -70,7 +51,7 @@ def outline(space: DesignSpace | Outline) -> Outline:
 
     def key(rule: Expression) -> str:
         return _hash(
-            form(map_nodes(rule.node, lambda node: without_strangers(node, space.by_name)))
+            form(syntax.map_nodes(rule.node, lambda node: without_strangers(node, space.by_name)))
         )
 
     return {
@@ -104,93 +85,99 @@ def domain(parameter: Parameter) -> dict[str, Any]:
             assert_never(parameter)
 
 
-def without_strangers(node: Node, parameters: Mapping[str, Parameter]) -> Node:
+def without_strangers(node: syntax.Node, parameters: Mapping[str, Parameter]) -> syntax.Node:
     """Remove, where a formula tests a choice, the texts that are not among the choice's values.
 
     Such texts occur after a choice is narrowed. If no text remains, the result depends only on
     whether the choice is active. A node that does not test a choice is returned unchanged.
     """
-    if not isinstance(node, Member) and not _is_equality(node):
+    if not isinstance(node, syntax.Member) and not _is_equality(node):
         return node
-    item, *values = children(node)
-    if isinstance(item, Text):
+    item, *values = syntax.children(node)
+    if isinstance(item, syntax.Text):
         item, values = values[0], [item]
-    choice = parameters.get(item.name) if isinstance(item, Name) else None
-    if not isinstance(choice, Choice) or not all(isinstance(value, Text) for value in values):
+    choice = parameters.get(item.name) if isinstance(item, syntax.Name) else None
+    if not isinstance(choice, Choice) or not all(
+        isinstance(value, syntax.Text) for value in values
+    ):
         return node
-    known = [v for v in values if isinstance(v, Text) and v.value in choice.values]
+    known = [v for v in values if isinstance(v, syntax.Text) and v.value in choice.values]
     if len(known) == len(values):
         return node
-    negated = node.negated if isinstance(node, Member) else node.operators == ("!=",)
+    negated = node.negated if isinstance(node, syntax.Member) else node.operators == ("!=",)
     if known:
-        return Member(item, tuple(known), negated)
-    return Member(item, tuple(literal(value) for value in choice.values), not negated)
+        return syntax.Member(item, tuple(known), negated)
+    return syntax.Member(item, tuple(literal(value) for value in choice.values), not negated)
 
 
-def _is_equality(node: Node) -> TypeGuard[Compare]:
-    return isinstance(node, Compare) and node.operators in (("==",), ("!=",))
+def _is_equality(node: syntax.Node) -> TypeGuard[syntax.Compare]:
+    return isinstance(node, syntax.Compare) and node.operators in (("==",), ("!=",))
 
 
 def form(  # noqa: C901, PLR0912 - one case per kind of node
-    node: Node,
+    node: syntax.Node,
 ) -> Any:
     """Return the canonical form of a formula as plain JSON."""
     match node:
-        case Number() | Text() | Truth() | Name():
+        case syntax.Number() | syntax.Text() | syntax.Truth() | syntax.Name():
             return _leaf(node)
-        case Unary():
+        case syntax.Unary():
             operand = form(node.operand)
-            if node.operator == "-" and isinstance(node.operand, Number) and not node.operand.unit:
+            if (
+                node.operator == "-"
+                and isinstance(node.operand, syntax.Number)
+                and not node.operand.unit
+            ):
                 return -operand
             return [node.operator, operand]
-        case Binary():
+        case syntax.Binary():
             return [node.operator, form(node.left), form(node.right)]
-        case Compare():
+        case syntax.Compare():
             return _comparison(node)
-        case Logic():
+        case syntax.Logic():
             return _logic(node)
-        case Member(values=(only,)):
-            return _comparison(Compare(("!=" if node.negated else "==",), (node.item, only)))
-        case Member():
+        case syntax.Member(values=(only,)):
+            return _comparison(syntax.Compare(("!=" if node.negated else "==",), (node.item, only)))
+        case syntax.Member():
             word = "not in" if node.negated else "in"
             return [word, form(node.item), _sort_forms(form(value) for value in node.values)]
-        case Absent():
+        case syntax.Absent():
             return ["is not absent" if node.negated else "is absent", form(node.name)]
-        case Call():
+        case syntax.Call():
             return [node.function, *(form(argument) for argument in node.arguments)]
-        case Index():
+        case syntax.Index():
             return ["index", form(node.item), form(node.key)]
-        case Field():
+        case syntax.Field():
             return ["field", form(node.item), node.field]
-        case Lookup():
+        case syntax.Lookup():
             entries = _sort_forms([_plain(key), _plain(value)] for key, value in node.entries)
             return ["lookup", form(node.key), entries, node.unit]
-        case Listed():
+        case syntax.Listed():
             return _table(node)
         case _:
             assert_never(node)
 
 
-def _leaf(node: Number | Text | Truth | Name) -> Any:
+def _leaf(node: syntax.Number | syntax.Text | syntax.Truth | syntax.Name) -> Any:
     match node:
-        case Number():
+        case syntax.Number():
             return [_plain(node.value), node.unit] if node.unit else _plain(node.value)
-        case Text():
+        case syntax.Text():
             return ["text", node.value]
-        case Truth():
+        case syntax.Truth():
             return node.value
-        case Name():
+        case syntax.Name():
             return ["name", node.name]
 
 
-def _table(node: Listed) -> Any:
+def _table(node: syntax.Listed) -> Any:
     names = [name.name for name in node.names]
     order = sorted(range(len(names)), key=names.__getitem__)
     rows = {_json([_plain(row[place]) for place in order]) for row in node.rows}
     return ["no row" if node.negated else "row", sorted(names), sorted(rows)]
 
 
-def _comparison(node: Compare) -> Any:
+def _comparison(node: syntax.Compare) -> Any:
     operators, operands = list(node.operators), [form(operand) for operand in node.operands]
     if all(operator in _MIRRORED for operator in operators):
         operators = [_MIRRORED[operator] for operator in reversed(operators)]
@@ -200,7 +187,7 @@ def _comparison(node: Compare) -> Any:
     return ["compare", operators, operands]
 
 
-def _logic(node: Logic) -> Any:
+def _logic(node: syntax.Logic) -> Any:
     if node.operator == "->":
         return ["->", *(form(operand) for operand in node.operands)]
     flat: list[Any] = []

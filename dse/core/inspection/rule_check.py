@@ -9,7 +9,8 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
-from dse.core.expressions.expression import Compare, Expression
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare
 from dse.core.inspection.explain import (
     Rule,
     contradiction,

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Compare, Expression, Name, Node
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare, Name, Node
 from dse.core.legal_set.intervals import Interval, Intervals, interval_of, span, whole_bounds
 from dse.core.legal_set.partial_design import (
     PartialValue,

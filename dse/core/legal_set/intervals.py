@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Binary, Call, Compare, Lookup, Name, Node, Number, Unary
+from dse.core.expressions.syntax import Binary, Call, Compare, Lookup, Name, Node, Number, Unary
 from dse.core.parameter import Finite
 from dse.core.values import Floats, Mask, Value
 

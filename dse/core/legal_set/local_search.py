@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Compare, Expression, Logic
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare, Logic
 from dse.core.legal_set.component import Component
 from dse.core.legal_set.diagram_builder import Codes
 from dse.core.values import Floats

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Column, build_array
-from dse.core.expressions.expression import Expression, Node
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Node
 from dse.core.legal_set.residual_rules import names_of
 from dse.core.values import Array, Ints, Value
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dse.core.expressions.expression import Call, Listed, Name, Node
+from dse.core.expressions.syntax import Call, Listed, Name, Node
 from dse.core.parameter import Finite
 from dse.core.values import Array, Ints, Mask, Value
 

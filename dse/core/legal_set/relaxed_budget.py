@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Binary, Call, Compare, Expression, Node, Unary
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Binary, Call, Compare, Node, Unary
 from dse.core.legal_set.blocks import ParameterBlock
 from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.diagram_builder import Codes, Layer

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from dse.core.expressions.expression import Compare, Expression, Name, Node, children
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare, Name, Node, children
 from dse.core.legal_set.residual_rules import names_of
 from dse.core.parameter import Finite
 

@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import Absent, Expression, Node, children, names_in
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Absent, Node, children, names_in
 from dse.core.parameter import Finite, Real
 from dse.core.space import DesignSpace
 from dse.core.values import Ints, Mask, Value

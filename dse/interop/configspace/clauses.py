@@ -10,19 +10,8 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from dse.core.expressions.expression import (
-    Absent,
-    Compare,
-    Expression,
-    Logic,
-    Member,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    Unary,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.printer import format_node
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.values import Value
@@ -99,7 +88,7 @@ class Clauses:
             return
         yield _expression(_negate_node(self._forbidden(item, 0)))
 
-    def _condition(self, item: Any, depth: int) -> Node:
+    def _condition(self, item: Any, depth: int) -> syntax.Node:
         kind = _kind(item, depth)
         if kind in ("AND", "OR"):
             parts = [self._condition(part, depth + 1) for part in _parts(item, "conditions")]
@@ -111,10 +100,10 @@ class Clauses:
             raise SpecError(f"{kind!r} is no condition", hint=nearest(kind, [*_TESTS, "IN"]))
         node = _compare_value(parent, _TESTS[kind], item.get("value"))
         if kind == "NEQ" and parent.name in self._conditional:
-            return Logic("or", (Absent(Name(parent.name)), node))
+            return syntax.Logic("or", (syntax.Absent(syntax.Name(parent.name)), node))
         return node
 
-    def _forbidden(self, item: Any, depth: int) -> Node:
+    def _forbidden(self, item: Any, depth: int) -> syntax.Node:
         kind = _kind(item, depth)
         if kind in ("AND", "OR"):
             parts = [self._forbidden(part, depth + 1) for part in _parts(item, "clauses")]
@@ -129,7 +118,7 @@ class Clauses:
             raise SpecError(f"{kind!r} is no forbidden clause", hint=nearest(kind, known))
         return _compare_value(parameter, _CLAUSES[kind], item.get("value"))
 
-    def _relation(self, item: Any, kind: str) -> Node:
+    def _relation(self, item: Any, kind: str) -> syntax.Node:
         sign = _RELATIONS.get(kind) or _LAMBDAS.get(str(item.get("lambda")))
         if sign is None:
             raise SpecError(f"{kind!r} is no relation", hint=nearest(kind, _RELATIONS))
@@ -138,7 +127,7 @@ class Clauses:
         if words[0] != words[1] or (words[0] and sign != "=="):
             names = " and ".join(side.name for side in sides)
             raise SpecError(f"{names} are not both numbers, and cannot be compared by {sign!r}")
-        return Compare((sign,), tuple(Name(side.name) for side in sides))
+        return syntax.Compare((sign,), tuple(syntax.Name(side.name) for side in sides))
 
     def _parameter(self, item: Any, key: str) -> Parameter:
         name = name_in(item, key)
@@ -165,58 +154,58 @@ def _parts(item: Mapping[str, Any], key: str) -> list[Any]:
     return parts
 
 
-def _join_nodes(word: str, parts: list[Node]) -> Node:
-    return parts[0] if len(parts) == 1 else Logic(word, tuple(parts))
+def _join_nodes(word: str, parts: list[syntax.Node]) -> syntax.Node:
+    return parts[0] if len(parts) == 1 else syntax.Logic(word, tuple(parts))
 
 
-def _member(parameter: Parameter, values: list[Any]) -> Node:
+def _member(parameter: Parameter, values: list[Any]) -> syntax.Node:
     literals = tuple(_literal(value_of(parameter, value)) for value in values)
     if len(literals) == 1:
-        return Compare(("==",), (Name(parameter.name), literals[0]))
-    return Member(Name(parameter.name), literals)
+        return syntax.Compare(("==",), (syntax.Name(parameter.name), literals[0]))
+    return syntax.Member(syntax.Name(parameter.name), literals)
 
 
-def _compare_value(parameter: Parameter, sign: str, value: Any) -> Node:
+def _compare_value(parameter: Parameter, sign: str, value: Any) -> syntax.Node:
     """Return the formula that compares a parameter with a value, as in ConfigSpace.
 
     Values that are not in ascending order are compared by their position in the list.
     """
     own = value_of(parameter, value)
-    name = Name(parameter.name)
+    name = syntax.Name(parameter.name)
     if sign in ("==", "!=") or isinstance(parameter, Real | Integer):
-        return Compare((sign,), (name, _literal(own)))
+        return syntax.Compare((sign,), (name, _literal(own)))
     values = parameter.values
     if isinstance(parameter, Ordinal) and list(values) == sorted(parameter.values):
-        return Compare((sign,), (name, _literal(own)))
+        return syntax.Compare((sign,), (name, _literal(own)))
     order = _ORDER[sign]
     chosen = [mine for place, mine in enumerate(values) if order(place, values.index(own))]
     if not chosen:  # always false, but unknown (not false) if the parameter is absent
-        return Member(name, tuple(map(_literal, values)), negated=True)
-    return Member(name, tuple(map(_literal, chosen)))
+        return syntax.Member(name, tuple(map(_literal, values)), negated=True)
+    return syntax.Member(name, tuple(map(_literal, chosen)))
 
 
-def _negate_node(node: Node) -> Node:
+def _negate_node(node: syntax.Node) -> syntax.Node:
     match node:
-        case Compare() if len(node.operators) == 1:
-            return Compare((_OPPOSITE[node.operators[0]],), node.operands)
-        case Member():
-            return Member(node.item, node.values, not node.negated)
+        case syntax.Compare() if len(node.operators) == 1:
+            return syntax.Compare((_OPPOSITE[node.operators[0]],), node.operands)
+        case syntax.Member():
+            return syntax.Member(node.item, node.values, not node.negated)
         case _:
-            return Unary("not", node)
+            return syntax.Unary("not", node)
 
 
 def _is_word(parameter: Parameter) -> bool:
     return isinstance(parameter, Choice) and not numbers_only(parameter.values)
 
 
-def _literal(value: Value) -> Node:
+def _literal(value: Value) -> syntax.Node:
     if isinstance(value, bool):
-        return Truth(value)
+        return syntax.Truth(value)
     if isinstance(value, str):
-        return Text(value)
+        return syntax.Text(value)
     whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
-    return Number(int(value) if whole else value)
+    return syntax.Number(int(value) if whole else value)
 
 
-def _expression(node: Node) -> Expression:
+def _expression(node: syntax.Node) -> Expression:
     return Expression(format_node(node), node)

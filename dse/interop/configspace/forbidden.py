@@ -14,18 +14,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from dse.core.expressions.expression import (
-    Absent,
-    Call,
-    Compare,
-    Expression,
-    Listed,
-    Logic,
-    Name,
-    Node,
-    Number,
-    Unary,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.parameter import Choice, Real
 from dse.core.space import DesignSpace
 from dse.interop.configspace.branches import UnsayableError, collect_value_names, paths, tree
@@ -86,7 +76,7 @@ class Forbidden:
             self.never.add(name)
         return found
 
-    def _active(self, node: Node, child: str) -> Clause | bool:
+    def _active(self, node: syntax.Node, child: str) -> Clause | bool:
         if not self._reads_real(node):
             return build_condition(tree(self._space, Expression("", node), wanted=True), child)
         ways = [
@@ -97,7 +87,7 @@ class Forbidden:
 
     # -- rules ----------------------------------------------------------------------------------
 
-    def _where(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
+    def _where(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
         """Return the cases in which a formula is ``wanted``, each a conjunction of clauses."""
         special = self._special(node, wanted=wanted)
         if special is not None:
@@ -109,26 +99,28 @@ class Forbidden:
         except UnsayableError as error:
             return self._by_parts(node, error.problem, wanted=wanted)
 
-    def _by_parts(self, node: Node, why_not: str, *, wanted: bool) -> list[tuple[Clause, ...]]:
+    def _by_parts(
+        self, node: syntax.Node, why_not: str, *, wanted: bool
+    ) -> list[tuple[Clause, ...]]:
         match node:
-            case Unary(operator="not"):
+            case syntax.Unary(operator="not"):
                 return self._where(node.operand, wanted=not wanted)
-            case Logic(operator="->"):
+            case syntax.Logic(operator="->"):
                 first, second = node.operands
-                either = Logic("or", (Unary("not", first), second))
+                either = syntax.Logic("or", (syntax.Unary("not", first), second))
                 return self._where(either, wanted=wanted)
-            case Logic():
+            case syntax.Logic():
                 return self._logic(node, wanted=wanted)
-            case Compare() if len(node.operators) > 1:
+            case syntax.Compare() if len(node.operators) > 1:
                 sides = zip(node.operators, node.operands, node.operands[1:], strict=False)
-                links = tuple(Compare((operator,), (a, b)) for operator, a, b in sides)
-                return self._where(Logic("and", links), wanted=wanted)
-            case Listed() if node.negated != wanted:
+                links = tuple(syntax.Compare((operator,), (a, b)) for operator, a, b in sides)
+                return self._where(syntax.Logic("and", links), wanted=wanted)
+            case syntax.Listed() if node.negated != wanted:
                 return self._rows(node)
             case _:
                 raise UnsayableError(why_not)
 
-    def _logic(self, node: Logic, *, wanted: bool) -> list[tuple[Clause, ...]]:
+    def _logic(self, node: syntax.Logic, *, wanted: bool) -> list[tuple[Clause, ...]]:
         parts = [self._where(operand, wanted=wanted) for operand in node.operands]
         if (node.operator == "or") == wanted:
             return list(itertools.chain.from_iterable(parts))
@@ -138,7 +130,7 @@ class Forbidden:
             found = [(*path, *more) for path in found for more in part]
         return found
 
-    def _rows(self, node: Listed) -> list[tuple[Clause, ...]]:
+    def _rows(self, node: syntax.Listed) -> list[tuple[Clause, ...]]:
         """Return a conjunction for each row of a table; blank cells (absence) are refused."""
         if any(value is None for row in node.rows for value in row):
             raise UnsayableError("its table has blank cells, and too many combinations to try")
@@ -152,23 +144,31 @@ class Forbidden:
             for row in node.rows
         ]
 
-    def _special(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
+    def _special(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
         """Return the cases of a formula that ConfigSpace expresses directly, each a conjunction.
 
         It is ``None`` if the formula has to be enumerated.
         """
         match node:
-            case Compare(operators=(operator,), operands=(Name() as left, Name() as right)):
+            case syntax.Compare(
+                operators=(operator,), operands=(syntax.Name() as left, syntax.Name() as right)
+            ):
                 said = operator if wanted else _OPPOSITE[operator]
                 return self._relation(said, left.name, right.name)
-            case Compare(operators=(operator,), operands=(Name() as name, Number() as number)):
+            case syntax.Compare(
+                operators=(operator,), operands=(syntax.Name() as name, syntax.Number() as number)
+            ):
                 said = operator if wanted else _OPPOSITE[operator]
                 return self._compare_real(said, name.name, number.value)
-            case Compare(operators=(operator,), operands=(Number() as number, Name() as name)):
+            case syntax.Compare(
+                operators=(operator,), operands=(syntax.Number() as number, syntax.Name() as name)
+            ):
                 said = _MIRRORED[operator if wanted else _OPPOSITE[operator]]
                 return self._compare_real(said, name.name, number.value)
-            case Call(function="all_different") if not wanted and _all_names(node.arguments):
-                return self._some_equal([n.name for n in node.arguments if isinstance(n, Name)])
+            case syntax.Call(function="all_different") if not wanted and _all_names(node.arguments):
+                return self._some_equal(
+                    [n.name for n in node.arguments if isinstance(n, syntax.Name)]
+                )
             case _:
                 return None
 
@@ -218,7 +218,7 @@ class Forbidden:
         if end < first or (end == first and operator in ("<", ">")):
             return []
         if end > last or (end == last and operator in ("<=", ">=")):
-            return self._where(Absent(Name(real.name), negated=True), wanted=True)
+            return self._where(syntax.Absent(syntax.Name(real.name), negated=True), wanted=True)
         if operator in ("<=", ">="):
             self.warnings.append(
                 f"{real.name} {operator} {number} is exported as {operator[0]}: ConfigSpace "
@@ -227,7 +227,7 @@ class Forbidden:
         kind = "CLAUSE_LT" if below else "CLAUSE_GT"
         return [({"type": kind, "name": real.name, "value": float(number)},)]
 
-    def _list_clauses(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
+    def _list_clauses(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
         found: list[tuple[Clause, ...]] = []
         for path in paths(tree(self._space, Expression("", node), wanted=wanted)):
             clauses = tuple(clause for test in path for clause in clauses_of(test))
@@ -235,15 +235,15 @@ class Forbidden:
             found.append(clauses)
         return found
 
-    def _reads_real(self, node: Node) -> bool:
+    def _reads_real(self, node: syntax.Node) -> bool:
         return any(self._is_real(name) for name in collect_value_names(node))
 
     def _is_real(self, name: str) -> bool:
         return isinstance(self._space.by_name[name], Real)
 
 
-def _all_names(nodes: Sequence[Node]) -> bool:
-    return all(isinstance(node, Name) for node in nodes)
+def _all_names(nodes: Sequence[syntax.Node]) -> bool:
+    return all(isinstance(node, syntax.Name) for node in nodes)
 
 
 def _check_count(count: int) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dse.core.encoding import encoded_designs
-from dse.core.expressions.expression import Binary, Name, Node, Number
+from dse.core.expressions.syntax import Binary, Name, Node, Number
 from dse.core.objective import Objective
 from dse.core.pareto import nondominated, reference
 from dse.core.problem import Problem

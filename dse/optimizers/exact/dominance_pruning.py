@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.expressions.expression import Expression, Name, Node, Unary, names_in
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.printer import format_node
+from dse.core.expressions.syntax import Name, Node, Unary, names_in
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
 from dse.errors import StudyError

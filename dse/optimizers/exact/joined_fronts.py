@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from dse.core.expressions.expression import Node, children, names_in
 from dse.core.expressions.printer import format_node
+from dse.core.expressions.syntax import Node, children, names_in
 from dse.core.problem import Problem
 from dse.errors import StudyError
 from dse.optimizers.exact.chunks import judge_with_metrics

@@ -11,18 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Expression,
-    Node,
-    Number,
-    Truth,
-    Unary,
-    children,
-    map_nodes,
-    names_in,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 
 
 class Trend(Flag):
@@ -39,7 +29,7 @@ class Trend(Flag):
         return {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES}.get(self, self)
 
 
-Trends = Mapping[Node, Trend]
+Trends = Mapping[syntax.Node, Trend]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +50,7 @@ class MonotoneRange:
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
-def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRange:
+def course(node: syntax.Node, parts: Mapping[syntax.Node, tuple[float, float]]) -> MonotoneRange:
     """Return bounds and trends of a formula, given the ranges of subexpressions (parts).
 
     Every name in the formula must be in a part. If the formula rises or falls with a part, it is a
@@ -70,47 +60,49 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> MonotoneRan
     if node in parts:
         return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
     match node:
-        case Number() | Truth():
+        case syntax.Number() | syntax.Truth():
             return MonotoneRange(float(node.value), float(node.value))
-        case Unary(operator="-"):
+        case syntax.Unary(operator="-"):
             return _negate_course(course(node.operand, parts))
-        case Binary():
-            inner = [course(child, parts) for child in children(node)]
+        case syntax.Binary():
+            inner = [course(child, parts) for child in syntax.children(node)]
             found = _BINARY.get(node.operator, _lost_of)(*inner)
-        case Call():
-            inner = [course(child, parts) for child in children(node)]
+        case syntax.Call():
+            inner = [course(child, parts) for child in syntax.children(node)]
             found = _CALLS.get(node.function, _lost)(inner)
         case _:
-            found = _lost([course(child, parts) for child in children(node)])
+            found = _lost([course(child, parts) for child in syntax.children(node)])
     return found.definite
 
 
-def pair_folds(expression: Expression) -> Node:
+def pair_folds(expression: Expression) -> syntax.Node:
     """Rewrite n-ary sums, products, min and max as nested binary steps, in evaluation order."""
-    return map_nodes(expression.node, _pair_call)
+    return syntax.map_nodes(expression.node, _pair_call)
 
 
-def _pair_call(node: Node) -> Node:
-    if not isinstance(node, Call) or len(node.arguments) < 2:
+def _pair_call(node: syntax.Node) -> syntax.Node:
+    if not isinstance(node, syntax.Call) or len(node.arguments) < 2:
         return node
     first, *others = node.arguments
     match node.function:
         case "sum":
-            return reduce(lambda left, right: Binary("+", left, right), others, first)
+            return reduce(lambda left, right: syntax.Binary("+", left, right), others, first)
         case "product":
-            return reduce(lambda left, right: Binary("*", left, right), others, first)
+            return reduce(lambda left, right: syntax.Binary("*", left, right), others, first)
         case "min" | "max":
-            return reduce(lambda left, right: Call(node.function, (left, right)), others, first)
+            return reduce(
+                lambda left, right: syntax.Call(node.function, (left, right)), others, first
+            )
         case _:
             return node
 
 
-def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
+def parts_of(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node]:
     """Return the largest subexpressions that read names of one group only."""
-    groups = {group_of[name.name] for name in names_in(node)}
+    groups = {group_of[name.name] for name in syntax.names_in(node)}
     if len(groups) < 2:
         return [node] if groups else []
-    return [part for child in children(node) for part in parts_of(child, group_of)]
+    return [part for child in syntax.children(node) for part in parts_of(child, group_of)]
 
 
 def merge_trends(*every: Trends) -> Trends:
@@ -118,7 +110,7 @@ def merge_trends(*every: Trends) -> Trends:
 
     It is EITHER where they differ.
     """
-    found: dict[Node, Trend] = {}
+    found: dict[syntax.Node, Trend] = {}
     for trends in every:
         for part, trend in trends.items():
             found[part] = found.get(part, Trend.NONE) | trend

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.expressions.expression import Binary, Expression, Node, names_in
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Binary, Node, names_in
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dse.core.expressions.expression import names_in
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import names_in
 from dse.errors import DseError, SpecError
 from dse.schema.models import Scalar
 from dse.schema.space.builder import SpaceBuilder

@@ -19,8 +19,8 @@ from dse.core.compound_parameters import (
 )
 from dse.core.compound_parameters import member as name_member
 from dse.core.design import base
-from dse.core.expressions.expression import Name
 from dse.core.expressions.list_rules import Listing, listings
+from dse.core.expressions.syntax import Name
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import DseError, SpecError, nearest

@@ -14,19 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Expression,
-    Logic,
-    Name,
-    Node,
-    Number,
-    Unary,
-    children,
-    is_truth,
-    names_in,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Floats, Value
 from dse.errors import DseError, SpecError
@@ -80,7 +69,7 @@ class Rules:
             HiddenError: it uses a name whose own declaration has an error.
             SpecError: it is not a valid rule.
         """
-        hidden = [name.name for name in names_in(rule.node) if self._is_lost(name.name)]
+        hidden = [name.name for name in syntax.names_in(rule.node) if self._is_lost(name.name)]
         if hidden:
             raise HiddenError(hidden[0])
         written = self.whole.expand(rule)
@@ -136,24 +125,24 @@ class Rules:
         there = name in known.parameters or name in known.listings
         return not there and head not in known.data and known.hidden(name)
 
-    def _check_truth(self, node: Node, text: str) -> None:
+    def _check_truth(self, node: syntax.Node, text: str) -> None:
         """Raise SpecError unless the node and each operand of and, or, not is boolean."""
         match node:
-            case Name():
+            case syntax.Name():
                 parameter = self.whole.parameters[node.name]
                 values: Iterable[Value] = (
                     parameter.values if isinstance(parameter, Choice) else (0,)
                 )
                 fine = all(isinstance(value, bool) for value in values)
-            case Logic():
+            case syntax.Logic():
                 for operand in node.operands:
                     self._check_truth(operand, text)
                 return
-            case Unary(operator="not"):
+            case syntax.Unary(operator="not"):
                 self._check_truth(node.operand, text)
                 return
             case _:
-                fine = is_truth(node)
+                fine = syntax.is_truth(node)
         if not fine:
             raise SpecError(
                 f"{text!r} is no rule: it is neither true nor false",
@@ -231,7 +220,7 @@ def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> No
         SpecError: for every combination, a formula divides by zero, overflows or has no value.
     """
     for node in _formulas(rule.node, outer=True):
-        if isinstance(node, Binary) and node.operator in _DIVISIONS:
+        if isinstance(node, syntax.Binary) and node.operator in _DIVISIONS:
             divisor = _values(node.right, parameters)
             if divisor is not None and (divisor == 0).all():
                 raise SpecError(f"{rule.text!r} divides by zero, whatever the parameters are")
@@ -242,23 +231,29 @@ def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> No
         raise SpecError(f"a part of {rule.text!r} {kind}, whatever the parameters are")
 
 
-def _formulas(node: Node, *, outer: bool) -> Iterator[Node]:
+def _formulas(node: syntax.Node, *, outer: bool) -> Iterator[syntax.Node]:
     """Yield nodes that may not be finite: quotients, powers, roots, logs, entire formulas."""
-    arithmetic = isinstance(node, Binary | Unary | Number | Call) and not is_truth(node)
-    risky = isinstance(node, Binary) and node.operator in (*_DIVISIONS, "**")
-    if risky or (arithmetic and outer) or (isinstance(node, Call) and node.function in _PARTIAL):
+    arithmetic = isinstance(
+        node, syntax.Binary | syntax.Unary | syntax.Number | syntax.Call
+    ) and not syntax.is_truth(node)
+    risky = isinstance(node, syntax.Binary) and node.operator in (*_DIVISIONS, "**")
+    if (
+        risky
+        or (arithmetic and outer)
+        or (isinstance(node, syntax.Call) and node.function in _PARTIAL)
+    ):
         yield node
-    for child in children(node):
+    for child in syntax.children(node):
         yield from _formulas(child, outer=not arithmetic)
 
 
-def _values(node: Node, parameters: Mapping[str, Parameter]) -> Floats | None:
+def _values(node: syntax.Node, parameters: Mapping[str, Parameter]) -> Floats | None:
     """Return the formula's values over all combinations of its parameters' values, shape (n,).
 
     A real parameter is sampled at three points. The result is ``None`` if there are too many
     combinations, or if no value is a number.
     """
-    names = sorted({name.name for name in names_in(node)})
+    names = sorted({name.name for name in syntax.names_in(node)})
     domains = [_sample_values(parameters[name]) for name in names]
     size = math.prod(len(domain) for domain in domains)
     if size > MAX_COMBINATIONS:
@@ -273,7 +268,7 @@ def _values(node: Node, parameters: Mapping[str, Parameter]) -> Floats | None:
     return _evaluate_present(node, columns, size)
 
 
-def _evaluate_present(node: Node, columns: Mapping[str, Column], size: int) -> Floats | None:
+def _evaluate_present(node: syntax.Node, columns: Mapping[str, Column], size: int) -> Floats | None:
     found = Expression("", node).values(columns, size)
     if found.values.dtype.kind not in "bif":
         return None

@@ -8,17 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expressions.expression import (
-    Expression,
-    Index,
-    Name,
-    Node,
-    Number,
-    Text,
-    Truth,
-    children,
-    names_in,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Real
 from dse.core.values import Value
@@ -51,7 +42,7 @@ class Scope:
 
     whole: SpaceBuilder
     full: Callable[[str], str]
-    arguments: Mapping[str, Node]
+    arguments: Mapping[str, syntax.Node]
     needed: Callable[[str], None]
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -79,7 +70,7 @@ class Scope:
             SpecError: the text is not a valid expression, misuses a list or data, or has an
                 unknown name.
         """
-        for name in names_in(parse(text).node):
+        for name in syntax.names_in(parse(text).node):
             self.needed(name.name)
         rule = self.whole.expand(self.formula(text))
         for full in rule.names:
@@ -109,7 +100,9 @@ class Scope:
         if found == dimensions.TEXT:
             word = self.arguments.get(text)
             said = (
-                f"{text!r} is {word.value!r}" if isinstance(word, Text) else f"{text!r} is a word"
+                f"{text!r} is {word.value!r}"
+                if isinstance(word, syntax.Text)
+                else f"{text!r} is a word"
             )
             raise SpecError(f"{said}, not a number", where=self.given.get(text, ""))
         if unit and not units.same_dimension(found, unit):
@@ -122,7 +115,7 @@ class Scope:
     def word(self, value: Scalar) -> Scalar:
         """Return the value of the argument of this name; any other value stays unchanged."""
         node = self.arguments.get(value) if isinstance(value, str) else None
-        if isinstance(node, Number) and node.unit:
+        if isinstance(node, syntax.Number) and node.unit:
             return f"{node.value} {node.unit}"
         return value if node is None else node.value  # type: ignore[union-attr]
 
@@ -221,7 +214,7 @@ class Scope:
         except SpecError:
             pass
         try:
-            names = [name.name for name in names_in(parse(text).node)]
+            names = [name.name for name in syntax.names_in(parse(text).node)]
         except SpecError:
             return False
         heads = {head for name in names for head in _heads(name)}
@@ -234,35 +227,35 @@ class Scope:
         known = self.whole
         return full in known.declared or full in known.parameters or full in known.lost
 
-    def _edits(self, node: Node) -> Iterator[tuple[tuple[int, int], str]]:
+    def _edits(self, node: syntax.Node) -> Iterator[tuple[tuple[int, int], str]]:
         """Yield the edits that resolve the names: ((offset, length), replacement text)."""
-        if isinstance(node, Name):
+        if isinstance(node, syntax.Name):
             argument = self.arguments.get(node.name)
             words = self.full(node.name) if argument is None else format_literal(argument)
             yield (node.column, len(node.name)), words
             return
-        if isinstance(node, Index) and self._is_item(node):
+        if isinstance(node, syntax.Index) and self._is_item(node):
             yield from self._edits(node.item)
             return
-        for child in children(node):
+        for child in syntax.children(node):
             yield from self._edits(child)
 
-    def _is_item(self, node: Index) -> bool:
+    def _is_item(self, node: syntax.Index) -> bool:
         """Return whether the index in ``kept[conv1]`` is an item of the list, not a parameter."""
-        if not isinstance(node.item, Name) or not isinstance(node.key, Name):
+        if not isinstance(node.item, syntax.Name) or not isinstance(node.key, syntax.Name):
             return False
         listing = self.whole.listings.get(self.full(node.item.name))
         return listing is not None and node.key.name in listing.keys
 
 
-def format_literal(node: Node) -> str:
+def format_literal(node: syntax.Node) -> str:
     """Return a literal node as text in the expression language."""
     match node:
-        case Truth():
+        case syntax.Truth():
             return "true" if node.value else "false"
-        case Text():
+        case syntax.Text():
             return f'"{node.value}"' if "'" in node.value else f"'{node.value}'"
-        case Number(value=value, unit=unit):
+        case syntax.Number(value=value, unit=unit):
             words = f"{value!r} {unit}".rstrip()
             return f"({words})" if unit or value < 0 else words
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dse.core.expressions.expression import Compare, Lookup, Member, Name, Node, Text, children
+from dse.core.expressions.syntax import Compare, Lookup, Member, Name, Node, Text, children
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest

@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
-from dse.core.expressions.expression import Binary, Call, Expression, Name, Node, Number, map_nodes
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.list_rules import Listing
+from dse.core.expressions.syntax import Binary, Call, Name, Node, Number, map_nodes
 from dse.core.metric import Fault
 from dse.core.problem import Source
 from dse.core.values import Value

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from dse.core.expressions.expression import Compare, Expression, Node, Number, children
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare, Node, Number, children
 from dse.errors import SpecError
 from dse.schema.models import ClaimSpec, EvaluatorSpec, FindingSpec
 from dse.schema.study.print_figure import PrintFigure, hides_figure, is_nothing

@@ -11,16 +11,8 @@ import numpy as np
 
 from dse.core.batch import Column
 from dse.core.design import Design
-from dse.core.expressions.expression import (
-    Call,
-    Expression,
-    Name,
-    Node,
-    children,
-    is_truth,
-    names_in,
-    rebuilt,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.list_rules import Listing
 from dse.core.expressions.parser import ARGUMENTS, parse
 from dse.core.expressions.printer import format_node
@@ -177,7 +169,7 @@ def accepting(text: str, unit: str) -> Expression:
     """
     rule = parse(text, ARGUMENTS)
     check_ours(rule)
-    if not is_truth(rule.node) or isinstance(rule.node, Name):
+    if not syntax.is_truth(rule.node) or isinstance(rule.node, syntax.Name):
         raise SpecError(f"{text!r} accepts nothing", hint="write a comparison, such as 'ours < 1'")
     unit_of(rule, {OURS: unit})
     return rule.resolve_units(units.factor)
@@ -185,7 +177,7 @@ def accepting(text: str, unit: str) -> Expression:
 
 def check_ours(rule: Expression) -> None:
     """Raise SpecError unless ``ours`` is the only name in the rule."""
-    for name in names_in(rule.node):
+    for name in syntax.names_in(rule.node):
         if name.name != OURS:
             raise SpecError(f"'accept' may use only the name 'ours', not {name.name!r}")
     if OURS not in rule.names:
@@ -228,27 +220,27 @@ class ClaimReader:
             )
         formula = Expression(text, node)
         unit = _cancel_unit(unit_of(formula, {name: one.unit for name, one in found.items()}))
-        if is_truth(node) and not isinstance(node, Name):
+        if syntax.is_truth(node) and not isinstance(node, syntax.Name):
             raise SpecError(
                 f"{text!r} is a rule and no quantity", hint="put conditions under 'accept'"
             )
         return formula.resolve_units(units.factor), found, unit
 
-    def _outer(self, node: Node, found: dict[str, TrialStatistic]) -> Node:
+    def _outer(self, node: syntax.Node, found: dict[str, TrialStatistic]) -> syntax.Node:
         """Replace each trial statistic in the formula by a name, and add it to ``found``."""
-        if isinstance(node, Call) and node.function in FUNCTIONS:
+        if isinstance(node, syntax.Call) and node.function in FUNCTIONS:
             name = f"{node.function}#{len(found)}"
             found[name] = self._parse_statistic(node)
-            return Name(name)
-        if isinstance(node, Name):
+            return syntax.Name(name)
+        if isinstance(node, syntax.Name):
             raise SpecError(
                 f"{node.name!r} has a value for each design, not one for the study",
                 hint=f"write least({node.name}), baseline({node.name}, NAME), ...",
             )
-        own = children(node)
-        return rebuilt(node, [self._outer(child, found) for child in own]) if own else node
+        own = syntax.children(node)
+        return syntax.rebuilt(node, [self._outer(child, found) for child in own]) if own else node
 
-    def _parse_statistic(self, call: Call) -> TrialStatistic:
+    def _parse_statistic(self, call: syntax.Call) -> TrialStatistic:
         name, arguments = call.function, call.arguments
         if name == "hypervolume":
             return TrialStatistic(function=name)
@@ -267,25 +259,25 @@ class ClaimReader:
             check_choice(name, [one for part in picks for one in part.names], self.judging)
         return TrialStatistic(function=name, parts=(first, *by, *rest), unit=unit)
 
-    def _quantity(self, node: Node) -> tuple[Expression, str]:
+    def _quantity(self, node: syntax.Node) -> tuple[Expression, str]:
         formula = self._inner(node)
         unit = unit_of(formula, self.known)
         if unit == TEXT:
             raise SpecError("a word is no quantity", hint="ask for a number")
         return in_coherent_units(formula, self.known), unit
 
-    def _condition(self, node: Node) -> Expression:
+    def _condition(self, node: syntax.Node) -> Expression:
         formula = self._inner(node)
-        if not is_truth(formula.node):
+        if not syntax.is_truth(formula.node):
             raise SpecError("a condition is required, not a quantity", hint="such as bits == 4")
         unit_of(formula, self.known)
         return in_coherent_units(formula, self.known)
 
-    def _inner(self, node: Node) -> Expression:
+    def _inner(self, node: syntax.Node) -> Expression:
         return single(Expression(format_node(node), node), self.known, self.lists)
 
-    def _baseline(self, node: Node) -> tuple[str, Design]:
-        name = node.name if isinstance(node, Name) else ""
+    def _baseline(self, node: syntax.Node) -> tuple[str, Design]:
+        name = node.name if isinstance(node, syntax.Name) else ""
         chosen = {key: one for key, one in self.designs.items() if isinstance(key, str)}
         if not chosen:
             hint = "baselines: {int8: {format: int8, rows: 16}}"

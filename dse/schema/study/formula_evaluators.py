@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dse.core.expressions.expression import Name, Node, map_nodes
 from dse.core.expressions.list_rules import Listing, Table
+from dse.core.expressions.syntax import Name, Node, map_nodes
 from dse.core.space import DesignSpace
 from dse.protocols import Evaluator, ExpandsFormulas
 from dse.schema.study.fixed_inputs import FixedInputs

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from dse.core.expressions.expression import (
-    Binary,
-    Compare,
-    Expression,
-    Name,
-    Node,
-    is_truth,
-    names_in,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
@@ -68,10 +61,10 @@ def objective_of(
     text = formula.text
     expression = single(formula, known, lists)
     node = expression.node
-    unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
+    unit = known[node.name] if isinstance(node, syntax.Name) else unit_of(expression, known)
     if unit == TEXT:
         raise SpecError(f"{text!r} is text, and cannot be minimized or maximized")
-    if is_truth(node) and not isinstance(node, Name):
+    if syntax.is_truth(node) and not isinstance(node, syntax.Name):
         raise SpecError(
             f"{text!r} is a rule and no quantity", hint="rules over metrics go under 'constraints'"
         )
@@ -115,17 +108,17 @@ def limits_of(
     text = formula.text
     expression = single(formula, known, lists)
     node = expression.node
-    if not isinstance(node, Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:
+    if not isinstance(node, syntax.Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:
         raise SpecError(
             f"{text!r} is no limit", hint="compare with <=, <, >= or >: 'chip.area <= 20 mm2'"
         )
     unit_of(expression, known)
     coherent = in_coherent_units(expression, known).node
-    assert isinstance(coherent, Compare)
+    assert isinstance(coherent, syntax.Compare)
     sides = zip(coherent.operands, coherent.operands[1:], strict=False)
     for operator, (left, right) in zip(coherent.operators, sides, strict=True):
         low, high = (left, right) if operator in ("<", "<=") else (right, left)
-        slack = Expression(text, Binary("-", high, low))
+        slack = Expression(text, syntax.Binary("-", high, low))
         strict = operator in ("<", ">")
         yield Limit(text=text, slack=slack, scale=_size(low, high), strict=strict)
 
@@ -182,7 +175,7 @@ def single(
 
 def check_names(expression: Expression, known: Mapping[str, str]) -> None:
     """Raise SpecError if a name in the formula is neither a metric nor a parameter."""
-    for name in names_in(expression.node):
+    for name in syntax.names_in(expression.node):
         if name.name not in known:
             raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
 
@@ -196,13 +189,13 @@ def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expre
     return in_coherent(expression.resolve_units(units.factor), factors)
 
 
-def _size(*sides: Node) -> float:
+def _size(*sides: syntax.Node) -> float:
     """Return the magnitude of the constant side of a comparison; 1 without a constant.
 
     Divided by it, the slack of a limit is a fraction of the bound.
     """
     for side in sides:
-        if not names_in(side):
+        if not syntax.names_in(side):
             value = abs(float(Expression("", side).values({}, 1).values[0]))
             if value > 0:
                 return value

@@ -9,20 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Name,
-    Node,
-    Number,
-    Unary,
-    children,
-    map_nodes,
-    names_in,
-    rebuilt,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.metric import Goal
 from dse.errors import SpecError, nearest
 from dse.schema.study.scenarios import Scenarios
@@ -55,7 +43,7 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
             or a metric that differs is used outside of the functions.
     """
     node = _Writer(scenarios, side).written(formula.node, side)
-    return Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
+    return Expression(formula.text, syntax.map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
@@ -72,21 +60,21 @@ def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression
     if any(name in scenarios.metrics for name in written.names):
         yield from (under(written, scenarios, scenario) for scenario in scenarios.weights)
     else:
-        yield Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
+        yield Expression(formula.text, syntax.map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expression:
     """Return the formula for one scenario: ``worst(chip.time)`` becomes ``chip.time@chat``."""
 
-    def plain(node: Node) -> Node:
-        if isinstance(node, Call) and node.function in FUNCTIONS:
+    def plain(node: syntax.Node) -> syntax.Node:
+        if isinstance(node, syntax.Call) and node.function in FUNCTIONS:
             return node.arguments[0]
-        if isinstance(node, Name):
-            return Name(scenarios.under(node.name, scenario), node.column)
+        if isinstance(node, syntax.Name):
+            return syntax.Name(scenarios.under(node.name, scenario), node.column)
         return node
 
-    node = map_nodes(formula.node, plain)
-    return Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
+    node = syntax.map_nodes(formula.node, plain)
+    return Expression(formula.text, syntax.map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 class _Writer:
@@ -96,17 +84,17 @@ class _Writer:
         self._scenarios = scenarios
         self._goal = goal
 
-    def written(self, node: Node, side: Side) -> Node:
-        if isinstance(node, Call) and node.function in FUNCTIONS:
+    def written(self, node: syntax.Node, side: Side) -> syntax.Node:
+        if isinstance(node, syntax.Call) and node.function in FUNCTIONS:
             return self._over(node, side)
-        own = children(node)
+        own = syntax.children(node)
         sides = _sides(node, side)
-        if isinstance(node, Call) and node.function == "baseline":
+        if isinstance(node, syntax.Call) and node.function == "baseline":
             sides = (self._goal, 0)  # worst() has the objective's direction there
         parts = [self.written(child, at) for child, at in zip(own, sides, strict=True)]
-        return rebuilt(node, parts) if own else node
+        return syntax.rebuilt(node, parts) if own else node
 
-    def _over(self, call: Call, side: Side) -> Node:
+    def _over(self, call: syntax.Call, side: Side) -> syntax.Node:
         weights = self._scenarios.weights
         if not weights:
             raise SpecError(
@@ -114,7 +102,7 @@ class _Writer:
                 hint="add 'scenarios: {chat: {weight: 2, ...}, batch: {...}}'",
             )
         inner = self.written(call.arguments[0], side)
-        if not any(name.name in self._scenarios.metrics for name in names_in(inner)):
+        if not any(name.name in self._scenarios.metrics for name in syntax.names_in(inner)):
             known = ", ".join(sorted(self._scenarios.metrics)) or "nothing"
             raise SpecError(
                 f"nothing in this {call.function}(...) differs between scenarios",
@@ -131,24 +119,26 @@ class _Writer:
             case _:
                 return _tail(parts, list(weights.values()), _level(call.arguments[1]), side)
 
-    def _under(self, node: Node, scenario: str) -> Node:
-        def named(one: Node) -> Node:
-            if isinstance(one, Name):
-                return Name(self._scenarios.under(one.name, scenario), one.column)
+    def _under(self, node: syntax.Node, scenario: str) -> syntax.Node:
+        def named(one: syntax.Node) -> syntax.Node:
+            if isinstance(one, syntax.Name):
+                return syntax.Name(self._scenarios.under(one.name, scenario), one.column)
             return one
 
-        return map_nodes(node, named)
+        return syntax.map_nodes(node, named)
 
 
-def _worst(parts: Sequence[Node], side: Side) -> Node:
+def _worst(parts: Sequence[syntax.Node], side: Side) -> syntax.Node:
     return (
         parts[0]
         if len(parts) == 1
-        else Call("max" if _check_side(side) > 0 else "min", tuple(parts))
+        else syntax.Call("max" if _check_side(side) > 0 else "min", tuple(parts))
     )
 
 
-def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: Side) -> Node:
+def _tail(
+    parts: Sequence[syntax.Node], weights: Sequence[float], level: float, side: Side
+) -> syntax.Node:
     """Build the CVaR formula: the mean of the worst cases with total probability ``1 - level``.
 
     Source:
@@ -160,22 +150,25 @@ def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: S
         return parts[0]
     sign = "+" if _check_side(side) > 0 else "-"
 
-    def beyond(limit: Node) -> Node:
-        over = [Binary("-", x, limit) if sign == "+" else Binary("-", limit, x) for x in parts]
+    def beyond(limit: syntax.Node) -> syntax.Node:
+        over = [
+            syntax.Binary("-", x, limit) if sign == "+" else syntax.Binary("-", limit, x)
+            for x in parts
+        ]
         share = 1 - level
         return _add_nodes(
             [
-                _times(weight / share, Call("max", (Number(0), one)))
+                _times(weight / share, syntax.Call("max", (syntax.Number(0), one)))
                 for weight, one in zip(weights, over, strict=True)
             ]
         )
 
-    tails = tuple(Binary(sign, limit, beyond(limit)) for limit in parts)
-    return Call("min" if sign == "+" else "max", tails)
+    tails = tuple(syntax.Binary(sign, limit, beyond(limit)) for limit in parts)
+    return syntax.Call("min" if sign == "+" else "max", tails)
 
 
-def _level(node: Node) -> float:
-    if isinstance(node, Number) and units.same_dimension(node.unit, ""):
+def _level(node: syntax.Node) -> float:
+    if isinstance(node, syntax.Number) and units.same_dimension(node.unit, ""):
         level = node.value * units.factor(node.unit)
         if 0 <= level < 1:
             return level
@@ -193,13 +186,13 @@ def _check_side(side: Side) -> Side:
     return side
 
 
-def _single(node: Node, scenarios: Scenarios) -> Node:
+def _single(node: syntax.Node, scenarios: Scenarios) -> syntax.Node:
     """Return a metric's name with its scenario resolved; other nodes are returned unchanged.
 
     Raises:
         SpecError: the metric differs between scenarios and none is stated, or it is unknown.
     """
-    if not isinstance(node, Name):
+    if not isinstance(node, syntax.Name):
         return node
     if node.name in scenarios.metrics:
         name, one = node.name, next(iter(scenarios.weights))
@@ -214,41 +207,41 @@ def _single(node: Node, scenarios: Scenarios) -> Node:
         raise SpecError(
             f"there is no scenario {scenario!r}", hint=nearest(scenario, scenarios.weights)
         )
-    return Name(scenarios.under(plain, scenario), node.column)
+    return syntax.Name(scenarios.under(plain, scenario), node.column)
 
 
-def _sides(node: Node, side: Side) -> Sequence[Side]:
+def _sides(node: syntax.Node, side: Side) -> Sequence[Side]:
     """Return, for each operand, the direction in which its growth makes the node worse.
 
     ``side`` is that direction for the node: 1 for larger, -1 for smaller, 0 for unknown. Factors
     and divisors are assumed to be positive.
     """
     match node:
-        case Unary(operator="-"):
+        case syntax.Unary(operator="-"):
             return (-side,)
-        case Binary(operator="-" | "/"):
+        case syntax.Binary(operator="-" | "/"):
             return side, -side
-        case Binary(operator="+"):
+        case syntax.Binary(operator="+"):
             return side, side
-        case Binary(operator="*"):
+        case syntax.Binary(operator="*"):
             return _factor(node.right, side), _factor(node.left, side)
-        case Call(function="ratio"):
+        case syntax.Call(function="ratio"):
             return side, 0
-        case Call() if node.function in _RISING:
+        case syntax.Call() if node.function in _RISING:
             return (side,) * len(node.arguments)
-        case Compare():
+        case syntax.Compare():
             return _orient_operands(node)
         case _:
-            return (0,) * len(children(node))
+            return (0,) * len(syntax.children(node))
 
 
-def _factor(other: Node, side: Side) -> Side:
+def _factor(other: syntax.Node, side: Side) -> Side:
     """Return the worse direction of a factor: reversed if the other is a negative constant."""
-    negative = isinstance(other, Number) and other.value < 0
+    negative = isinstance(other, syntax.Number) and other.value < 0
     return -side if negative else side
 
 
-def _orient_operands(node: Compare) -> Sequence[Side]:
+def _orient_operands(node: syntax.Compare) -> Sequence[Side]:
     """Return, for each operand, the direction that makes the comparison harder to fulfil.
 
     It is 1 (larger) on the left of ``<=``, -1 on its right, and 0 for an operand between two
@@ -258,9 +251,9 @@ def _orient_operands(node: Compare) -> Sequence[Side]:
     return [after[0], *(0 for _ in after[1:]), -after[-1]]
 
 
-def _times(weight: float, node: Node) -> Node:
-    return Binary("*", Number(weight), node)
+def _times(weight: float, node: syntax.Node) -> syntax.Node:
+    return syntax.Binary("*", syntax.Number(weight), node)
 
 
-def _add_nodes(nodes: Sequence[Node]) -> Node:
-    return reduce(lambda one, other: Binary("+", one, other), nodes)
+def _add_nodes(nodes: Sequence[syntax.Node]) -> syntax.Node:
+    return reduce(lambda one, other: syntax.Binary("+", one, other), nodes)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from dse.core.expressions.expression import Compare, Expression, Number, names_in
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.printer import format_node
+from dse.core.expressions.syntax import Compare, Number, names_in
 from dse.core.objective import Objective
 from dse.core.problem import Source
 from dse.errors import SpecError

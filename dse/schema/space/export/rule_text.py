@@ -11,24 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from dse.core.expressions.expression import (
-    Call,
-    Compare,
-    Expression,
-    Field,
-    Index,
-    Listed,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Truth,
-    Unary,
-    map_nodes,
-    names_in,
-)
+from dse.core.expressions import syntax
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.items import literal
 from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.expressions.parser import MAX_LENGTH, parse
@@ -58,10 +42,10 @@ class RuleWriter:
         self._units = units_of(space.parameters)
         self._listings: dict[str, Listing] = {n: one.listing for n, one in space.lists.items()}
         self._nodes = {
-            node.name: Index(Name(name), literal(key))
+            node.name: syntax.Index(syntax.Name(name), literal(key))
             for name, one in self._listings.items()
             for key, node in zip(one.keys, one.nodes, strict=True)
-            if isinstance(node, Name)
+            if isinstance(node, syntax.Name)
         }
         self.tables: dict[str, Table] = {}
 
@@ -92,45 +76,47 @@ class RuleWriter:
             raise SpecError(f"the condition {rule.text!r} is too long to be written as a text")
         return first
 
-    def _parts(self, node: Node) -> list[Node]:
+    def _parts(self, node: syntax.Node) -> list[syntax.Node]:
         """Split a conjunction into parts short enough to parse; return other nodes as they are."""
-        if not isinstance(node, Logic) or node.operator != "and":
+        if not isinstance(node, syntax.Logic) or node.operator != "and":
             return [node]
         long = len(self._format_node(node)) > MAX_LENGTH
         return [part for one in node.operands for part in self._parts(one)] if long else [node]
 
-    def _format_node(self, node: Node) -> str:
-        plain = map_nodes(node, self._plain)
+    def _format_node(self, node: syntax.Node) -> str:
+        plain = syntax.map_nodes(node, self._plain)
         measured = with_units(plain, self._units, self._spell_number)
-        return format_node(map_nodes(measured, self._translate_name))
+        return format_node(syntax.map_nodes(measured, self._translate_name))
 
-    def _spell_number(self, number: Number) -> Number:
+    def _spell_number(self, number: syntax.Number) -> syntax.Number:
         value, _, unit = spell_number(number.value, number.unit).partition(" ")
-        return Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
+        return syntax.Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
 
-    def _plain(self, node: Node) -> Node:
+    def _plain(self, node: syntax.Node) -> syntax.Node:
         """Rewrite a node that has no notation in the expression language as an equivalent one."""
         match node:
-            case Call(arguments=(only,)) if node.function in _NEUTRAL:
+            case syntax.Call(arguments=(only,)) if node.function in _NEUTRAL:
                 neutral = _NEUTRAL[node.function]
-                return Call(node.function, (only, only if neutral is None else Number(neutral)))
-            case Member(values=()):
-                return Truth(node.negated)
-            case Listed():
+                return syntax.Call(
+                    node.function, (only, only if neutral is None else syntax.Number(neutral))
+                )
+            case syntax.Member(values=()):
+                return syntax.Truth(node.negated)
+            case syntax.Listed():
                 return _alternatives(node)
             case _:
                 return without_strangers(node, self._space.by_name)
 
-    def _translate_name(self, node: Node) -> Node:
+    def _translate_name(self, node: syntax.Node) -> syntax.Node:
         """Return a name or lookup in file notation: ``bits[0]``, ``table[key].field``."""
-        if isinstance(node, Name):
+        if isinstance(node, syntax.Name):
             return self._nodes.get(node.name, node)
-        if isinstance(node, Lookup):
+        if isinstance(node, syntax.Lookup):
             table, field = self._table(node)
-            return Field(Index(Name(table), node.key), field)
+            return syntax.Field(syntax.Index(syntax.Name(table), node.key), field)
         return node
 
-    def _table(self, node: Lookup) -> tuple[str, str]:
+    def _table(self, node: syntax.Lookup) -> tuple[str, str]:
         """Return the names of a data table and its column for a lookup; add them if missing."""
         said = _SAID.fullmatch(node.text)
         table, field = (said["table"], said["field"]) if said else ("table", "value")
@@ -141,7 +127,7 @@ class RuleWriter:
         self._add(node, table, field)
         return table, field
 
-    def _fits(self, node: Lookup, table: str, field: str) -> bool:
+    def _fits(self, node: syntax.Lookup, table: str, field: str) -> bool:
         if table in self._space.by_name or table in self._listings:
             return False
         known = self.tables.get(table) or self._data.get(table)
@@ -153,7 +139,7 @@ class RuleWriter:
             field not in known.columns or (known.columns[field], unit) == (values, node.unit)
         )
 
-    def _add(self, node: Lookup, table: str, field: str) -> None:
+    def _add(self, node: syntax.Lookup, table: str, field: str) -> None:
         keys, values = (tuple(side) for side in zip(*node.entries, strict=True))
         known = self.tables.get(table) or self._data.get(table) or Table(keys=keys, columns={})
         self.tables[table] = replace(
@@ -164,12 +150,12 @@ class RuleWriter:
 
     def _use(self, text: str) -> None:
         """Record in ``tables`` the data tables that the text looks up."""
-        for name in names_in(parse(text).node):
+        for name in syntax.names_in(parse(text).node):
             head = name.name if name.name in self._data else name.name.rpartition(".")[0]
             if head in self._data:
                 self.tables.setdefault(head, self._data[head])
 
-    def _reads_as(self, text: str, node: Node, data: Mapping[str, Table]) -> bool:
+    def _reads_as(self, text: str, node: syntax.Node, data: Mapping[str, Table]) -> bool:
         """Return whether the text, parsed with these data tables, is equivalent to the node."""
         try:
             read = expand_lists(parse(text), self._listings, data)
@@ -178,16 +164,16 @@ class RuleWriter:
             dimensions.unit_of(read, self._units)
         except SpecError:
             return False
-        wanted = form(map_nodes(node, self._plain))
+        wanted = form(syntax.map_nodes(node, self._plain))
         found = read.resolve_units(units.factor).node
-        return form(found) == wanted and map_nodes(found, self._plain) == found
+        return form(found) == wanted and syntax.map_nodes(found, self._plain) == found
 
 
 _NEUTRAL: Mapping[str, int | None] = {"sum": 0, "product": 1, "min": None, "max": None}
 """Second argument that keeps a one-argument call's value; ``None`` is the argument itself."""
 
 
-def _alternatives(node: Listed) -> Node:
+def _alternatives(node: syntax.Listed) -> syntax.Node:
     """Return a table of allowed combinations as a formula in disjunctive normal form.
 
     Each table row is a conjunction of equalities; a table of forbidden ones is negated.
@@ -198,14 +184,14 @@ def _alternatives(node: Listed) -> Node:
     if any(value is None for row in node.rows for value in row):
         raise SpecError("a table with blank cells cannot be part of another rule")
     rows = tuple(_row(node.names, row) for row in node.rows)
-    either = rows[0] if len(rows) == 1 else Logic("or", rows)
-    return Unary("not", either) if node.negated else either
+    either = rows[0] if len(rows) == 1 else syntax.Logic("or", rows)
+    return syntax.Unary("not", either) if node.negated else either
 
 
-def _row(names: tuple[Name, ...], row: tuple[Value | None, ...]) -> Node:
+def _row(names: tuple[syntax.Name, ...], row: tuple[Value | None, ...]) -> syntax.Node:
     same = tuple(
-        Compare(("==",), (name, literal(value)))
+        syntax.Compare(("==",), (name, literal(value)))
         for name, value in zip(names, row, strict=True)
         if value is not None
     )
-    return same[0] if len(same) == 1 else Logic("and", same)
+    return same[0] if len(same) == 1 else syntax.Logic("and", same)

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dse.core.compound_parameters import Each
-from dse.core.expressions.expression import Compare, Expression, Listed, Member, Name, Node, Number
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.items import literal
 from dse.core.expressions.list_rules import Table
+from dse.core.expressions.syntax import Compare, Listed, Member, Name, Node, Number
 from dse.core.inspection.fingerprint import form
 from dse.core.parameter import Parameter, Real
 from dse.core.space import DesignSpace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dse.core.expressions.expression import Node, Number, Text, Truth
+from dse.core.expressions.syntax import Node, Number, Text, Truth
 from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
 from dse.schema.space.file import Stated

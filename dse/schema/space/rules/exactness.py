@@ -10,18 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from dse.core.expressions import syntax
 from dse.core.expressions.error_position import shorten_text
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Compare,
-    Expression,
-    Member,
-    Node,
-    Number,
-    Unary,
-    children,
-)
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.printer import format_node
 from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
@@ -72,28 +63,28 @@ class Exactness:
         """
         self._check(rule.node, rule.text)
 
-    def _check(self, node: Node, text: str) -> None:
+    def _check(self, node: syntax.Node, text: str) -> None:
         match node:
-            case Number():
+            case syntax.Number():
                 check_exact_values((node.value,))
-            case Binary(operator="%" | "//"):
+            case syntax.Binary(operator="%" | "//"):
                 self._refuse([node.left], text)
-            case Call(function="is_pow2"):
+            case syntax.Call(function="is_pow2"):
                 self._refuse(node.arguments, text)
             case _:
                 for sides in _find_equalities(node):
                     self._check_equal(sides, text)
-        for child in children(node):
+        for child in syntax.children(node):
             self._check(child, text)
 
-    def _check_equal(self, sides: Sequence[Node], text: str) -> None:
+    def _check_equal(self, sides: Sequence[syntax.Node], text: str) -> None:
         for side in sides:
             if self._cancels(side):
                 self._refuse([_largest(side, self._reach)], text)
         if all(self._reach(side) >= END for side in sides):
             self._refuse(sides, text)
 
-    def _refuse(self, nodes: Sequence[Node], text: str) -> None:
+    def _refuse(self, nodes: Sequence[syntax.Node], text: str) -> None:
         node = max(nodes, key=self._reach)
         reach = self._reach(node)
         if reach < END:
@@ -106,11 +97,11 @@ class Exactness:
             hint="they are up to 2**53; take larger units, smaller domains, or compare with <=",
         )
 
-    def _reach(self, node: Node) -> float:
+    def _reach(self, node: syntax.Node) -> float:
         found = self._ranges.of(node)
         return 0.0 if found is None else max(abs(found[0]), abs(found[1]))
 
-    def _cancels(self, node: Node) -> bool:
+    def _cancels(self, node: syntax.Node) -> bool:
         """Return whether the node is a sum with both large positive and large negative terms.
 
         Their difference may be small and so look exact, although the terms (2**53 and above) are
@@ -124,30 +115,33 @@ class Exactness:
         return max(high for _, high in known) >= END and min(low for low, _ in known) <= -END
 
 
-def _find_equalities(node: Node) -> list[tuple[Node, Node]]:
+def _find_equalities(node: syntax.Node) -> list[tuple[syntax.Node, syntax.Node]]:
     """Return the pairs of formulas that the node tests for equality or inequality."""
     match node:
-        case Compare():
+        case syntax.Compare():
             links = zip(node.operators, pairwise(node.operands), strict=True)
             return [pair for operator, pair in links if operator in ("==", "!=")]
-        case Member():
+        case syntax.Member():
             return [(node.item, value) for value in node.values]
         case _:
             return []
 
 
-def _summands(node: Node) -> list[Node]:
+def _summands(node: syntax.Node) -> list[syntax.Node]:
     """Return the terms of a sum; subtracted terms are negated."""
     match node:
-        case Binary(operator="+"):
+        case syntax.Binary(operator="+"):
             return [*_summands(node.left), *_summands(node.right)]
-        case Binary(operator="-"):
-            return [*_summands(node.left), *(Unary("-", one) for one in _summands(node.right))]
-        case Call(function="sum"):
+        case syntax.Binary(operator="-"):
+            return [
+                *_summands(node.left),
+                *(syntax.Unary("-", one) for one in _summands(node.right)),
+            ]
+        case syntax.Call(function="sum"):
             return [part for one in node.arguments for part in _summands(one)]
         case _:
             return [node]
 
 
-def _largest(node: Node, reach: Callable[[Node], float]) -> Node:
+def _largest(node: syntax.Node, reach: Callable[[syntax.Node], float]) -> syntax.Node:
     return max(_summands(node), key=reach)

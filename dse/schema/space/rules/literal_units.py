@@ -10,21 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
-from dse.core.expressions.expression import (
-    Binary,
-    Call,
-    Compare,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Unary,
-    children,
-    names_in,
-    rebuilt,
-)
+from dse.core.expressions import syntax
 from dse.units import units
 from dse.units.dimensions import TEXT
 
@@ -38,7 +24,9 @@ _OPENED_BY: Mapping[str, Callable[[Sequence[bool]], bool]] = {
 """Whether all or any operands must be open for the operation to be open (see :func:`_open`)."""
 
 
-def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], Number]) -> Node:
+def with_units(
+    node: syntax.Node, names: Mapping[str, str], spell: Callable[[syntax.Number], syntax.Number]
+) -> syntax.Node:
     """Return the expression tree with a unit on each literal that needs one.
 
     Args:
@@ -52,32 +40,36 @@ def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], N
 class _Fitter:
     """Recursive inference of the units of the literals in an expression tree."""
 
-    def __init__(self, names: Mapping[str, str], spell: Callable[[Number], Number]) -> None:
+    def __init__(
+        self, names: Mapping[str, str], spell: Callable[[syntax.Number], syntax.Number]
+    ) -> None:
         self._names = names
         self._spell = spell
 
-    def fit(self, node: Node, wanted: str) -> Node:
+    def fit(self, node: syntax.Node, wanted: str) -> syntax.Node:
         """Return the node with units on its literals, so that its unit is ``wanted``.
 
         ``wanted`` has no effect where names determine the unit of the node.
         """
         match node:
-            case Number():
-                return self._spell(Number(node.value, wanted)) if wanted else node
-            case Unary():
-                return rebuilt(node, [self.fit(node.operand, wanted)])
-            case Binary():
+            case syntax.Number():
+                return self._spell(syntax.Number(node.value, wanted)) if wanted else node
+            case syntax.Unary():
+                return syntax.rebuilt(node, [self.fit(node.operand, wanted)])
+            case syntax.Binary():
                 return self._arithmetic(node, wanted)
-            case Compare() | Member():
-                return rebuilt(node, self._convert_all(children(node), ""))
-            case Call():
-                return rebuilt(node, self._arguments(node, wanted))
-            case Logic() | Lookup():
-                return rebuilt(node, [self.fit(child, "") for child in children(node)])
+            case syntax.Compare() | syntax.Member():
+                return syntax.rebuilt(node, self._convert_all(syntax.children(node), ""))
+            case syntax.Call():
+                return syntax.rebuilt(node, self._arguments(node, wanted))
+            case syntax.Logic() | syntax.Lookup():
+                return syntax.rebuilt(
+                    node, [self.fit(child, "") for child in syntax.children(node)]
+                )
             case _:
                 return node
 
-    def _convert_all(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
+    def _convert_all(self, nodes: Sequence[syntax.Node], wanted: str) -> list[syntax.Node]:
         """Return operands that must have a common unit, with that unit on their literals.
 
         The unit is ``wanted`` if given, else that of the first operand whose names determine one. A
@@ -86,30 +78,30 @@ class _Fitter:
         unit = wanted or self._common(nodes)
         return [node if _is_zero(node) else self.fit(node, unit) for node in nodes]
 
-    def _arithmetic(self, node: Binary, wanted: str) -> Node:
+    def _arithmetic(self, node: syntax.Binary, wanted: str) -> syntax.Node:
         if node.operator in ("+", "-", "%"):
-            return rebuilt(node, self._convert_all((node.left, node.right), wanted))
+            return syntax.rebuilt(node, self._convert_all((node.left, node.right), wanted))
         if node.operator == "**":
-            return rebuilt(node, [self._base(node, wanted), self.fit(node.right, "")])
+            return syntax.rebuilt(node, [self._base(node, wanted), self.fit(node.right, "")])
         left_carries = _open(node.left)
         if left_carries:
             right = self.fit(node.right, "")
             other = self._unit(right)
             unit = _times(wanted, other, -1 if node.operator == "*" else 1)
-            return rebuilt(node, [self.fit(node.left, unit), right])
+            return syntax.rebuilt(node, [self.fit(node.left, unit), right])
         left = self.fit(node.left, "")
         if not _open(node.right):
-            return rebuilt(node, [left, self.fit(node.right, "")])
+            return syntax.rebuilt(node, [left, self.fit(node.right, "")])
         own = self._unit(left)
         unit = _times(wanted, own, -1) if node.operator == "*" else _times(own, wanted, -1)
-        return rebuilt(node, [left, self.fit(node.right, unit)])
+        return syntax.rebuilt(node, [left, self.fit(node.right, unit)])
 
-    def _base(self, node: Binary, wanted: str) -> Node:
-        power = node.right.value if isinstance(node.right, Number) else 1
+    def _base(self, node: syntax.Binary, wanted: str) -> syntax.Node:
+        power = node.right.value if isinstance(node.right, syntax.Number) else 1
         unit = _power(wanted, 1 / power) if wanted and power and _open(node.left) else ""
         return self.fit(node.left, unit)
 
-    def _arguments(self, node: Call, wanted: str) -> list[Node]:
+    def _arguments(self, node: syntax.Call, wanted: str) -> list[syntax.Node]:
         if node.function in _AGREEING:
             return self._convert_all(node.arguments, wanted)
         if node.function == "product":
@@ -117,7 +109,7 @@ class _Fitter:
         unit = {"abs": wanted, "sqrt": _power(wanted, 2)}.get(node.function, "")
         return [self.fit(argument, unit) for argument in node.arguments]
 
-    def _product(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
+    def _product(self, nodes: Sequence[syntax.Node], wanted: str) -> list[syntax.Node]:
         carrier = next((place for place, node in enumerate(nodes) if _open(node)), None)
         found = [self.fit(node, "") for node in nodes]
         if carrier is not None:
@@ -127,32 +119,32 @@ class _Fitter:
             found[carrier] = self.fit(nodes[carrier], unit)
         return found
 
-    def _unit(self, node: Node) -> str:
+    def _unit(self, node: syntax.Node) -> str:
         """Return the unit of the node, with every literal that may have a unit as dimensionless."""
         match node:
-            case Name():
+            case syntax.Name():
                 told = self._names.get(node.name, "")
                 return "" if told == TEXT else told
-            case Lookup():
+            case syntax.Lookup():
                 return node.unit
-            case Unary(operator="-"):
+            case syntax.Unary(operator="-"):
                 return self._unit(node.operand)
-            case Binary():
+            case syntax.Binary():
                 return self._infer_binary_unit(node)
-            case Call():
+            case syntax.Call():
                 return self._infer_call_unit(node)
             case _:
                 return ""
 
-    def _infer_binary_unit(self, node: Binary) -> str:
+    def _infer_binary_unit(self, node: syntax.Binary) -> str:
         if node.operator in ("+", "-", "%"):
             return self._common((node.left, node.right))
         left, right = self._unit(node.left), self._unit(node.right)
         if node.operator == "**":
-            return _power(left, node.right.value) if isinstance(node.right, Number) else ""
+            return _power(left, node.right.value) if isinstance(node.right, syntax.Number) else ""
         return _times(left, right, 1 if node.operator == "*" else -1)
 
-    def _infer_call_unit(self, node: Call) -> str:
+    def _infer_call_unit(self, node: syntax.Call) -> str:
         if node.function in _AGREEING:
             return self._common(node.arguments)
         told = [self._unit(argument) for argument in node.arguments]
@@ -160,31 +152,31 @@ class _Fitter:
             return reduce(lambda left, right: _times(left, right, 1), told)
         return {"abs": told[0], "sqrt": _power(told[0], 0.5)}.get(node.function, "")
 
-    def _common(self, nodes: Sequence[Node]) -> str:
+    def _common(self, nodes: Sequence[syntax.Node]) -> str:
         own = next((node for node in nodes if not _open(node)), None)
-        named = own or next((node for node in nodes if names_in(node)), None)
+        named = own or next((node for node in nodes if syntax.names_in(node)), None)
         return "" if named is None else self._unit(named)
 
 
-def _open(node: Node) -> bool:
+def _open(node: syntax.Node) -> bool:
     """Return whether the node can have any unit, because a literal in it can carry one."""
     match node:
-        case Number():
+        case syntax.Number():
             return True
-        case Unary():
+        case syntax.Unary():
             return node.operator == "-" and _open(node.operand)
-        case Binary():
+        case syntax.Binary():
             parts = [_open(node.left), _open(node.right)]
             return _OPENED_BY.get(node.operator, any)(parts)
-        case Call():
+        case syntax.Call():
             parts = [_open(argument) for argument in node.arguments]
             return node.function in _OPENED_BY and _OPENED_BY[node.function](parts)
         case _:
             return False
 
 
-def _is_zero(node: Node) -> bool:
-    return isinstance(node, Number) and node.value == 0
+def _is_zero(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Number) and node.value == 0
 
 
 def _times(left: str, right: str, power: int) -> str:

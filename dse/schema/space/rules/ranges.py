@@ -5,21 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dse.core.expressions.expression import (
-    Absent,
-    Binary,
-    Call,
-    Compare,
-    Logic,
-    Lookup,
-    Member,
-    Name,
-    Node,
-    Number,
-    Truth,
-    Unary,
-    children,
-)
+from dse.core.expressions import syntax
 from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 
@@ -37,25 +23,31 @@ class Ranges:
         self._parameters = parameters
         self._domains: dict[str, Range | None] = {}
 
-    def of(self, node: Node) -> Range | None:  # noqa: C901 - one case per kind of node
+    def of(self, node: syntax.Node) -> Range | None:  # noqa: C901 - one case per kind of node
         """Return the lower and upper bound of the formula; ``None`` if it may not be an integer."""
         match node:
-            case Number():
+            case syntax.Number():
                 return (node.value, node.value) if isinstance(node.value, int) else None
-            case Truth() | Logic() | Compare() | Absent() | Member():
+            case (
+                syntax.Truth()
+                | syntax.Logic()
+                | syntax.Compare()
+                | syntax.Absent()
+                | syntax.Member()
+            ):
                 return 0, 1
-            case Name():
+            case syntax.Name():
                 return self._domain(node.name)
-            case Lookup():
+            case syntax.Lookup():
                 return _of(value for _, value in node.entries)
-            case Unary(operator="-"):
+            case syntax.Unary(operator="-"):
                 return _each(_negative, [self.of(node.operand)])
-            case Unary():
+            case syntax.Unary():
                 return 0, 1
-            case Binary():
-                return _each(_BINARY.get(node.operator), [*map(self.of, children(node))])
-            case Call():
-                return _each(_CALLS.get(node.function), [*map(self.of, children(node))])
+            case syntax.Binary():
+                return _each(_BINARY.get(node.operator), [*map(self.of, syntax.children(node))])
+            case syntax.Call():
+                return _each(_CALLS.get(node.function), [*map(self.of, syntax.children(node))])
             case _:
                 return None
 

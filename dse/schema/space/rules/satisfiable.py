@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dse.core.expressions.expression import Compare, Expression
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare
 from dse.core.inspection.explain import contradiction, draw_legal
 from dse.core.legal_set.component import Component
 from dse.core.parameter import Real, describe

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dse.core.expressions.expression import Expression, Listed, Member, Name
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.items import literal
+from dse.core.expressions.syntax import Listed, Member, Name
 from dse.core.parameter import Choice, Ordinal, Parameter
 from dse.core.values import Value
 from dse.errors import SpecError

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dse.core.expressions.expression import Expression, Listed, Name
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Listed, Name
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
