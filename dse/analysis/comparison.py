@@ -145,7 +145,9 @@ def compare(groups: Sequence[RunGroup], asked: ComparisonOptions | None = None) 
     results = [tuple(map(scale.result, group)) for group in courses]
     return ComparisonResult(
         objectives=problem.objectives,
-        reference_point=tuple((_signs(problem) * point).tolist()),
+        reference_point=tuple(
+            o.sign * loss for o, loss in zip(problem.objectives, point.tolist(), strict=True)
+        ),
         reference_from="the joint nadir" if asked.joint_nadir else "the studies",
         currencies=known,
         over=scale.over,
@@ -226,7 +228,7 @@ def _read_reference_point(problem: Problem) -> Floats:
             "the studies state no reference point that they have in common",
             hint="put 'reference:' in the studies, or take the worst of all (--joint-reference)",
         )
-    return _signs(problem) * np.array(problem.fixed_reference)
+    return np.array([o.sign for o in problem.objectives]) * np.array(problem.fixed_reference)
 
 
 def _nadir(fronts: Sequence[Floats]) -> Floats:
@@ -237,10 +239,6 @@ def _nadir(fronts: Sequence[Floats]) -> Floats:
     return np.asarray(
         worst + np.where(span > 0, 0.1 * span, 0.1 * np.maximum(np.abs(worst), 1e-12))
     )
-
-
-def _signs(problem: Problem) -> Floats:
-    return np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
 
 
 def _compute_front_share(joint: Floats, losses: Floats) -> float:

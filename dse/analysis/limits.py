@@ -72,7 +72,7 @@ class _Judged:
             return ()
         found = []
         for place, objective in enumerate(self.problem.objectives):
-            sign = 1.0 if objective.goal == "minimize" else -1.0
+            sign = objective.sign
             now = float(self.losses[self.kept, place].min())
             row = int(np.argmin(np.where(wider, self.losses[:, place], np.inf)))
             then = float(self.losses[row, place])

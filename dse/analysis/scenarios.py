@@ -119,14 +119,13 @@ def _standing(
     best = _best(losses)
     if best is None:
         return None
-    sign = 1.0 if objective.goal == "minimize" else -1.0
     there = None if chosen is None or np.isinf(losses[chosen]) else float(losses[chosen])
     least = float(losses[best])
     return ScenarioResult(
         scenario=scenario,
         winner=trials[best].number,
-        value=sign * least,
-        chosen_value=None if there is None else sign * there,
+        value=objective.sign * least,
+        chosen_value=None if there is None else objective.sign * there,
         behind=None if there is None or least == 0 else (there - least) / abs(least),
     )
 

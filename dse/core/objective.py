@@ -44,6 +44,11 @@ class Objective:
         """Name for display: the label, or the expression."""
         return self.label or self.text
 
+    @property
+    def sign(self) -> float:
+        """Factor between values and losses: 1 if the objective is minimized, -1 if maximized."""
+        return 1.0 if self.goal == "minimize" else -1.0
+
     def values(self, columns: Mapping[str, Column], size: int) -> Floats:
         """Return the objective in ``unit``, (n,); NaN where a metric is absent.
 

@@ -87,8 +87,8 @@ class ParetoSet:
         """Reference point in the objectives' own units and signs."""
         if self.reference is None:
             return None
-        signs = [1.0 if o.goal == "minimize" else -1.0 for o in self.problem.objectives]
-        return tuple(float(s * r) for s, r in zip(signs, self.reference, strict=True))
+        pairs = zip(self.problem.objectives, self.reference, strict=True)
+        return tuple(float(objective.sign * point) for objective, point in pairs)
 
 
 def nondominated(
@@ -192,8 +192,7 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     there are that many. It depends only on the study's record.
     """
     if problem.fixed_reference is not None:
-        signs = [1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives]
-        return np.array(signs) * np.array(problem.fixed_reference)
+        return np.array([o.sign for o in problem.objectives]) * np.array(problem.fixed_reference)
     losses = _first_answers(problem, trials)
     if len(losses) < REFERENCE_TRIALS:
         return None

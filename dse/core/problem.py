@@ -124,8 +124,7 @@ class Problem:
             columns: the metrics and parameters that the objectives read, of n rows.
             size: the number of rows n.
         """
-        signs = [1.0 if o.goal == "minimize" else -1.0 for o in self.objectives]
-        values = [s * o.values(columns, size) for s, o in zip(signs, self.objectives, strict=True)]
+        values = [each.sign * each.values(columns, size) for each in self.objectives]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:

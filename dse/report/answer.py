@@ -117,7 +117,7 @@ class Answer:
 
 def objective_values(problem: Problem, trials: Sequence[Trial]) -> Floats:
     """Return the objectives in their own units and signs, (n, m); NaN for unknown metrics."""
-    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+    signs = np.array([o.sign for o in problem.objectives])
     return np.asarray(problem.trial_losses(trials) * signs + 0.0)  # + 0.0: no minus zero
 
 

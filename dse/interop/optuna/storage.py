@@ -130,7 +130,7 @@ def _theirs(
     by_number = sorted(range(len(finished)), key=lambda place: finished[place].number)
     trials = [finished[place] for place in by_number]
     values = problem.losses(problem.columns(trials), len(trials))
-    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+    signs = np.array([o.sign for o in problem.objectives])
     slacks = problem.slacks(problem.columns(trials), len(trials))
     for place, trial in enumerate(trials):
         known = bool(np.isfinite(values[place]).all())

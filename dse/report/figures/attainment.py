@@ -52,7 +52,7 @@ class _Plane:
 
     def __init__(self, comparison: ComparisonResult) -> None:
         self._comparison = comparison
-        self._signs = [1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives]
+        self._signs = [o.sign for o in comparison.objectives]
         joint = comparison.yardstick.joint
         self._axes = [
             axis_of(o.name, o.unit, sign * joint[:, place])

@@ -62,9 +62,8 @@ def _best(front: ParetoSet, progress: HypervolumeCurve) -> _Grown | None:
     if len(front.problem.objectives) > 1 or front.reference_point is None:
         return None
     (objective,), (point,) = front.problem.objectives, front.reference_point
-    sign = 1.0 if objective.goal == "minimize" else -1.0
     volumes = np.where(progress.hypervolume > 0, progress.hypervolume, np.nan)
-    values = point - sign * volumes
+    values = point - objective.sign * volumes
     axis = axis_of(objective.name, objective.unit, values)
     return _Grown(
         axis=replace(axis, name=f"best {objective.name}"),

@@ -200,7 +200,7 @@ def _objective_spoke(
     objective: Objective,
     values: Floats,  # (n,)
 ) -> Spoke:
-    best_first = 1.0 if objective.goal == "maximize" else -1.0
+    best_first = -objective.sign
     worst, best = np.min(best_first * values), np.max(best_first * values)
     span = best - worst
     places = (best_first * values - worst) / span if span > 0 else np.ones(len(values))

@@ -73,7 +73,7 @@ class _Panels:
     ) -> None:
         self._objectives = front.problem.objectives
         self._stages, self._cuts = found, cuts
-        self._signs = [1.0 if o.goal == "minimize" else -1.0 for o in self._objectives]
+        self._signs = [o.sign for o in self._objectives]
         self._final = found[-1].losses
         self._axes = [
             axis_of(o.name, o.unit, sign * self._final[:, place])

@@ -64,9 +64,8 @@ def _who(contender: Contender) -> str:
 
 
 def _value(duel: Duel, of: Contender) -> str:
-    sign = 1.0 if duel.objective.goal == "minimize" else -1.0
     return number_text(
-        sign * float(of.losses[duel.place]),
+        duel.objective.sign * float(of.losses[duel.place]),
         duel.objective.unit,
         written=duel.objective.written,
     )

@@ -100,20 +100,17 @@ def _surfaces(comparison: ComparisonResult, place: int) -> list[Surface]:
 
 
 def _surface(comparison: ComparisonResult, surface: Surface) -> SurfaceFacts:
-    rows: Floats = surface.losses * signs(comparison)
+    rows: Floats = surface.losses * np.array([o.sign for o in comparison.objectives])
     return {"studies": surface.runs, "points": rows.tolist()}
-
-
-def signs(comparison: ComparisonResult) -> Floats:
-    """Return each objective's sign, (m,): -1 if maximised, since losses are negated values."""
-    return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
 
 
 def _ideal_point(comparison: ComparisonResult) -> list[float] | None:
     """Return the best value of each objective in any study; ``None`` without a joint front."""
     joint = comparison.yardstick.joint
-    ideal: Floats = joint.min(axis=0) * signs(comparison) if len(joint) else joint
-    return ideal.tolist() if len(joint) else None
+    if not len(joint):
+        return None
+    best = zip(comparison.objectives, joint.min(axis=0).tolist(), strict=True)
+    return [objective.sign * loss for objective, loss in best]
 
 
 def _result(comparison: ComparisonResult, result: Result) -> ComparedStudy:

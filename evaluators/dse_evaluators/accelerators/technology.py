@@ -48,13 +48,6 @@ OPERATIONS = (
     FP32_ADD,
 )
 
-ACCUMULATOR_BITS = 32.0
-"""Width of partial sums, which are fp32 if an operand is a float.
-
-Source: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017,
-section 2.
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:

@@ -51,5 +51,3 @@ FORMATS: Mapping[str, NumberFormat] = {
         *(_int(bits) for bits in range(2, 17)),
     )
 }
-
-BITS: Mapping[str, float] = {name: float(row.bits) for name, row in FORMATS.items()}

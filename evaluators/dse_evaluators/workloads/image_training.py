@@ -42,7 +42,7 @@ def load_or_train(
     arrays = load_or_make(
         _name(name, layers, examples, training),
         shapes,
-        lambda: _arrays(layers, train(layers, examples, training)),
+        lambda: as_arrays(layers, train(layers, examples, training)),
     )
     return tuple(
         LayerWeights(
@@ -107,7 +107,8 @@ def _shift_images(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
     return padded[..., down : down + height, right : right + width]
 
 
-def _arrays(layers: Layers, affines: Affines) -> Arrays:
+def as_arrays(layers: Layers, affines: Affines) -> Arrays:
+    """Return weights and biases as arrays, named by layer, such as ``conv1.weight``."""
     arrays: Arrays = {}
     for layer, affine in zip(layers, affines, strict=True):
         arrays[f"{layer.name}.weight"] = affine.weight.numpy().astype(np.float32)

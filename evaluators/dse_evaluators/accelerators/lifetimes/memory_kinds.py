@@ -28,7 +28,6 @@ _BUS_BITS = 64.0
 class MemoryKind:
     """Kind of memory; shares are ratios to the figures of an SRAM of the same size."""
 
-    on_chip: bool
     area_share: float = 1.0
     access_share: float = 1.0
     leakage_share: float = 1.0
@@ -46,16 +45,15 @@ _REFRESH_4MB_J = 1.14e-3
 _TABLE_BYTES = 4.0 * 1024**2
 
 KINDS: Mapping[str, MemoryKind] = {
-    "sram": MemoryKind(on_chip=True),
+    "sram": MemoryKind(),
     "edram": MemoryKind(
-        on_chip=True,
         area_share=_EDRAM_4MB[0] / _SRAM_4MB[0],
         access_share=_EDRAM_4MB[1] / _SRAM_4MB[1],
         leakage_share=_EDRAM_4MB[2] / _SRAM_4MB[2],
         refresh_accesses=_REFRESH_4MB_J / _TABLE_BYTES / _EDRAM_4MB[1],
     ),
     # An assumption: standby and refresh energy of the DRAM are not charged to the network.
-    "dram": MemoryKind(on_chip=False, area_share=0.0, access_share=0.0, leakage_share=0.0),
+    "dram": MemoryKind(area_share=0.0, access_share=0.0, leakage_share=0.0),
 }
 
 RETENTION_S = 45e-6

@@ -18,6 +18,7 @@ from dse_evaluators.compression.retraining.models import MODELS
 from dse_evaluators.compression.retraining.teaching import Teaching
 from dse_evaluators.workloads import digits_cnn, mnist_cnn
 from dse_evaluators.workloads.digits import digits
+from dse_evaluators.workloads.image_training import as_arrays
 from dse_evaluators.workloads.images import ImageDataset, halve_examples
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.mnist import mnist
@@ -170,15 +171,6 @@ def start(layers: Sequence[Layer], seed: int) -> Affines:
             LayerWeights(weight * math.sqrt(2 / weight[0].numel()), torch.zeros(layer.filters))
         )
     return tuple(affines)
-
-
-def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
-    """Return weights and biases as arrays, named by layer, such as ``conv1.weight``."""
-    arrays: Arrays = {}
-    for layer, affine in zip(layers, affines, strict=True):
-        arrays[f"{layer.name}.weight"] = affine.weight.numpy().astype(np.float32)
-        arrays[f"{layer.name}.bias"] = affine.bias.numpy().astype(np.float32)
-    return arrays
 
 
 def as_affines(layers: Sequence[Layer], arrays: Arrays) -> Affines:

@@ -25,7 +25,6 @@ from dse_evaluators.compression.retraining.material import (
     Lot,
     Material,
     as_affines,
-    as_arrays,
     material,
     shapes_of,
 )
@@ -38,6 +37,7 @@ from dse_evaluators.compression.retraining.trained import (
     tensors_of,
 )
 from dse_evaluators.workloads import judging
+from dse_evaluators.workloads.image_training import as_arrays
 from dse_evaluators.workloads.network import Affines, forward
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make

@@ -14,9 +14,10 @@ from dse_evaluators.compression.operators.record import Layers, Record, Store
 from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.low_rank import factor_weights, is_cut
-from dse_evaluators.compression.retraining.material import as_affines, as_arrays
+from dse_evaluators.compression.retraining.material import as_affines
 from dse_evaluators.compression.retraining.trained import Trained
 from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.image_training import as_arrays
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import Affines
 
