@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from dse.core.pareto import ParetoSet
@@ -19,8 +20,9 @@ from dse.report.figures.style import Drawing
 from dse.report.figures.timeline import timeline_figure
 from dse.report.html.failures import Failure, failures
 from dse.serve.errors import UnknownError
-from dse.serve.presence import Presence
 from dse.study.budget import Room
+from dse.study.lease import LEASE_S
+from dse.study.liveness import gone
 from dse.study.study import StudyEngine
 
 MOST_PAIRS = 3
@@ -161,3 +163,29 @@ def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
     news = storage.since(name, max(finished - 1, 0), max(asked - 1, 0))
     counted = (len(news.finished), len(news.added)) == (min(finished, 1), min(asked, 1))
     return not counted or [*news.finished] != [*before.finished[-1:]]
+
+
+class Presence:
+    """Monitor of drivers' heartbeat counters.
+
+    A driver counts as alive if its counter has risen recently by this process's own clock.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], tuple[int, float]] = {}
+        self._lock = Lock()
+
+    def there(self, study: str, drivers: Sequence[Driver]) -> list[Driver]:
+        """Return the drivers that have not signed off and whose heartbeat has risen recently."""
+        now = time.monotonic()
+        return [one for one in drivers if not one.left and self._beats(study, one, now)]
+
+    def _beats(self, study: str, driver: Driver, now: float) -> bool:
+        if gone(driver):
+            return False
+        with self._lock:
+            beat, since = self._seen.get((study, driver.id), (-1, now))
+            if beat != driver.beat:
+                since = now
+            self._seen[study, driver.id] = driver.beat, since
+        return now - since < LEASE_S

@@ -10,8 +10,7 @@ from dse.errors import StorageError, nearest
 from dse.protocols import Storage
 from dse.serve.cached_value import CachedValue
 from dse.serve.errors import UnknownError
-from dse.serve.presence import Presence
-from dse.serve.snapshot import Snapshot, load_snapshot
+from dse.serve.snapshot import Presence, Snapshot, load_snapshot
 from dse.study.study import opened_storage
 
 _MOST_TRIALS = 2_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from dse.analysis.comparison import ComparisonResult
 from dse.analysis.curves import curves
 from dse.errors import StudyError
-from dse.report.html.page_parts import render_drawings, render_report
+from dse.report.html.render import render_drawings, render_report
 from dse.report.json.comparison import comparison_json
 from dse.report.text.comparison_table import legend, rows_of
 from dse.report.text.conclusions import (

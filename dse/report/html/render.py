@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dse.report.words import seconds_text, share_text, truncate_text
-from dse.system.terminal_text import visible_html
+from dse.system.terminal_text import visible_html, visible_json
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,3 +78,39 @@ def _markup() -> type[str]:
 def _breakable(words: str) -> str:
     """Return escaped text in which a name may wrap after a dot or an underscore."""
     return trusted(re.sub(r"([._])(?=[A-Za-z])", r"\1<wbr>", escape(words)))
+
+
+def render_report(name: str, **context: object) -> str:
+    """Return a complete HTML page that needs no network, no fonts and no other file."""
+    from plotly.offline import get_plotlyjs
+
+    files = {"css": _asset("page.css"), "js": _asset("page.js"), "plotly": get_plotlyjs()}
+    own = {name: trusted(text) for name, text in files.items()}
+    return render(f"report/{name}.html", **own, **context)
+
+
+def render_drawings(drawings: Iterable[Any]) -> str:  # Drawing: importing it loads plotly
+    """Render figures with captions as HTML; hover texts of a trial are stored once for all."""
+    words: dict[str, str] = {}
+    drawn = [(one, _inert(_take_hovers(one, words))) for one in drawings]
+    return render("report/drawings.html", drawn=drawn, hovers=_inert(words) if words else "")
+
+
+def _take_hovers(one: Any, words: dict[str, str]) -> Any:
+    """Return a figure in plotly's JSON form, and move its hover texts by trial to ``words``."""
+    plain = json.loads(one.figure.to_json())
+    for trace in plain["data"]:
+        if "customdata" in trace and "hovertext" in trace:
+            told, numbers = trace.pop("hovertext"), trace["customdata"]
+            each = [told] * len(numbers) if isinstance(told, str) else told
+            words.update(zip(map(str, numbers), each, strict=True))
+    return plain
+
+
+def _inert(value: Any) -> str:
+    """Return JSON that can be embedded in a script element, with invisible characters marked."""
+    return trusted(visible_json(json.dumps(value)).replace("<", "\\u003c"))
+
+
+def _asset(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from dse.report.effects import effects_html
 from dse.report.html.failures import failure_rows, failures, rarer_words
 from dse.report.html.fidelity import rungs
 from dse.report.html.front_table import front_rows
-from dse.report.html.page_parts import render_drawings, render_report
+from dse.report.html.render import render_drawings, render_report
 from dse.report.html.runner_up import duels_html
 from dse.report.html.scenarios import contrast_html
 from dse.report.html.tradeoffs import limits_html, rates_html

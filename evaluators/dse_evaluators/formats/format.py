@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse_evaluators.formats.arrays import Single, Words, chunks
-from dse_evaluators.formats.encoded import Encoded
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.lattice import Lattice
 from dse_evaluators.formats.layout import Axis, BlockLayout
 from dse_evaluators.formats.rounding import dither
-from dse_evaluators.formats.scaling import Scaling
+from dse_evaluators.formats.scaling import Scaling, Sides
 
 _HUGE = 2.0**64  # a smaller scale keeps the numbers of every scaled grid within float32
 
@@ -190,3 +189,13 @@ class FormatSize:
     def bits_per_number(self) -> float:
         """Average bits per stored value."""
         return self.total / self.numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Encoded:
+    """Quantized tensor: its codes, with rows along ``axis`` in order, and its scales."""
+
+    shape: tuple[int, ...]
+    axis: Axis
+    codes: Words  # (n,)
+    sides: Sides

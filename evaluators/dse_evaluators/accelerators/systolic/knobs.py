@@ -10,11 +10,11 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Array, Floats, Value
-from dse_evaluators.accelerators.systolic.codes import FORMAT_CODES
 from dse_evaluators.accelerators.systolic.compressed import N_M_CODES
 from dse_evaluators.accelerators.systolic.cores import SPLITS
 from dse_evaluators.accelerators.systolic.schedule import FLOWS
 from dse_evaluators.accelerators.technology import NOMINAL_V
+from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import (
     ChoiceInput,
     Flag,
@@ -25,8 +25,14 @@ from dse_evaluators.reading_table import (
 )
 
 FLOW_CODES: Mapping[Value, float] = {flow: float(code) for code, flow in enumerate(FLOWS)}
+
 SPLIT_CODES: Mapping[Value, float] = {split: float(code) for code, split in enumerate(SPLITS)}
+
 _ANY = NumberInput(-inf, inf)  # out-of-range values make a design infeasible: see :mod:`.limits`
+
+FORMAT_CODES: Mapping[Value, float] = {name: float(place) for place, name in enumerate(FORMATS)}
+
+_BITS = np.array([row.bits for row in FORMATS.values()], dtype=np.float64)
 
 # Defaults: dataflow, clock, number formats and accumulator width of N. Jouppi et al., In-Datacenter
 # Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2; one channel of DDR3-1600
@@ -134,3 +140,8 @@ def setting(name: str, batch: Batch, fixed: Mapping[str, Value]) -> Floats:
 
 
 _READINGS = Readings(KNOBS)
+
+
+def word_bits(format_codes: Floats) -> Floats:
+    """Return the bits per number of the formats with these codes."""
+    return _BITS[format_codes.astype(np.intp)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
-from dse_evaluators.accelerators.systolic.edges import Edges, edges
+from dse_evaluators.accelerators.systolic.cost import Edges, edges
 from dse_evaluators.accelerators.systolic.knobs import Settings
 
 POSITIVE = (

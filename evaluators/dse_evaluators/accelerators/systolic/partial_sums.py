@@ -8,9 +8,8 @@ from typing import assert_never
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.codes import word_bits
 from dse_evaluators.accelerators.systolic.compressed import inputs_per_row, stored_bits
-from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.knobs import Settings, word_bits
 from dse_evaluators.accelerators.systolic.products import LayerProducts
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
 

@@ -14,9 +14,17 @@ from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import ROWS
-from dse_evaluators.clusters.length_aware.batching import PARTS, Batching, Rules, Tally
+from dse_evaluators.clusters.length_aware.batching import (
+    PARTS,
+    Batching,
+    Rules,
+    Stream,
+    Tally,
+    edges,
+    guess_lengths,
+    texts_of,
+)
 from dse_evaluators.clusters.length_aware.pace import Home
-from dse_evaluators.clusters.length_aware.requests import Stream, edges, guess_lengths, texts_of
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import number

@@ -8,9 +8,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
-from dse_evaluators.clusters.power.governor import LEVELS, Governor, Policy
+from dse_evaluators.clusters.power.governor import LEVELS, Governor, Outcome, Policy, outcome
 from dse_evaluators.clusters.power.load import DAY_S, FITTED, LoadTrace, Wave, load_of
-from dse_evaluators.clusters.power.outcome import Outcome, outcome
 from dse_evaluators.clusters.power.server import (
     BRAKE_HZ,
     CLOCK_HZ,

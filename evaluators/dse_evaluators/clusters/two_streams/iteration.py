@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
+from dse_evaluators.clusters.two_streams.machines import COLLECTIVES
 from dse_evaluators.clusters.two_streams.order import IterationTask, Order, StreamStep
-from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
 from dse_evaluators.clusters.two_streams.work_time import MOVES, TwoStreamsJob
 
 PARTS = ("compute", "embedding", *(f"exposed_{name}" for name in COLLECTIVES))

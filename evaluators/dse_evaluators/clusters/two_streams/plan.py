@@ -11,9 +11,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault
 from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
-from dse_evaluators.clusters.two_streams.machines import MACHINES, ClusterNode
+from dse_evaluators.clusters.two_streams.machines import MACHINES, ClusterNode, ClusterRates
 from dse_evaluators.clusters.two_streams.models import TwoStreamsModel
-from dse_evaluators.clusters.two_streams.rates import ClusterRates
 from dse_evaluators.clusters.two_streams.strategies import ParallelLayout, Ways
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 

@@ -9,8 +9,7 @@ import numpy as np
 from dse_evaluators.compression.operators.bits import Loose
 from dse_evaluators.compression.operators.record import Record, Section, Use
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.formats.encoded import Encoded
-from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.format import Encoded, Format
 from dse_evaluators.formats.layout import Axis
 from dse_evaluators.formats.names import format_of
 

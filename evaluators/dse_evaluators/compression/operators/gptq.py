@@ -12,8 +12,7 @@ from dse_evaluators.compression.operators import dense
 from dse_evaluators.compression.operators.inputs import check_inputs, moments
 from dse_evaluators.compression.operators.record import Record, table_of
 from dse_evaluators.formats.arrays import Single, Words
-from dse_evaluators.formats.encoded import Encoded
-from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.format import Encoded, Format
 from dse_evaluators.formats.lattice import Lattice
 from dse_evaluators.formats.layout import BlockLayout
 from dse_evaluators.formats.names import format_of
