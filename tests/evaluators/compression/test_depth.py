@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.train_character_lm import draw_weights
 from dse_evaluators.compression.depth_dropped import (
     blocks_of,
     fitted_exit,
@@ -17,7 +18,6 @@ from dse_evaluators.compression.depth_layer_drop import list_removals
 from dse_evaluators.compression.other_parameters import multiplications
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads.taps import pass_through, watching
-from dse_evaluators.workloads.train_character_lm import draw_weights
 
 CODES = torch.tensor(np.random.default_rng(0).integers(80, size=(8, 64)))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.train_character_lm import draw_weights
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators.bundle import bundle_layers, unbundle_layers
 from dse_evaluators.compression.operators.record import Record
@@ -13,7 +14,6 @@ from dse_evaluators.compression.other_parameters import multiplications, size_by
 from dse_evaluators.compression.sliced_stream import parts_of, restore_tables, slice_tables
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads.taps import pass_through, watching
-from dse_evaluators.workloads.train_character_lm import draw_weights
 
 CODES = torch.tensor(np.random.default_rng(0).integers(80, size=(8, 64)))
 

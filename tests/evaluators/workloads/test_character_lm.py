@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from dse.errors import EvaluationError
-from dse_evaluators.formats.names import format_of
-from dse_evaluators.workloads.character_lm import CHECKPOINT, character_lm
-from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, encode_text, plays
-from dse_evaluators.workloads.train_character_lm import (
+from benchmarks.train_character_lm import (
     CharacterLmTraining,
     draw_weights,
     share_of_rate,
     train_weights,
 )
+from dse.errors import EvaluationError
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.workloads.character_lm import CHECKPOINT, character_lm
+from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, encode_text, plays
 from dse_evaluators.workloads.workload import Signals
 
 PLAIN = Signals()

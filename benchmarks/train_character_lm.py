@@ -1,6 +1,6 @@
 """Program that retrains the language model of Shakespeare's plays and writes its weights.
 
-``python -m dse_evaluators.workloads.train_character_lm`` takes five minutes on one core.
+``python benchmarks/train_character_lm.py`` takes five minutes on one core.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def train_weights(training: CharacterLmTraining) -> dict[str, Tensor]:
                 optimizer.step()
             if step % 100 == 99:
                 bits = loss.item() / math.log(2)
-                print(f"step {step + 1}: {bits:.3f} bits", flush=True)  # noqa: T201 - a program
+                print(f"step {step + 1}: {bits:.3f} bits", flush=True)
     return {name: tensor.detach() for name, tensor in tensors.items()}
 
 
