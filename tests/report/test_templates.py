@@ -37,7 +37,7 @@ def test_html_is_marked_as_our_own_in_few_places():
         for path in root.rglob("*.py")
         if re.search(r"render import .*\btrusted\b|markupsafe", path.read_text(encoding="utf-8"))
     }
-    rooms = {"api/notebook/parts.py", "report/html/page_parts.py", "report/html/render.py"}
+    rooms = {"api/notebook/parts.py", "report/html/render.py"}
     assert marking == rooms
 
 
