@@ -20,6 +20,7 @@ from contextlib import suppress
 MARK = "DSE_MARK_"
 """Prefix of the environment variable that marks a program and all its descendants."""
 
+_LINUX = sys.platform == "linux"
 _LOOK_S = 0.02
 _OVER = "ZX"
 """States of a process that has ended but is not reaped yet, see proc(5)."""
@@ -66,7 +67,7 @@ def read_start_time(pid: int) -> str:
     set, and a driver that runs would then be taken for one that has ended. Elsewhere it is the hash
     of psutil's own identity of a process, which does not depend on the clock either.
     """
-    if sys.platform == "linux":
+    if _LINUX:
         try:
             with open(f"/proc/{pid}/stat", encoding="latin-1") as file:  # noqa: PTH123 - see above
                 # The program's name is in brackets and may itself contain brackets, see proc(5).
@@ -150,7 +151,7 @@ def _marks_of(pids: Iterable[int]) -> set[str]:
 
 
 def _list_pids() -> list[int]:
-    if sys.platform == "linux":
+    if _LINUX:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
     import psutil
 
@@ -162,7 +163,7 @@ def _read_environment(pid: int) -> bytes:
 
     It is searched after each evaluation, and psutil would take 1.5 times as long on Linux.
     """
-    if sys.platform == "linux":
+    if _LINUX:
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - see above
                 return file.read()
