@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from reference_tables import DATA, find_table
 from scipy.optimize import least_squares
 from scipy.special import expit
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.collectives import Collective, CollectiveConstants, seconds
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 COLUMNS = (
     "fabric",
     "collective",
@@ -94,7 +94,7 @@ def measured(folder: Path) -> dict[Key, dict[int, list[float]]]:
 
 def vidur(folder: Path) -> Iterator[tuple[Key, int, float]]:
     """All-reduce and send-receive as an inference framework calls them."""
-    for row in read(folder / "collective_measured_vidur.csv"):
+    for row in read(find_table(folder, "collective_measured_vidur.csv")):
         ranks, each = int(row["num_workers"]), int(row["devices_per_node"])
         if ranks <= each:
             key = ("vidur", SERIES["vidur"][row["system"]], WORDS[row["collective"]], ranks)
@@ -103,7 +103,7 @@ def vidur(folder: Path) -> Iterator[tuple[Key, int, float]]:
 
 def apex(folder: Path) -> Iterator[tuple[Key, int, float]]:
     """Half precision alone: what is said in single precision was measured with long outliers."""
-    for row in read(folder / "collective_measured_apex.csv"):
+    for row in read(find_table(folder, "collective_measured_apex.csv")):
         size = int(row["size(kb)"]) * 1024
         if row["num_nodes"] == "1" and row["dtype"] == "half" and size:
             ranks = int(row["num_gpus_per_node"])

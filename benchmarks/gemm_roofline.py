@@ -18,6 +18,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+from reference_tables import DATA, find_table
 from scipy.optimize import least_squares
 
 from dse.core.values import Array, Floats, Mask
@@ -32,7 +33,6 @@ from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants, times
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FOLDS = 3
 SCALE = 0.1
 """Residuals of the logarithm beyond this count as outliers (soft L1)."""
@@ -149,7 +149,7 @@ def _measured(rows: Iterable[tuple[tuple[str, str, str, str], Iterable[object]]]
 def vidur(folder: Path) -> list[Measured]:
     """The products of transformers' linear layers; up and gate are one product."""
     rows = []
-    with (folder / "gemm_kernels_measured_vidur.csv").open(encoding="utf-8") as file:
+    with find_table(folder, "gemm_kernels_measured_vidur.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             tp, m, width = (
                 int(row[name]) for name in ("num_tensor_parallel_workers", "num_tokens", "n_embd")
@@ -173,7 +173,7 @@ def vidur(folder: Path) -> list[Measured]:
 def aiconfigurator(folder: Path) -> list[Measured]:
     """The products of serving stacks; one whose time is told for no rows at all is left out."""
     rows = []
-    with (folder / "gemm_measured.csv").open(encoding="utf-8") as file:
+    with find_table(folder, "gemm_measured.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             framework, _, version = row["framework"].partition("-")
             fmt = row["dtype"].replace("bfloat16", "bf16")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from reference_tables import DATA, find_table
 from scipy.optimize import least_squares
 from scipy.special import expit
 
@@ -30,7 +31,6 @@ from dse_evaluators.clusters.collectives import Collective
 from dse_evaluators.clusters.systems import InterNodeNetwork, System
 from dse_evaluators.clusters.topology import group_of
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 WORDS: Mapping[str, Collective] = {
     "all_reduce": "all_reduce",
     "all_gather": "all_gather",
@@ -140,7 +140,7 @@ def measured(folder: Path) -> dict[Series, dict[int, float]]:
 
 def vidur(folder: Path) -> Iterator[tuple[Series, int, float]]:
     """All-reduce and send-receive as an inference framework calls them."""
-    for row in read(folder / "collective_measured_vidur.csv"):
+    for row in read(find_table(folder, "collective_measured_vidur.csv")):
         ranks, inside = int(row["num_workers"]), int(row["devices_per_node"])
         if ranks > inside and row["system"].endswith("dgx"):
             key = Series(row["system"], WORDS[row["collective"]], ranks // inside, inside)
@@ -149,7 +149,7 @@ def vidur(folder: Path) -> Iterator[tuple[Series, int, float]]:
 
 def apex(folder: Path) -> Iterator[tuple[Series, int, float]]:
     """Half precision; a few rows whose columns are shifted are left out."""
-    for row in read(folder / "collective_measured_apex.csv"):
+    for row in read(find_table(folder, "collective_measured_apex.csv")):
         nodes, inside, size = (
             int(row[name]) for name in ("num_nodes", "num_gpus_per_node", "size(kb)")
         )

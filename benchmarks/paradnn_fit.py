@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from reference_tables import find_table
 from scipy.optimize import least_squares
 
 from dse.core.batch import Batch
@@ -86,7 +87,7 @@ def errors(told: Floats, times: Floats) -> str:
 def main(folder: Path) -> None:
     """Print errors of every form, and the constants and errors of the one that is shipped."""
     for platform, name in FILES.items():
-        sizes, times = recorded(folder / name)
+        sizes, times = recorded(find_table(folder, name))
         used = np.isin(sizes[:, 0], FITTED_LAYERS)
         print(f"{platform}: {used.sum()} fitted, {(~used).sum()} left out; median and 90 %")
         for form in FORMS:

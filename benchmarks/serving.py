@@ -28,12 +28,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from reference_tables import DATA, find_table
 from scipy.stats import spearmanr
 
 from dse.core.batch import Batch, Column
 from dse_evaluators.clusters.serving.serving import Serving
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 MODELS = {
     "Llama-3.1-8B": "llama3-8b",
     "Llama-3.1-70B": "llama3-70b",
@@ -100,7 +100,7 @@ def main() -> None:
 def points(folder: Path, *, experts: bool = False) -> list[Point]:
     """The points of a folder: dense models, or those with experts."""
     models = WITH_EXPERTS if experts else MODELS
-    with (folder / "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
+    with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
         return [_point(row, models) for row in csv.DictReader(file) if _is_known(row, models)]
 
 

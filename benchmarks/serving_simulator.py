@@ -29,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import serving
+from reference_tables import DATA
 from scipy.optimize import least_squares
 
 from dse.core.batch import Batch
@@ -46,7 +47,7 @@ FITS = Path(front_end.__file__).with_name("front_end.fits.json")
 def main() -> None:
     """Print the errors of each set of points, or fit, or time."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=serving.DATA)
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--points", type=Path, help="where each point goes, with what is told")
     parser.add_argument("--fit", action="store_true", help="write the constants anew")
     parser.add_argument("--speed", action="store_true", help="designs a second instead")

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from gemm_roofline import DATA, DEVICES, PRIOR, SCALE, SPREAD, WIDE
+from gemm_roofline import DEVICES, PRIOR, SCALE, SPREAD, WIDE
+from reference_tables import DATA, find_table
 from scipy.optimize import least_squares
 
 from dse.core.values import Floats, Mask
@@ -101,7 +102,7 @@ class Products:
 def measured(folder: Path) -> list[Products]:
     """The products with weights in four and eight bits, by device."""
     groups = defaultdict[tuple[str, str, int], list[tuple[float, ...]]](list)
-    with (folder / "gemm_weight_only_measured.csv").open(encoding="utf-8") as file:
+    with find_table(folder, "gemm_weight_only_measured.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["dtype"].endswith("_wo"):
                 key = (DEVICES[row["device"]], row["framework"], int(row["dtype"][3]))

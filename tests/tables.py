@@ -6,6 +6,7 @@ are not carried.
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,17 +15,8 @@ import pytest
 CARRIED = Path(__file__).with_name("data")
 ELSEWHERE = Path(__file__).parents[2] / "shared" / "data"
 
-ORIGINS: Mapping[str, str] = {
-    "aiconfigurator_vs_silicon.csv": "ai-dynamo/aiconfigurator, Apache-2.0",
-    "collective_measured_apex.csv": "microsoft/apex_plus@8769096, MIT",
-    "collective_measured_vidur.csv": "microsoft/vidur@7d47513, MIT",
-    "gemm_kernels_measured_vidur.csv": "microsoft/vidur@7d47513, MIT",
-    "gemm_measured.csv": "ai-dynamo/aiconfigurator@095f58a, Apache-2.0",
-    "gemm_weight_only_measured.csv": "ai-dynamo/aiconfigurator@095f58a, Apache-2.0",
-    "llm_serving_silicon.csv": "ai-dynamo/aiconfigurator, Apache-2.0",
-    "madmax_reference.csv": "facebookresearch/ScaleExplorer@562db98, CC-BY-NC-4.0",
-    "open": "measurements of seven publishers, each with a licence of its own",
-}
+_BENCHMARK_TABLES = Path(__file__).parents[1] / "benchmarks" / "reference_tables.py"
+ORIGINS: Mapping[str, str] = runpy.run_path(str(_BENCHMARK_TABLES))["ORIGINS"]
 """Source and licence of each table, or folder of tables, that the repository does not carry."""
 
 

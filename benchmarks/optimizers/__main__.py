@@ -43,6 +43,8 @@ def main() -> None:
 
 def _play_all(chosen: argparse.Namespace) -> None:
     """What is not in the file yet, seed by seed, so that a part of it is balanced."""
+    if any(name in open_problems.NAMES for name in chosen.problem or open_problems.NAMES):
+        open_problems.check_data(chosen.data)
     have = records.finished(chosen.o)
     runs = [run for run in _runs(chosen) if have.get(run.key, 0) < run.trials]
     begun = time.monotonic()

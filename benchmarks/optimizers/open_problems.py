@@ -22,7 +22,8 @@ from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Value
 
-DATA = Path(__file__).resolve().parents[3] / "shared/data/open"
+_BENCHMARKS = Path(__file__).resolve().parents[1]
+DATA = _BENCHMARKS.parents[1] / "shared/data/open"
 """Where the data and their loader, ``openbench.py``, lie unless another folder is named."""
 
 NAMES = (
@@ -47,7 +48,15 @@ def case(name: str, data: Path = DATA) -> Case:
     )
 
 
+def check_data(data: Path) -> None:
+    """End the program with status 2 if a folder is without the data and their loader."""
+    if str(_BENCHMARKS) not in sys.path:
+        sys.path.append(str(_BENCHMARKS))
+    importlib.import_module("reference_tables").find_table(data, "openbench.py")
+
+
 def _loader(data: Path) -> Any:
+    check_data(data)
     if str(data) not in sys.path:
         sys.path.append(str(data))
     return importlib.import_module("openbench")

@@ -30,7 +30,9 @@ def loaded():
     spec = importlib.util.spec_from_file_location("serving_bench", ROOT / "benchmarks/serving.py")
     benchmark = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = benchmark
-    spec.loader.exec_module(benchmark)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        spec.loader.exec_module(benchmark)
     return benchmark
 
 
