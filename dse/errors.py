@@ -37,8 +37,8 @@ class DseError(Exception):
         self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
-        """Return the same error with the location ``where``, and without the key path ``part``."""
-        return type(self)(self.problem, where=where, hint=self.hint)
+        """Return the same error with the location ``where``."""
+        return type(self)(self.problem, where=where, hint=self.hint, part=self.part)
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
@@ -77,6 +77,11 @@ class SpecErrors(DseError):  # noqa: N818 - it is several errors
         text = "\n".join([*map(str, errors), *last])
         super().__init__(text)
         self.problem = text  # not shortened: each of the errors is already
+
+    def at(self, where: str) -> DseError:
+        """Return the same errors, with the location ``where`` for those that have none."""
+        placed = [one if one.where else one.at(where) for one in self.errors]
+        return SpecErrors(placed, self.unchecked)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return SpecErrors, (self.errors, self.unchecked)
