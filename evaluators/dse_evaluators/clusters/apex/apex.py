@@ -78,7 +78,7 @@ class Apex(
 
     Inputs:
         devices: every plan uses all of them.
-        max_batch: sequences of a micro-batch.
+        max_batch: sequences of a micro-batch on one attention replica.
         clock: 0: the highest.
         rate: arrivals of requests.
         link_bandwidth: 0: the measured links; else that of all links within a node.

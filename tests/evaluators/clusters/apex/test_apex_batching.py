@@ -14,6 +14,7 @@ from dse_evaluators.clusters.apex.apex import Apex
 from dse_evaluators.clusters.apex.batching import Costs, play
 from dse_evaluators.clusters.apex.lane import Lane, LaneLimits
 from dse_evaluators.clusters.apex.plan import GIB, ApexPlan, Cluster
+from dse_evaluators.clusters.apex.run import run
 from dse_evaluators.clusters.apex.stage import ApexFabric, DeviceRates, Efficiency, PipelineStage
 from dse_evaluators.clusters.apex.traces import TraceRequest, at_rate, trace, workloads
 from dse_evaluators.clusters.collectives import CollectiveConstants
@@ -226,6 +227,15 @@ def test_smaller_words_leave_more_room_and_take_less_time():
 )
 def test_every_reading_moves_something(told: dict, other: dict, options: dict):
     assert one_row(told, **options) != one_row(other, **options)
+
+
+def test_max_batch_limits_a_micro_batch_on_each_replica_of_the_attention():
+    requests = [TraceRequest(0.0, 8, 8)] * 4
+    shapes = ({"attn_replicas": 1}, {"attn_replicas": 2}, {"attn_replicas": 4})
+    ran = [run(stage(**shape), requests, 1) for shape in shapes]
+    free = run(stage(**shapes[2]), requests, 1_000_000)
+    assert [one.most_texts for one in ran] == [1, 1, 1]
+    assert ran[0].makespan_s > ran[1].makespan_s > ran[2].makespan_s == free.makespan_s
 
 
 def test_whole_experts_are_read_as_they_are_chosen():
