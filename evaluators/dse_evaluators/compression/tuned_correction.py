@@ -14,7 +14,7 @@ from torch.nn import functional
 from dse.core.values import Floats
 from dse_evaluators.compression.operators import corrected
 from dse_evaluators.compression.operators.dense import FP16, Dense
-from dse_evaluators.compression.operators.products import product
+from dse_evaluators.compression.operators.products import check_rank, product
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.svd import whitened_factors
@@ -61,11 +61,12 @@ def tune_products(
         4.1 (the start).
 
     Raises:
-        EvaluationError: a layer has no such rank.
+        EvaluationError: the rank is negative, or exceeds the smaller side of a layer.
     """
     short = {name: Dense(tuning.text)(parameters[name]) for name in inputs}
     if tuning.rank == 0:
         return short
+    check_rank(tuning.rank, min(side for name in inputs for side in parameters[name].shape))
     shapes: dict[str, tuple[int, ...]] = {}
     for name in short:
         outputs, given = parameters[name].shape

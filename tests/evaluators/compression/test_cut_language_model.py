@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.errors import PluginError, SpecError
+from dse.errors import EvaluationError, PluginError, SpecError
 from dse_evaluators.compression.depth_early_exit import EarlyExit
 from dse_evaluators.compression.depth_layer_drop import LayerDrop
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
@@ -106,6 +106,15 @@ def test_ten_steps_from_the_best_of_each_layer_bring_the_model_nearer():
     after = reading(TunedCorrection(), steps=10, **design)
     assert after["divergence"] < before["divergence"]
     assert after["size"] == before["size"]
+
+
+def test_a_rank_above_the_smaller_side_of_a_layer_is_refused():
+    from dse_evaluators.compression.tuned_correction import Tuning, tune_products
+
+    layer = {"head": np.ones((3, 5), np.float32)}
+    tuning = Tuning(text="int8", rank=4, steps=0, start="nothing", rate=1e-3)
+    with pytest.raises(EvaluationError, match="a rank of 4 is not in 1 to 3"):
+        tune_products(layer, layer, tuning)
 
 
 @pytest.mark.parametrize(
