@@ -9,6 +9,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.separable import Separable
 from dse.core.values import Value
+from dse.protocols.capability import Capability
 
 if TYPE_CHECKING:
     from dse.core.expressions.expression import Expression
@@ -60,7 +61,7 @@ class Evaluator(Protocol):
 
 
 @runtime_checkable
-class ChecksValues(Protocol):
+class ChecksValues(Protocol, metaclass=Capability):
     """Evaluator that can check, before a study runs, the values that its inputs may take."""
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -77,7 +78,7 @@ class ChecksValues(Protocol):
 
 
 @runtime_checkable
-class ChecksProgram(Protocol):
+class ChecksProgram(Protocol, metaclass=Capability):
     """Evaluator that starts a program, and can check that it is installed on this machine."""
 
     def check_program(self) -> None:
@@ -90,7 +91,7 @@ class ChecksProgram(Protocol):
 
 
 @runtime_checkable
-class MayBeMissing(Protocol):
+class MayBeMissing(Protocol, metaclass=Capability):
     """Evaluator that may be unable to run on this machine; its studies can still be read."""
 
     missing: str
@@ -98,7 +99,7 @@ class MayBeMissing(Protocol):
 
 
 @runtime_checkable
-class ReadsByMetric(Protocol):
+class ReadsByMetric(Protocol, metaclass=Capability):
     """Evaluator that declares the inputs of each of its metrics, because they differ.
 
     An input may be absent in some designs; the evaluator then reports which of its metrics are
@@ -110,7 +111,7 @@ class ReadsByMetric(Protocol):
 
 
 @runtime_checkable
-class DeclaresPurity(Protocol):
+class DeclaresPurity(Protocol, metaclass=Capability):
     """Evaluator that declares whether it is pure: read-only commands may call it on any study.
 
     Studies of unknown origin are meant in particular.
@@ -121,7 +122,7 @@ class DeclaresPurity(Protocol):
 
 
 @runtime_checkable
-class StartsPrograms(Protocol):
+class StartsPrograms(Protocol, metaclass=Capability):
     """Evaluator that lists the programs and user functions that it calls."""
 
     starts: Sequence[str]
@@ -129,7 +130,7 @@ class StartsPrograms(Protocol):
 
 
 @runtime_checkable
-class HasFormulas(Protocol):
+class HasFormulas(Protocol, metaclass=Capability):
     """Evaluator whose metrics are expressions over its inputs."""
 
     formulas: Mapping[str, Expression]
@@ -139,7 +140,7 @@ class HasFormulas(Protocol):
 
 
 @runtime_checkable
-class ExpandsFormulas(HasFormulas, Protocol):
+class ExpandsFormulas(HasFormulas, Protocol, metaclass=Capability):
     """Evaluator whose expressions may refer to the lists and tables of a design space."""
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Evaluator:

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from dse.core.design import Design
 from dse.core.trial import Event, Outcome
+from dse.protocols.capability import Capability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +104,14 @@ Work = Callable[[Sequence[Task]], list[Outcome]]
 
 
 @runtime_checkable
-class NeedsResources(Protocol):
+class NeedsResources(Protocol, metaclass=Capability):
     """Work function that declares the CPUs, GPUs and other resources each of its tasks needs."""
 
     needs: Needs
 
 
 @runtime_checkable
-class WaitsForTurn(Protocol):
+class WaitsForTurn(Protocol, metaclass=Capability):
     """Work function that may wait for a free machine, which must not count as evaluation time."""
 
     on_wait: Callable[[str], None]
@@ -119,7 +120,7 @@ class WaitsForTurn(Protocol):
 
 
 @runtime_checkable
-class ReportsIntermediate(Protocol):
+class ReportsIntermediate(Protocol, metaclass=Capability):
     """Work function or executor that passes on intermediate results, for early stopping."""
 
     on_report: Callable[[int, int, Mapping[str, float]], bool]
@@ -128,7 +129,7 @@ class ReportsIntermediate(Protocol):
 
 
 @runtime_checkable
-class ReportsBegin(Protocol):
+class ReportsBegin(Protocol, metaclass=Capability):
     """Executor that reports when a worker begins a task.
 
     Without it, a task counts as begun when it is submitted.
@@ -140,7 +141,7 @@ class ReportsBegin(Protocol):
 
 
 @runtime_checkable
-class HasEvents(Protocol):
+class HasEvents(Protocol, metaclass=Capability):
     """Executor that reports events a user should know, such as the loss of a cluster node."""
 
     def events(self) -> list[Event]:
@@ -149,7 +150,7 @@ class HasEvents(Protocol):
 
 
 @runtime_checkable
-class EndedByCaller(Protocol):
+class EndedByCaller(Protocol, metaclass=Capability):
     """Executor whose tasks are evaluated by the calling program, which also ends the run."""
 
     ended: str

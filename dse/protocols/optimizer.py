@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from dse.core.design import Design
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
+from dse.protocols.capability import Capability
 
 
 class Optimizer(Protocol):
@@ -92,7 +93,7 @@ def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:
 
 
 @runtime_checkable
-class ExpectsImprovement(Protocol):
+class ExpectsImprovement(Protocol, metaclass=Capability):
     """Optimizer that estimates the relative hypervolume gain of its last suggestion.
 
     A study can stop when it is small: ``budget: {min_improvement: 0.1 %}``. The class has the
@@ -105,7 +106,7 @@ class ExpectsImprovement(Protocol):
 
 
 @runtime_checkable
-class PredictsMetrics(Protocol):
+class PredictsMetrics(Protocol, metaclass=Capability):
     """Optimizer with a surrogate, which predicts metrics of designs that were not evaluated.
 
     A study offers it as ``study.predict``. Law: predicting changes nothing, so that later designs
@@ -126,7 +127,7 @@ class PredictsMetrics(Protocol):
 
 
 @runtime_checkable
-class ReportsProgress(Protocol):
+class ReportsProgress(Protocol, metaclass=Capability):
     """Optimizer with long computations, during which it reports its progress."""
 
     on_progress: Callable[[int, int], None]

@@ -24,6 +24,7 @@ from dse.core.trial import (
     Trial,
 )
 from dse.core.trials import Trials
+from dse.protocols.capability import Capability
 
 PLAIN = Ask()
 """Default origin of added designs: no optimizer, no driver."""
@@ -247,7 +248,7 @@ class Storage(StudyStorage, TrialStorage, EventStorage, DriverStorage, Protocol)
 
 
 @runtime_checkable
-class Queueing(Storage, Protocol):
+class Queueing(Storage, Protocol, metaclass=Capability):
     """Storage in which one driver per study calls the optimizer on behalf of all drivers.
 
     That driver, the *asker*, requests designs ahead, and the others take them. The role is passed
@@ -299,7 +300,7 @@ class Queueing(Storage, Protocol):
 
 
 @runtime_checkable
-class SupportsSummaries(Protocol):
+class SupportsSummaries(Protocol, metaclass=Capability):
     """Storage that counts the trials of a study without reading them.
 
     Laws:
@@ -340,7 +341,7 @@ class StudyReader(Protocol):
 
 
 @runtime_checkable
-class SupportsReading(SupportsSummaries, Protocol):
+class SupportsReading(SupportsSummaries, Protocol, metaclass=Capability):
     """Storage that can read a study in chunks and skip damaged rows.
 
     Laws:
