@@ -13,6 +13,7 @@ from dse.evaluation.provenance import provenance
 from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
 from dse.optimizers.bayesian.front_completion import worthwhile
 from dse.protocols import (
+    EndedByCaller,
     Executor,
     ExpectsImprovement,
     Optimizer,
@@ -26,7 +27,7 @@ from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.measured_baselines import check_baselines, settle_baselines
 from dse.schema.study.plan import Plan
-from dse.schema.study.plugins import AUTO, optimizer_traits
+from dse.schema.study.plugins import AUTO, build_early_stopping_error, optimizer_traits
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.budget import Bounds
@@ -212,13 +213,7 @@ class StudyRun:
             runner = self._make_executor(here or self.executor, optimizer)
         else:
             runner = self.outside
-        if isinstance(runner, ReportsIntermediate):
-            runner.on_report = EarlyStopMonitor(
-                ledger=self._ledger,
-                problem=self.plan.problem,
-                rule=self.plan.early_stopping,
-                worker=self._lease.id,
-            )
+        self._watch_reports(runner)
         readings = MeasurementCache(self.plan.pipeline)
         for reading in self.inherited.readings:
             readings.learn(reading.trial())
@@ -242,6 +237,25 @@ class StudyRun:
                 on_finished=self.on_finished,
                 set_aside=self._retrying.set_aside,
             ).run()
+
+    def _watch_reports(self, runner: Executor) -> None:
+        """Let the early-stopping rule decide on the executor's intermediate reports.
+
+        Raises:
+            SpecError: there is a rule, but the executor passes on no reports.
+        """
+        if isinstance(runner, ReportsIntermediate):
+            runner.on_report = EarlyStopMonitor(
+                ledger=self._ledger,
+                problem=self.plan.problem,
+                rule=self.plan.early_stopping,
+                worker=self._lease.id,
+            )
+        elif self.plan.early_stopping is not None:
+            asked = isinstance(runner, EndedByCaller)
+            words = "ask() and tell()" if asked else f"the executor {type(runner).__name__}"
+            with closing(runner):
+                raise build_early_stopping_error(words).at(str(self.plan.path))
 
     def _make_executor(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
         use, options = spec.use, spec.options

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from inspect import unwrap
 from types import MappingProxyType
 from typing import Any
 
@@ -129,6 +131,50 @@ def check_workers(spec: PluginSpec) -> None:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         hint = "it is a whole number, at least 1"
         raise SpecError(f"workers is {workers!r}", hint=hint, part=["workers"])
+
+
+def check_early_stopping(spec: PluginSpec) -> None:
+    """Check that an executor may pass on the intermediate results that early stopping needs.
+
+    Raises:
+        SpecError: nothing in the executor's class has the name ``on_report``.
+    """
+    if spec.use in names("executors") and not _may_report(load("executors", spec.use)):
+        raise build_early_stopping_error(f"the executor {spec.use!r}")
+
+
+def build_early_stopping_error(executor: str) -> SpecError:
+    """Return the error of early stopping with an executor that passes on no intermediate results.
+
+    Args:
+        executor: the words that name the executor.
+    """
+    able = []
+    for name in sorted(names("executors")):
+        with suppress(DseError):  # it cannot be loaded here
+            found = load("executors", name)
+            able += [name] if isinstance(found, type) and _may_report(found) else []
+    return SpecError(
+        f"early_stopping has no effect with {executor}: no intermediate results are passed on",
+        hint=f"remove it, or use an executor with 'on_report': {', '.join(able)}",
+    )
+
+
+def _may_report(executor: Any) -> bool:
+    """Return whether an executor may set ``on_report``, which its constructor does as a rule.
+
+    An executor is not constructed to find out, because it may start workers. What is not a class,
+    or provides attributes in its own way, is only judged when a study runs.
+    """
+    if not isinstance(executor, type):
+        return True
+    words: set[object] = set()
+    for base in executor.__mro__:
+        words |= {*vars(base), *vars(base).get("__annotations__", {})}
+        for member in vars(base).values():
+            code = getattr(unwrap(member) if callable(member) else member, "__code__", None)
+            words |= {*code.co_names, *code.co_consts} if code is not None else set()
+    return not words.isdisjoint({"on_report", "__getattr__"})
 
 
 def check_storage(url: str | None) -> None:

@@ -37,6 +37,7 @@ from dse.schema.study.objectives import (
     reference_of,
 )
 from dse.schema.study.plugins import (
+    check_early_stopping,
     check_gain,
     check_listable,
     check_optimizer,
@@ -205,6 +206,8 @@ class Sections:
             if self.spec.early_stopping is not None:
                 self._skip(["early_stopping"])
             return None
+        if self.spec.early_stopping is not None and not self.stored:
+            self._try_make(["early_stopping"], lambda: check_early_stopping(self.spec.executor))
         rule: Rule | None = self._try_make(
             ["early_stopping"], lambda: early_of(self.spec.early_stopping, problem)
         )
