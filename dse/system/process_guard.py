@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from types import TracebackType
 from typing import IO, Self
 
 from dse.system import process_tree
@@ -59,6 +58,8 @@ class Warden:
             bufsize=0,
             start_new_session=True,
         )
+        assert self._process.stdin is not None
+        self._pipe = self._process.stdin
 
     def watch(
         self,
@@ -89,20 +90,10 @@ class Warden:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
         self._pipe.close()
-
-    @property
-    def _pipe(self) -> IO[bytes]:
-        assert self._process.stdin is not None
-        return self._process.stdin
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,15 +181,10 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _follow_driver() -> None:
-    """Wait until the driver has closed its pipe or ended; then clean up what it named last."""
-    lines = sys.stdin.read().split("\n")[:-1]  # the last one was not written to its end
+if __name__ == "__main__":  # wait until the driver has ended; then clean up what it named last
+    sys.path += sys.argv[1:]  # for psutil, where it is needed
+    lines = sys.stdin.read().split("\n")[:-1]  # what follows was not written to its end
     if lines:
         import json
 
         clean_up(**json.loads(lines[-1]))
-
-
-if __name__ == "__main__":
-    sys.path += sys.argv[1:]  # for psutil, where it is needed
-    _follow_driver()
