@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import metrics_of
@@ -18,16 +17,22 @@ from dse_evaluators.compression.depth_dropped import (
     left_early,
     truncate_model,
 )
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.reading_table import NumberInput, one_of
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
 
 HEADS = ("shared", "fitted")
 
 
-@dataclass(kw_only=True)
-class EarlyExit:
+class EarlyExit(
+    DeclaredEvaluator,
+    reads={"confidence": NumberInput(0, 1), "heads": one_of(HEADS, HEADS[0])},
+    provides=(),
+    version="",
+    kind="measured",
+):
     """Early exit of a transformer: each character stops at the first block that is confident.
 
     The LM head is evaluated after each block; ``confidence`` is the probability that the likeliest
@@ -63,20 +68,11 @@ class EarlyExit:
     model: str = "shakespeare-lm"
     split: Split = "search"
 
-    reads: frozenset[str] = field(default=frozenset({"confidence"}), init=False)
-    optional: frozenset[str] = field(default=frozenset({"heads"}), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(init=False)
-
     def __post_init__(self) -> None:
         depth = Metric(name="depth", goal="minimize")
         self.provides = {**metrics_of(self.model, self.split), "depth": depth}
         self.version = f"1-{edition_of(self.model)}"
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        check_readings(values, {"confidence": number(0, 1), "heads": word(*HEADS)})
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of the designs, measured one at a time."""

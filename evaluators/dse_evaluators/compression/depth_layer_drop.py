@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metrics
 from dse.core.values import Value
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
 from dse_evaluators.compression.template import members
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, flag
+from dse_evaluators.reading_table import Flag
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
 
 
-@dataclass(kw_only=True)
-class LayerDrop:
+class LayerDrop(
+    DeclaredEvaluator,
+    reads=dict.fromkeys(KINDS, Flag()),
+    provides=(),
+    version="",
+    kind="measured",
+):
     """Removal of the attention or feed-forward part of some blocks of a trained transformer.
 
     ``attention`` and ``ffn`` are lists of booleans, true for each block that keeps that part, or
@@ -48,20 +53,13 @@ class LayerDrop:
     model: str = "shakespeare-lm"
     split: Split = "search"
 
-    reads: frozenset[str] = field(default=frozenset(KINDS), init=False)
-    optional: frozenset[str] = field(default=frozenset(), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(init=False)
-
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
         self.version = f"1-{edition_of(self.model)}"
+        super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        lengths = dict.fromkeys(KINDS, depth_of(self.model))
-        check_readings(values, dict.fromkeys(KINDS, flag), lengths)
+        self._readings.check(values, dict.fromkeys(KINDS, depth_of(self.model)))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of the designs, measured one at a time."""

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.sliced_stream import DIRECTIONS, restore_tables, slice_tables
 from dse_evaluators.compression.template import members
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.reading_table import NumberInput, one_of
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
 
 SLICE = "slice"
 
 
-@dataclass(kw_only=True)
-class Sliced:
+class Sliced(
+    DeclaredEvaluator,
+    reads={SLICE: NumberInput(0, 1), "directions": one_of(DIRECTIONS, DIRECTIONS[0])},
+    provides=(),
+    version="",
+    kind="measured",
+):
     """Removal of the directions in which a transformer's residual stream varies least (SliceGPT).
 
     ``slice`` is the fraction of directions removed: one number for all parts, or a list with one
@@ -55,20 +60,13 @@ class Sliced:
     model: str = "shakespeare-lm"
     split: Split = "search"
 
-    reads: frozenset[str] = field(default=frozenset({SLICE}), init=False)
-    optional: frozenset[str] = field(default=frozenset({"directions"}), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(init=False)
-
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
         self.version = f"1-{edition_of(self.model)}"
+        super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        checks = {SLICE: number(0, 1), "directions": word(*DIRECTIONS)}
-        check_readings(values, checks, {SLICE: 2 * depth_of(self.model) + 1})
+        self._readings.check(values, {SLICE: 2 * depth_of(self.model) + 1})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of the designs, measured one at a time."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, PluginError
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.readings import check_readings, number, number_format, word
+from dse_evaluators.reading_table import CheckedInput, NumberInput, one_of
+from dse_evaluators.readings import number_format
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.workload import Split, check_split
@@ -29,8 +30,17 @@ MEASURES: Mapping[str, Metric] = {
 }
 
 
-@dataclass(kw_only=True)
-class TunedCorrection:
+class TunedCorrection(
+    DeclaredEvaluator,
+    reads={
+        "weight_format": CheckedInput(number_format()),
+        **dict.fromkeys(("rank", "steps"), NumberInput(0, _MOST, whole=True)),
+        "start": one_of(STARTS, STARTS[0]),
+    },
+    provides=(model_of(MODEL).metrics | MEASURES).values(),
+    version="",
+    kind="measured",
+):
     """Quantized language model with trained low-rank corrections of its layers.
 
     Every layer has ``weight_format`` and a correction of ``rank``. Training takes ``steps``
@@ -66,25 +76,13 @@ class TunedCorrection:
     rate: float = 3e-3
     split: Split = "search"
 
-    reads: frozenset[str] = field(default=frozenset({"weight_format", "rank", "steps"}), init=False)
-    optional: frozenset[str] = field(default=frozenset({"start"}), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(init=False)
-
     def __post_init__(self) -> None:
-        self.provides = {**model_of(MODEL).metrics, **MEASURES}
         self.version = f"1-{edition_of(MODEL)}"
         format_of(self.embedding)
         check_split(self.split)
         if self.rate <= 0:
             raise PluginError(f"the rate cannot be {self.rate}", hint="above zero, such as 0.003")
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        counts = dict.fromkeys(("rank", "steps"), number(0, _MOST, whole=True))
-        words = {"weight_format": number_format(), "start": word(*STARTS)}
-        check_readings(values, counts | words)
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of the designs, measured one at a time."""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Kind, Metric, Metrics
+from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError
 from dse_evaluators.counts import check_count
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.decoding import Arithmetic, Codes, Decoded, Decoder
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, number, number_format
+from dse_evaluators.reading_table import CheckedInput, NumberInput
+from dse_evaluators.readings import number_format
 from dse_evaluators.workloads.editions import edition_of
 
 SAME = "same"
@@ -33,11 +35,20 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 
-_DEFAULTS: Mapping[str, Value] = {"storage_format": "bf16", "compute_format": SAME, "parts": 2}
+_MOST_PARTS = 4096
 
 
-@dataclass(kw_only=True)
-class LayerCast:
+class LayerCast(
+    DeclaredEvaluator,
+    reads={
+        "storage_format": CheckedInput(number_format(), "bf16"),
+        "compute_format": CheckedInput(number_format(SAME), SAME),
+        "parts": NumberInput(1, _MOST_PARTS, default=2, whole=True),
+    },
+    provides=METRICS.values(),
+    version="",
+    kind="measured",
+):
     """Divergence of greedy decoding between sums in one part and sums in several parts.
 
     The model is the character language model ``shakespeare-lm``; a part is a partial sum of a dot
@@ -72,29 +83,19 @@ class LayerCast:
     steps: int = 80
     seed: int = 0
 
-    reads: frozenset[str] = field(default=frozenset(), init=False)
-    optional: frozenset[str] = field(default=frozenset(_DEFAULTS), init=False)
-    units: Mapping[str, str] = field(default_factory=dict, init=False)
-    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
-    kind: Kind = field(default="measured", init=False)
-    version: str = field(init=False)
-
     def __post_init__(self) -> None:
         check_count("prompts", self.prompts, least=1)
         check_count("steps", self.steps, least=1)
         check_count("seed", self.seed, least=0)
         self.version = f"1-{edition_of('shakespeare-lm')}"
-
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        formats = {"storage_format": number_format(), "compute_format": number_format(SAME)}
-        check_readings(values, {**formats, "parts": number(1, _MOST_PARTS, whole=True)})
+        super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Measure the divergence of the designs, one after the other."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
-        chosen = {**_DEFAULTS, **design}
+        chosen = {**self._readings.defaults, **design}
         storage, written = str(chosen["storage_format"]), str(chosen["compute_format"])
         compute = storage if written == SAME else written
         parts = chosen["parts"]
@@ -119,7 +120,6 @@ class LayerCast:
 
 
 _PROMPT = 16
-_MOST_PARTS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
