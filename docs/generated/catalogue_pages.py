@@ -27,11 +27,16 @@ FAMILIES: Mapping[str, Family] = {
         ".md), [GPUs and other devices](../../devices.md) and [workloads](../../workloads.md).",
     ),
     "clusters": Family(
-        "Clusters: training, serving, collectives, faults",
-        "Time, memory, energy, cost and carbon of models on many devices. See also [training]"
-        "(../../training.md), [serving](../../serving.md), [the serving simulator]"
-        "(../../simulator.md), [collectives](../../collectives.md), [offloading]"
-        "(../../offload.md), [APEX](../../apex.md) and [MAD-Max](../../two_streams.md).",
+        "Clusters: training, offloading, collectives, faults, power",
+        "Time, memory, energy, cost and carbon of jobs on many devices; [serving](serving.md) has "
+        "a page of its own. See also [training](../../training.md), [offloading](../../offload.md),"
+        " [collectives](../../collectives.md) and [MAD-Max](../../two_streams.md).",
+    ),
+    "serving": Family(
+        "Clusters: serving language models",
+        "Latency, throughput, energy and cost of models that answer requests. See also [serving]"
+        "(../../serving.md), [the serving simulator](../../simulator.md) and [APEX]"
+        "(../../apex.md).",
     ),
     "compression": Family(
         "Compression: pruning, quantization, retraining",
@@ -75,6 +80,9 @@ FAMILIES: Mapping[str, Family] = {
 }
 """A family that is absent, such as one of a third-party package, has its name as its title."""
 
+_SERVING = ("apex", "length_aware", "reasoning", "serving", "simulator")
+"""Packages whose evaluators of clusters have a page of their own."""
+
 _GROUPS: Mapping[Group, str] = {
     "optimizers": "Optimizers suggest designs. `auto` chooses one and prints the reason.",
     "executors": "Executors run evaluations. `auto` chooses one and prints the reason.",
@@ -117,6 +125,9 @@ def catalogue() -> dict[str, str]:
 
 def family_of(name: str) -> str:
     """The family of an evaluator; empty for one without a family."""
+    packages = names("evaluators")[name].module.split(".")
+    if packages[:2] == ["dse_evaluators", "clusters"] and packages[2] in _SERVING:
+        return "serving"
     return name.partition(".")[0] if "." in name else ""
 
 
@@ -198,11 +209,13 @@ def _evaluator(one: PluginFacts) -> Iterator[str]:
     if one["provides"] is None:
         yield from ("", "Its inputs and metrics depend on its options.")
         return
-    yield from ("", f"**{(one['origin'] or '').capitalize()}.**")
+    such = ", with the options of the example" if any(o["required"] for o in one["options"]) else ""
+    yield from ("", f"**{(one['origin'] or '').capitalize()}**{such}.")
     if one["reads"]:
         yield from ("", "| input | unit | values | default | meaning |", "|---|---|---|---|---|")
     for read in one["reads"] or ():
-        default = "required" if read["required"] else f"`{read['default'] or 'none'}`"
+        default = f"`{read['default']}`" if read["default"] is not None else "optional"
+        default = "required" if read["required"] else default
         texts = (cell(escaped(read["values"])), default, cell(escaped(read["about"])))
         row = (f"`{read['name']}`", read["unit"], *texts)
         yield f"| {' | '.join(row)} |"
@@ -216,7 +229,7 @@ def _evaluator(one: PluginFacts) -> Iterator[str]:
 def _options(one: PluginFacts) -> Iterator[str]:
     """The options, of which those that fix an input are only listed."""
     inputs = {read["name"] for read in one["reads"] or ()}
-    fixing = [o["name"] for o in one["options"] if o["name"] in inputs and not o["about"]]
+    fixing = [o["name"] for o in one["options"] if o["name"] in inputs and o["default"] == "None"]
     others = [option for option in one["options"] if option["name"] not in fixing]
     if others:
         yield from ("", "| option | type | default | meaning |", "|---|---|---|---|")

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from dse.core.metric import Metric
-from dse.protocols import Evaluator
+from dse.protocols import COHERENT, Evaluator
 from dse.report.json.plugin_docstring import Example
 
 _MOST_OBJECTIVES = 2
@@ -49,7 +49,7 @@ def _objectives(provides: Mapping[str, Metric]) -> Mapping[str, str]:
 def _parameters(parameters: Mapping[str, Any], units: Mapping[str, str]) -> Iterator[str]:
     for name, values in parameters.items():
         if isinstance(values, list):
-            yield f"  {name}: {_flow(_domain(values, units.get(name, '')))}"
+            yield f"  {name}: {_flow(_domain(values, units.get(name, '').replace(COHERENT, '')))}"
         else:
             yield f"  {name}: {_flow(values)}"
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dse.errors import PluginError, nearest
-from dse.protocols import DescribesInputs, Evaluator, HasHeldOutErrors, InputDescription
+from dse.protocols import (
+    COHERENT,
+    DescribesInputs,
+    Evaluator,
+    HasHeldOutErrors,
+    HeldOutError,
+    InputDescription,
+)
 from dse.registry import GROUPS, Group, load, names, options_of
 from dse.report.json.example_study import example_files
 from dse.report.json.plugin_docstring import Example, read_docstring
@@ -65,7 +72,7 @@ def facts_of(group: Group, name: str) -> PluginFacts:
         "details": text.details,
         "options": [_option(one, text.options.get(own, "")) for own, one in options.items()],
         "origin": None if made is None else made.kind,
-        "reads": None if made is None else _reads(made, text.inputs),
+        "reads": None if made is None else _reads(made, {**text.options, **text.inputs}),
         "provides": None if made is None else _provides(made),
         "limits": text.limits,
         "error": text.error,
@@ -94,7 +101,7 @@ def _reads(made: Evaluator, meanings: Mapping[str, str]) -> list[ReadFacts]:
     return [
         {
             "name": name,
-            "unit": made.units.get(name, ""),
+            "unit": made.units.get(name, "").replace(COHERENT, ""),
             "required": name in made.reads,
             "values": one.values,
             "default": None if one.default is None else _written(one.default),
@@ -118,8 +125,10 @@ def _provides(made: Evaluator) -> list[ProvidedFacts]:
     ]
 
 
-def _held_out(made: Evaluator | None) -> list[HeldOutFacts]:
-    errors = made.held_out_errors if isinstance(made, HasHeldOutErrors) else ()
+def _held_out(made: object) -> list[HeldOutFacts]:
+    errors: Sequence[HeldOutError] = ()
+    if isinstance(made, HasHeldOutErrors):
+        errors = made.held_out_errors
     return [
         {
             "name": one.name,

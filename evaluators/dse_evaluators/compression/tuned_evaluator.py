@@ -37,7 +37,7 @@ class TunedCorrection(
         **dict.fromkeys(("rank", "steps"), NumberInput(0, _MOST, whole=True)),
         "start": one_of(STARTS, STARTS[0]),
     },
-    provides=(model_of(MODEL).metrics | MEASURES).values(),
+    provides={**model_of(MODEL).metrics, **MEASURES}.values(),
     version="",
     kind="measured",
 ):
