@@ -85,7 +85,11 @@ class GreyBox:
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
         self._events: list[Event] = []
+        if isinstance(model, str) and model:
+            text = f"declared parts are ignored: {model}"
+            self._events.append(Event(kind="model", text=text))
         self._reported: set[int] = set()
+        self._chosen: dict[int, bool] = {}
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._problem.space.count() == 0:
@@ -96,7 +100,7 @@ class GreyBox:
         gone = self._collect_attempts(pending)
         found: list[Design] = []
         if self._model is not None:
-            found = self._probe(count, gone)
+            found = self._probe(count, gone, pending)
         elif len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone)
         if len(found) < count:
@@ -136,11 +140,13 @@ class GreyBox:
                 found += self._complete_part(one, None)[:1]
         return found
 
-    def _probe(self, count: int, gone: set[bytes]) -> list[Design]:
-        """Return first designs for a sum of parts that were not measured yet."""
+    def _probe(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
+        """Return first designs from which the sensitivities of parts can be learnt."""
         assert self._model is not None
+        told = [trial.design for trial in self._told]
+        attempted = self._problem.space.batch([*told, *pending])
+        fresh = self._parts.distinct(self._model.open_probes(attempted), gone)
         found: list[Design] = []
-        fresh = self._parts.distinct(self._model.probes, gone)
         for row in range(len(fresh)):
             if len(found) < count:
                 found += self._complete_part(fresh.take(np.array([row])), None)[:1]
@@ -191,7 +197,16 @@ class GreyBox:
         found = beliefs(self._problem, self._roles, self._stairs, first, self._teacher, refit=refit)
         if found is not None:
             self._report_magnitudes(found)
+            self._report_choices()
         return found
+
+    def _report_choices(self) -> None:
+        """Report whether each declared objective is learnt as a sum of parts, if that changed."""
+        for place, choice in ({} if self._sums is None else self._sums.choices).items():
+            if self._chosen.get(place) is not choice.is_sum:
+                self._chosen[place] = choice.is_sum
+                text = f"{self._problem.objectives[place].expression.text} {choice.text}"
+                self._events.append(Event(kind="model", text=text, told=len(self._told)))
 
     def _report_magnitudes(self, known: Beliefs) -> None:
         """Report objectives whose extreme values are rescaled or clipped for the surrogates."""

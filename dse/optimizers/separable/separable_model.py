@@ -33,6 +33,10 @@ _CANDIDATES = 512
 _CHECKED = 64
 """Random designs on which modelled losses are compared with sums over the parts."""
 _EQUAL = 1e-6
+_PROBES = 24
+"""Most probes, but for the first design."""
+_DOUBT, _KNOWN = 0.1, 0.1
+"""Assumed relative error of a sum, and the share of variance below which a probe is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,17 +83,49 @@ class SeparableModel:
 
     @cached_property
     def probes(self) -> Batch:
-        """First designs: all features at their least, then each part at its largest feature."""
+        """First designs: all features at their least, all at their largest, then one at a time.
+
+        Several neighbouring parts take their largest feature together if there are more than
+        ``_PROBES`` parts. The first two designs are usually the ends of the front.
+        """
         own = next(iter(self.inputs.values()))
-        low = np.zeros(len(self.space.parts), dtype=np.int64)
-        high: list[Ints] = []
+        low = self.space.rows_of(self.space.base)[0]
+        high = low.copy()
         for place, table in zip(own.places.tolist(), own.tables, strict=True):
-            low[place] = int(np.argmin(table))
-        for place, table in zip(own.places.tolist(), own.tables, strict=True):
+            low[place], high[place] = int(np.argmin(table)), int(np.argmax(table))
+        places = np.unique(own.places)
+        ends = low.copy()
+        ends[places] = high[places]
+        rows = [low, ends]
+        for together in np.array_split(places, min(len(places), _PROBES)):
             one = low.copy()
-            one[place] = int(np.argmax(table))
-            high.append(one)
-        return self.space.designs(np.vstack([low, *high]))
+            one[together] = high[together]
+            rows.append(one)
+        return self.space.designs(np.vstack(rows))
+
+    def open_probes(self, attempted: Batch) -> Batch:
+        """Return the probes from which sensitivities can be learnt that are not known yet.
+
+        Those are left out whose value follows from the designs measured already, up to
+        ``_KNOWN`` of its prior variance, if the sensitivities are independent.
+
+        Args:
+            attempted: designs that were or are being measured.
+        """
+        own = next(iter(self.inputs.values()))
+
+        largest = np.array([float(table.max()) or 1.0 for table in own.tables])
+
+        def regressors(batch: Batch) -> Floats:
+            features = own.features(self.space.rows_of(batch)) / largest
+            return np.column_stack([np.ones(len(batch)), features])
+
+        seen, wanted = regressors(attempted), regressors(self.probes)
+        inner = np.eye(wanted.shape[1]) + seen.T @ seen / _DOUBT**2
+        left = np.einsum("ij,ij->i", wanted, np.linalg.solve(inner, wanted.T).T)
+        unknown = left > _KNOWN * (wanted**2).sum(axis=1)
+        unknown[:2] |= len(attempted) < len(wanted)
+        return self.probes.take(np.flatnonzero(unknown))
 
     def candidates(self, effects: Mapping[int, Sequence[Floats]], stairs: ConditionalFronts) -> Batch:
         """Return designs on the front of the belief, with the free parameters of the base.

@@ -33,6 +33,18 @@ class Choice:
     process_score: float = 0.0
     compared: int = 0
 
+    @property
+    def text(self) -> str:
+        """Description of the choice and its reason, for a recorded event."""
+        model = "a sum of parts" if self.is_sum else "a Gaussian process without the declared parts"
+        if self.compared < FEWEST:
+            return f"is learnt as {model}, as declared; {FEWEST} measurements will test it"
+        scores = f"{self.sum_score:.1f} for the sum and {self.process_score:.1f} without it"
+        return (
+            f"is learnt as {model}: the leave-one-out log density of {self.compared} measurements "
+            f"is {scores}"
+        )
+
 
 class SumOrProcess:
     """Fitter of sums of parts, which are dropped where leave-one-out scores contradict them."""
