@@ -26,8 +26,15 @@ TOLD = "told:"
 class FunctionEvaluator(Generic[P, R]):
     """Function with its metrics; made by :func:`evaluator`, and callable like the function."""
 
-    def __init__(self, function: Callable[P, R], metrics: Sequence[Metric], **options: Any) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        metrics: Sequence[Metric],
+        parts: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         self.function = function
+        self.parts = parts
         self.error: Exception | None = None  # the last one raised by the function
         self.metrics = tuple(metrics)
         self.version: str = options.pop("version") or fingerprint(function)
@@ -73,6 +80,7 @@ class FunctionEvaluator(Generic[P, R]):
             "reads": sorted(made.reads),
             "optional": sorted(made.optional),
             "version": self.version,
+            **({} if self.parts is None else {"parts": dict(self.parts)}),
         }
 
     def _repr_html_(self) -> str:
@@ -98,7 +106,9 @@ class FunctionEvaluator(Generic[P, R]):
 
         if self._importable:
             return self.__qualname__
-        told = cloudpickle.dumps((self.function, self.metrics, self._options, self.version))
+        told = cloudpickle.dumps(
+            (self.function, self.metrics, self.parts, self._options, self.version)
+        )
         return _unpack_evaluator, (base64.b64encode(told),)
 
     @property
@@ -116,6 +126,7 @@ def evaluator(
     units: Mapping[str, str] | None = None,
     reads: Sequence[str] | None = None,
     version: str | None = None,
+    parts: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionEvaluator[P, R]]:
     """Return a decorator that makes a function of parameters an evaluator.
 
@@ -140,6 +151,8 @@ def evaluator(
         reads: the parameters to pass; default: those of its signature.
         version: part of the study's identity; default: a hash of the function's source and of
             the values it refers to (:func:`dse.api.fingerprint.fingerprint`).
+        parts: declaration that the metrics are about sums over parts, as in a study file:
+            ``{"over": "bits", "by": "noise"}``, or one such mapping for each metric that is.
 
     Raises:
         PluginError: no metric is named, a metric is not a plain number with a unit and a goal, or
@@ -162,7 +175,7 @@ def evaluator(
 
     def made(function: Callable[P, R]) -> FunctionEvaluator[P, R]:
         _check_answers(function)
-        return FunctionEvaluator(function, told, version=version, **options)
+        return FunctionEvaluator(function, told, parts, version=version, **options)
 
     return made
 
@@ -203,5 +216,5 @@ def units_of(metrics: Sequence[Metric]) -> dict[str, str]:
 
 
 def _unpack_evaluator(told: bytes) -> FunctionEvaluator[Any, Any]:
-    function, metrics, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - made by __reduce__
-    return FunctionEvaluator(function, metrics, version=version, **options)
+    function, metrics, parts, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - made by __reduce__
+    return FunctionEvaluator(function, metrics, parts, version=version, **options)

@@ -31,8 +31,8 @@ def test_without_main_effects_it_predicts_as_scikit_learn_does() -> None:
 
 
 def test_the_slope_of_the_posterior_density_is_its_derivative() -> None:
-    gaps = gaussian_process._gaps(POINTS, OWNERS, 3)
-    alone = gaussian_process._alone(gaps, np.full(3, 0.5))
+    gaps = gaussian_process.block_gaps(POINTS, OWNERS, 3)
+    alone = gaussian_process.alone_kernel(gaps, np.full(3, 0.5))
     start = np.array([-0.3, 0.1, 0.8, 0.4, -5.0])
     wrong = check_grad(
         lambda theta: gaussian_process._loss(theta, gaps, alone, VALUES, None)[0],

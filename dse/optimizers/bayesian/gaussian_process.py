@@ -132,7 +132,9 @@ class GaussianProcess:
         """Return the posterior for given hyperparameters; see :meth:`fit` for the arguments."""
         gaps = block_gaps(points, owners, len(hyper.lengths))
         lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
-        fit = _profile_likelihood(hyper.vector, gaps, alone_kernel(gaps, lengths), values, variances)
+        fit = _profile_likelihood(
+            hyper.vector, gaps, alone_kernel(gaps, lengths), values, variances
+        )
         return GaussianProcess(
             points=points,
             owners=owners,
@@ -249,6 +251,7 @@ def _prior(theta: Floats) -> tuple[float, Floats]:
 
 
 def length_centre(count: int) -> float:
+    """Return the prior mean of the log length-scale of each of ``count`` blocks."""
     return float(0.5 * np.log(max(count, 1)) + np.log(0.7))
 
 
@@ -302,6 +305,7 @@ def squared_distances(points: Floats, others: Floats) -> Floats:
 def matern(
     square: Floats,  # squared scaled distances
 ) -> Floats:
+    """Return the Matern 5/2 correlation at these squared scaled distances."""
     distance = np.sqrt(square)
     distance *= _ROOT5
     faded = np.exp(-distance)

@@ -13,7 +13,14 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
-from dse.optimizers.bayesian.metric_model import Encoder, Guess, Inputs, Predictor, Surrogate, kinds_of
+from dse.optimizers.bayesian.metric_model import (
+    Encoder,
+    Guess,
+    Inputs,
+    Predictor,
+    Surrogate,
+    kinds_of,
+)
 from dse.optimizers.bayesian.output_transform import Kind
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
@@ -70,27 +77,22 @@ class ModelFitter:
         spread = _spread(self._problem, expression, objective.scale * scale, done)
         kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
         sign = 1.0 if objective.goal == "minimize" else -1.0
-        rows = self._rows(expression, done, losses)
+        rows, there = self._choose_trials(expression, done, losses)
+        own = None if spread is None else spread[rows]
         plain = self._taught(
-            expression, done, losses, rows, kinds=kinds, spread=spread, sign=sign, refit=refit
+            expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
         place = self._problem.objectives.index(objective)
         if self._sums is None or place not in self._sums.model.inputs:
             return plain
         return self._sums.choose(
-            place,
-            self._problem.space.batch([done[row].design for row in rows.tolist()]),
-            losses[rows],
-            plain,
-            kinds=kinds,
-            spread=None if spread is None else spread[rows],
-            refit=refit,
+            place, there, losses[rows], plain, kinds=kinds, spread=own, refit=refit
         )
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
         """Fit a Gaussian process to a limit's violations, (n,), at most 0 where it is kept."""
-        rows = self._rows(limit.slack, done, excess)
-        return self._taught(limit.slack, done, excess, rows, kinds=("plain",), refit=refit)
+        rows, there = self._choose_trials(limit.slack, done, excess)
+        return self._taught(limit.slack, there, excess[rows], kinds=("plain",), refit=refit)
 
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
@@ -117,34 +119,35 @@ class ModelFitter:
     def _taught(
         self,
         expression: Expression,
-        done: Sequence[Trial],
+        there: Batch,
         losses: Floats,
-        rows: Ints,
         *,
         kinds: tuple[Kind, ...],
         spread: Floats | None = None,
         sign: float = 1.0,
         refit: bool,
     ) -> tuple[Inputs, Predictor]:
-        """Fit a model to the values of these trials."""
-        names = self._roles.behind(expression)
-        there = self._problem.space.batch([done[row].design for row in rows.tolist()])
-        guesses = self._guesses(expression, there, sign * losses[rows])
-        inputs = Inputs(self._problem, names, self._probe, guesses)
-        points = inputs.points(there)
-        own = None if spread is None else spread[rows]
+        """Fit a model to the losses of these designs, (n,)."""
+        guesses = self._guesses(expression, there, sign * losses)
+        inputs = Inputs(self._problem, self._roles.behind(expression), self._probe, guesses)
         name = repr(expression.node)  # both halves of a chained limit have the same text
         return inputs, self._fit_predictor(
-            name, inputs, points, losses[rows], kinds, own, refit=refit
+            name, inputs, inputs.points(there), losses, kinds, spread, refit=refit
         )
 
-    def _rows(self, expression: Expression, done: Sequence[Trial], losses: Floats) -> Ints:
-        """Return the trials to fit to: one per combination of the parameters it depends on."""
+    def _choose_trials(
+        self, expression: Expression, done: Sequence[Trial], losses: Floats
+    ) -> tuple[Ints, Batch]:
+        """Return the trials to fit to, one per combination of the parameters behind a formula.
+
+        These are given by index, (k,), and as their designs.
+        """
         names = self._roles.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
         rows = rows[firsts(keys(batch.take(rows), sorted(names)))]
-        return np.asarray(rows[_choose_rows(losses[rows])])
+        rows = rows[_choose_rows(losses[rows])]
+        return rows, batch.take(rows)
 
     def _fit_predictor(
         self,

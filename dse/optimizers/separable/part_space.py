@@ -107,7 +107,9 @@ class PartSpace:
         return [np.asarray(own) for own in np.split(values - base, self.starts[1:-1])]
 
 
-def part_space(problem: Problem, roles: MeasuredSplit, groups: Iterable[frozenset[str]]) -> PartSpace:
+def part_space(
+    problem: Problem, roles: MeasuredSplit, groups: Iterable[frozenset[str]]
+) -> PartSpace:
     """Return the measured parameters as independent parts.
 
     Groups that share a parameter, or that a rule of the space couples, are one part; each
@@ -121,35 +123,36 @@ def part_space(problem: Problem, roles: MeasuredSplit, groups: Iterable[frozense
     Raises:
         NotSeparableError: the parts cannot be listed; the reason names a parameter.
     """
-    legal = problem.space.legal
-    for real in legal.reals:
+    components = problem.space.legal.components
+    for real in problem.space.legal.reals:
         if real.name in roles.part:
             raise NotSeparableError(f"{real.name} is a real parameter: give it steps")
-    home = {name: at for at, one in enumerate(legal.components) for name in one.names}
-    root = {at: at for at in sorted({home[name] for name in roles.part if name in home})}
-    for at in root:
-        _check_component(legal.components[at], roles.part)
-
-    def find(at: int) -> int:
-        while root[at] != at:
-            at = root[at]
-        return at
-
-    for group in groups:
-        tied = sorted({home[name] for name in group if name in home})
-        for other in tied[1:]:
-            root[find(other)] = find(tied[0])
-    members: dict[int, list[int]] = {}
-    for at in root:
-        members.setdefault(find(at), []).append(at)
-    parts = tuple(_part(legal.components, sorted(own)) for _, own in sorted(members.items()))
+    home = {name: at for at, one in enumerate(components) for name in one.names}
+    places = sorted({home[name] for name in roles.part})
+    for at in places:
+        _check_component(components[at], roles.part)
+    tied = [sorted({home[name] for name in group if name in home}) for group in groups]
+    parts = tuple(_part(components, own) for own in _join(places, tied))
     if len(parts) < 2:
         raise NotSeparableError("rules or shared parameters tie all parts together")
     large = max(parts, key=lambda part: part.count)
     if large.count > MOST_ROWS:
         names = ", ".join(sorted(large.names)[:4])
-        raise NotSeparableError(f"{names} have {large.count:,} combinations, more than {MOST_ROWS:,}")
+        raise NotSeparableError(
+            f"{names} have {large.count:,} combinations, more than {MOST_ROWS:,}"
+        )
     return PartSpace(problem=problem, roles=roles, parts=parts, base=_base(problem))
+
+
+def _join(places: Sequence[int], tied: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the finest partition of the places in which those tied together are in one set."""
+    found = [{place} for place in places]
+    for own in tied:
+        meeting = [one for one in found if one & set(own)]
+        found = [one for one in found if not one & set(own)]
+        if meeting:
+            found.append(set().union(*meeting))
+    return sorted(sorted(one) for one in found)
 
 
 class NotSeparableError(Exception):
@@ -205,7 +208,9 @@ def _check_component(component: Component, part: frozenset[str]) -> None:
     outside = sorted(set(component.names) - part)
     if outside:
         inside = sorted(set(component.names) & part)
-        raise NotSeparableError(f"a rule ties {inside[0]} to {outside[0]}, which no measurement reads")
+        raise NotSeparableError(
+            f"a rule ties {inside[0]} to {outside[0]}, which no measurement reads"
+        )
 
 
 def _part(components: Sequence[Component], places: Sequence[int]) -> Part:

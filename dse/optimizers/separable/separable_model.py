@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from dse.core.batch import Batch, Column, concatenate_batches
+from dse.core.batch import Batch, Column
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
-from dse.optimizers.bayesian.shared_parts import keys, merge_parts
+from dse.optimizers.bayesian.shared_parts import merge_parts
 from dse.optimizers.separable.front_of_sums import front_of_sums
 from dse.optimizers.separable.part_space import (
     NotSeparableError,
@@ -127,7 +127,9 @@ class SeparableModel:
         unknown[:2] |= len(attempted) < len(wanted)
         return self.probes.take(np.flatnonzero(unknown))
 
-    def candidates(self, effects: Mapping[int, Sequence[Floats]], stairs: ConditionalFronts) -> Batch:
+    def candidates(
+        self, effects: Mapping[int, Sequence[Floats]], stairs: ConditionalFronts
+    ) -> Batch:
         """Return designs on the front of the belief, with the free parameters of the base.
 
         Args:
@@ -171,7 +173,9 @@ class SeparableModel:
         fine = np.isfinite(true).all(axis=1) & np.isfinite(guess).all(axis=1)
         width = np.ptp(true[fine], axis=0) if fine.any() else np.ones(true.shape[1])
         gap = np.abs(true[fine] - guess[fine]).max(axis=0, initial=0.0)
-        return _Context(tables=tables, exact=bool((gap <= _EQUAL * np.maximum(width, 1e-300)).all()))
+        return _Context(
+            tables=tables, exact=bool((gap <= _EQUAL * np.maximum(width, 1e-300)).all())
+        )
 
     def _known_losses(self, batch: Batch, free: Batch) -> Floats:
         """Return the modelled losses of designs with the free parameters of another, (n, b)."""

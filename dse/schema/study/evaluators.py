@@ -299,9 +299,7 @@ class EvaluatorSet:
             }
             versions |= {scenario: placed[id(one)] for scenario, one in versions.items()}
 
-    def _declare_parts(
-        self, bound: Mapping[str, dict[str, Bound]], space: DesignSpace
-    ) -> None:
+    def _declare_parts(self, bound: Mapping[str, dict[str, Bound]], space: DesignSpace) -> None:
         """Set the separable metrics of each bound evaluator, in place."""
         kinds: dict[str, list[str]] = {"modelled": [], "measured": []}
         for versions in bound.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -97,18 +97,20 @@ def _separable(bound: Bound, spec: PartsSpec, names: StudyNames) -> Separable:
                 part=("over",),
             )
     members = [frozenset(group.values()) for group in groups]
-    twice = sorted({one for at, own in enumerate(members) for two in members[:at] for one in own & two})
+    twice = sorted(
+        {one for at, own in enumerate(members) for two in members[:at] for one in own & two}
+    )
     if twice:
         raise SpecError(f"{base(twice[0])!r} is in two parts", part=("over",))
     if len(members) < 2:
         raise SpecError(
-            "a sum needs two parts or more", hint="name a list, or several parameters", part=("over",)
+            "a sum needs two parts or more",
+            hint="name a list, or several parameters",
+            part=("over",),
         )
     metric = _feature_metric(spec.by, names)
     features = None if spec.by is None or metric else _formulas(spec.by, groups, names)
-    return Separable(
-        groups=tuple(members), by=metric, features=features, monotone=spec.monotone
-    )
+    return Separable(groups=tuple(members), by=metric, features=features, monotone=spec.monotone)
 
 
 def _groups(spec: PartsSpec, parameters: Collection[str]) -> Iterator[dict[str, str]]:
@@ -171,9 +173,7 @@ def _feature_metric(by: str | None, names: StudyNames) -> str:
     return ""
 
 
-def _formulas(
-    by: str, groups: Sequence[Mapping[str, str]], names: StudyNames
-) -> partial[Floats]:
+def _formulas(by: str, groups: Sequence[Mapping[str, str]], names: StudyNames) -> partial[Floats]:
     """Return a function that computes a formula for each part of n designs."""
     try:
         expression = parse(by)
@@ -234,4 +234,3 @@ def _own_features(
     bound: Bound, features: Callable[[Batch], Floats], places: Sequence[int], batch: Batch
 ) -> Floats:
     return np.asarray(features(bound.own_inputs(batch)))[:, list(places)]
-

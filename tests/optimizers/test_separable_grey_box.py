@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dse.core.batch import Batch
+from dse.core.expressions.parser import parse
+from dse.core.metric import Metrics
+from dse.core.parameter import Choice, Real
+from dse.core.space import DesignSpace
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.grey_box import GreyBox
+from dse.optimizers.separable.part_space import part_space
+from dse.optimizers.separable.separable_model import SeparableModel
+from dse.testing.known import Known, played, problem_of
+from dse.testing.optimizer_contract import OptimizerContract
+from tests.optimizers.quantized_layers import (
+    LAYERS,
+    SENSITIVITIES,
+    SPACE,
+    WIDTHS,
+    noises,
+    quantized,
+    total,
+)
+
+
+def best_in_the_middle(parts: np.ndarray) -> np.ndarray:
+    """Return a loss that is lowest with four bits in each layer, whatever their noise."""
+    four = np.abs(parts / SENSITIVITIES - noises(np.array(4.0))) < 1e-9
+    return np.asarray(np.where(four, 0.0, SENSITIVITIES).sum(axis=1))
+
+
+class TestWithDeclaredParts(OptimizerContract):
+    @pytest.fixture
+    def make(self):
+        return GreyBox
+
+    @pytest.fixture
+    def known(self) -> Known:
+        return quantized(total)
+
+
+def model_of(known: Known) -> SeparableModel:
+    found = SeparableModel.of(known.problem, MeasuredSplit(problem=known.problem))
+    assert isinstance(found, SeparableModel)
+    return found
+
+
+def test_a_declared_sum_needs_fewer_measurements() -> None:
+    declared, plain = (quantized(total, declared=one) for one in (True, False))
+    found, without = (
+        known.share(played(known, GreyBox(known.problem), 18)) for known in (declared, plain)
+    )
+    assert found > 0.985
+    assert without < found - 0.02
+
+
+def test_the_first_designs_are_the_ends_and_one_part_at_a_time() -> None:
+    known = quantized(total)
+    first = GreyBox(known.problem).ask(9)
+    counts = [sum(value != 8 for value in design.values()) for design in first]
+    assert counts == [0, 7, 1, 1, 1, 1, 1, 1, 1]
+
+
+def test_probes_are_left_out_once_their_sensitivities_are_known() -> None:
+    known = quantized(total)
+    drawn = SPACE.sample(60, np.random.default_rng(1))
+    assert not len(model_of(known).open_probes(drawn))
+
+
+def test_a_wrong_declaration_is_dropped_and_reported() -> None:
+    known = quantized(best_in_the_middle)
+    optimizer = GreyBox(known.problem)
+    designs = SPACE.sample(60, np.random.default_rng(3)).designs()
+    optimizer.tell(known.finished(designs))
+    optimizer.ask(1)
+    texts = [event.text for event in optimizer.events() if event.kind == "model"]
+    assert len(texts) == 1
+    assert texts[0].startswith("loss is learnt as a Gaussian process without the declared parts")
+
+
+def test_a_right_declaration_is_kept_and_reported() -> None:
+    known = quantized(total)
+    optimizer = GreyBox(known.problem)
+    designs = SPACE.sample(30, np.random.default_rng(3)).designs()
+    optimizer.tell(known.finished(designs))
+    optimizer.ask(1)
+    texts = [event.text for event in optimizer.events() if event.kind == "model"]
+    assert len(texts) == 1
+    assert texts[0].startswith("loss is learnt as a sum of parts: the leave-one-out log density")
+
+
+def test_a_resumed_study_asks_what_an_uninterrupted_one_asks() -> None:
+    known = quantized(total)
+    optimizer = GreyBox(known.problem)
+    trials = played(known, optimizer, 14)
+    resumed = GreyBox(known.problem)
+    resumed.tell(trials)
+    assert resumed.ask(1) == optimizer.ask(1)
+
+
+def test_parts_that_a_rule_couples_are_one_part() -> None:
+    space = DesignSpace(
+        parameters=tuple(Choice(name=name, values=WIDTHS) for name in "abcd"),
+        constraints=(parse("a >= b"),),
+    )
+
+    def truth(batch: Batch) -> Metrics:
+        return Metrics(columns={"loss": sum(batch[name].astype(float) for name in "abcd")})
+
+    problem = problem_of(space, {"loss": "measured"}, {"loss": "minimize"}, truth)
+    groups = [frozenset({name}) for name in "abcd"]
+    found = part_space(problem, MeasuredSplit(problem=problem), groups)
+    assert [sorted(part.names) for part in found.parts] == [["a", "b"], ["c"], ["d"]]
+    assert [part.count for part in found.parts] == [15, 5, 5]
+    drawn = space.sample(20, np.random.default_rng(2))
+    assert found.designs(found.rows_of(drawn)).designs() == drawn.designs()
+
+
+def test_parts_with_real_parameters_are_ignored_and_the_reason_reported() -> None:
+    known = quantized(total)
+    space = DesignSpace(parameters=tuple(Real(name=name, low=2.0, high=8.0) for name in LAYERS))
+    optimizer = GreyBox(replace(known.problem, space=space))
+    (event,) = optimizer.events()
+    assert event.text == "declared parts are ignored: bits[0] is a real parameter: give it steps"
+    assert len(optimizer.ask(2)) == 2
+
+
+def test_a_sum_of_modelled_losses_is_recognised_as_exact() -> None:
+    known = quantized(total)
+    optimizer = GreyBox(known.problem)
+    contexts = model_of(known)._list_contexts(optimizer._stairs)
+    assert [context.exact for context in contexts] == [True]
