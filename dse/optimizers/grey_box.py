@@ -27,9 +27,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.exact.magnitude import LARGE
-from dse.optimizers.separable.separable_model import SeparableModel
-from dse.optimizers.separable.sum_model import SumInputs, SumPredictor
-from dse.optimizers.separable.sum_or_process import SumOrProcess
+from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
 from dse.protocols import OptimizerTraits
@@ -76,20 +74,14 @@ class GreyBox:
         self._roles = MeasuredSplit(problem=problem)
         self._parts = MeasuredParts(problem, self._roles)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
-        model = SeparableModel.of(problem, self._roles)
-        self._model = model if isinstance(model, SeparableModel) else None
-        self._sums = None if self._model is None else SumOrProcess(self._model)
+        self._separable = SeparableSearch(problem, self._roles, self._stairs)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
         self._teacher: ModelFitter | None = None
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
         self._events: list[Event] = []
-        if isinstance(model, str) and model:
-            text = f"declared parts are ignored: {model}"
-            self._events.append(Event(kind="model", text=text))
         self._reported: set[int] = set()
-        self._chosen: dict[int, bool] = {}
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._problem.space.count() == 0:
@@ -99,7 +91,7 @@ class GreyBox:
         taken = {*(trial.design for trial in self._told), *pending}
         gone = self._collect_attempts(pending)
         found: list[Design] = []
-        if self._model is not None:
+        if self._separable.usable:
             found = self._probe(count, gone, pending)
         elif len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone)
@@ -114,7 +106,7 @@ class GreyBox:
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
-        return drained
+        return drained + self._separable.events(len(self._told))
 
     def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
         """Return mean and standard error of each metric at k designs, each (k,), in its unit."""
@@ -142,10 +134,9 @@ class GreyBox:
 
     def _probe(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
         """Return first designs from which the sensitivities of parts can be learnt."""
-        assert self._model is not None
         told = [trial.design for trial in self._told]
         attempted = self._problem.space.batch([*told, *pending])
-        fresh = self._parts.distinct(self._model.open_probes(attempted), gone)
+        fresh = self._parts.distinct(self._separable.open_probes(attempted), gone)
         found: list[Design] = []
         for row in range(len(fresh)):
             if len(found) < count:
@@ -190,23 +181,14 @@ class GreyBox:
     def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
         if self._teacher is None:
             probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-            self._teacher = ModelFitter(self._problem, self._roles, probe, self._sums)
+            self._teacher = ModelFitter(self._problem, self._roles, probe, self._separable.sums)
         if refit:
             self._fitted_at = count
         first = self._told[:count]
         found = beliefs(self._problem, self._roles, self._stairs, first, self._teacher, refit=refit)
         if found is not None:
             self._report_magnitudes(found)
-            self._report_choices()
         return found
-
-    def _report_choices(self) -> None:
-        """Report whether each declared objective is learnt as a sum of parts, if that changed."""
-        for place, choice in ({} if self._sums is None else self._sums.choices).items():
-            if self._chosen.get(place) is not choice.is_sum:
-                self._chosen[place] = choice.is_sum
-                text = f"{self._problem.objectives[place].expression.text} {choice.text}"
-                self._events.append(Event(kind="model", text=text, told=len(self._told)))
 
     def _report_magnitudes(self, known: Beliefs) -> None:
         """Report objectives whose extreme values are rescaled or clipped for the surrogates."""
@@ -232,7 +214,7 @@ class GreyBox:
         if self._problem.fixed_reference is None:
             known = known.reaching(pool, self._hope())
         worth = self._worth(known, pool, rng)
-        if self._parts.all is None and not self._trusts_sums:
+        if self._parts.all is None and not self._separable.is_trusted:
             pool, worth = self._climb_from_best(known, pool, worth, gone, rng)
         wide = pool
         pool, worth = self._looked_at(known, pool, worth, rng)
@@ -249,22 +231,13 @@ class GreyBox:
 
     def _with_believed_front(self, known: Beliefs, pool: Batch, gone: set[bytes]) -> Batch:
         """Add the front of the belief to the candidates, where objectives are sums of parts."""
-        if self._model is None or self._parts.all is not None:
+        if self._parts.all is not None:
             return pool
-        effects = {
-            place: inputs.part_effects(one.process)
-            for place, (inputs, one) in zip(self._roles.learnt, known.objectives, strict=True)
-            if isinstance(inputs, SumInputs) and isinstance(one, SumPredictor)
-        }
-        if not effects:
+        front = self._separable.candidates(known.objectives)
+        if front is None:
             return pool
-        front = self._parts.distinct(self._model.candidates(effects, self._stairs), gone)
+        front = self._parts.distinct(front, gone)
         return self._parts.distinct(concatenate_batches([front, pool]), set())
-
-    @property
-    def _trusts_sums(self) -> bool:
-        """Whether a learnt objective is a sum of parts at present."""
-        return self._sums is not None and any(one.is_sum for one in self._sums.choices.values())
 
     def _hope(self) -> float:
         """Return the number of standard deviations by which the front is assumed to extend further.
@@ -284,7 +257,7 @@ class GreyBox:
         """
         if gain <= _DULL * size:
             return _BOLD**2
-        if self._trusts_sums:
+        if self._separable.is_trusted:
             return 1.0
         return _BOLD if gain <= _SMALL * size and len(self._told) % 2 else 1.0
 

@@ -171,34 +171,46 @@ def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
     return found
 
 
-def features_of(space: PartSpace, separable: Separable) -> tuple[list[Ints], list[Floats]]:
+def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
     """Return the features of a declaration: the part of each, and its value in each of its rows.
 
     Returns:
-        The index of the part of each feature, as (1,), and its values in the rows of that part,
-        from 0 and scaled such that the largest range of a feature is 1.
+        The index of the part of each feature, and its values in the rows of that part, from 0 and
+        scaled such that the largest range of a feature is 1.
     """
-    places: list[Ints] = []
-    tables: list[Floats] = []
     if separable.by:
-        values = known_columns(space.problem, space.varied)[separable.by].values
-        base = known_columns(space.problem, space.base)[separable.by].values[0]
-        groups = frozenset[str]().union(*separable.groups)
-        for place, own in enumerate(space.changes(values, base)):
-            if space.parts[place].names & groups:
-                places.append(np.array([place]))
-                tables.append(own)
-    elif separable.features is not None:
-        values = np.asarray(separable.features(space.varied), dtype=float)
-        for at, group in enumerate(separable.groups):
-            home = next((i for i, part in enumerate(space.parts) if part.names & group), None)
-            if home is not None:
-                places.append(np.array([home]))
-                start, stop = space.starts[home], space.starts[home + 1]
-                tables.append(values[start:stop, at])
+        places, tables = _changes_of(space, separable)
+    else:
+        places, tables = _computed(space, separable)
     tables = [own - np.nanmin(own) if np.isfinite(own).any() else 0.0 * own for own in tables]
     widest = max((float(np.nanmax(own, initial=0.0)) for own in tables), default=0.0)
-    tables = [np.nan_to_num(own / (widest or 1.0), nan=1.0) for own in tables]
+    return places, [np.nan_to_num(own / (widest or 1.0), nan=1.0) for own in tables]
+
+
+def _changes_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
+    """Return as features how a modelled metric changes with the rows of each declared part."""
+    columns = known_columns(space.problem, space.varied)
+    if separable.by not in columns:
+        raise NotSeparableError(f"there is no modelled metric {separable.by}")
+    values = columns[separable.by].values
+    base = known_columns(space.problem, space.base)[separable.by].values[0]
+    declared = frozenset[str]().union(*separable.groups)
+    changes = space.changes(values.astype(float), float(base))
+    places = [place for place, part in enumerate(space.parts) if part.names & declared]
+    return places, [changes[place] for place in places]
+
+
+def _computed(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
+    """Return the features that the declaration's own function computes for each group."""
+    if separable.features is None:
+        return [], []
+    values = np.asarray(separable.features(space.varied), dtype=float)
+    places, tables = list[int](), list[Floats]()
+    for at, group in enumerate(separable.groups):
+        for place, part in enumerate(space.parts):
+            if part.names & group:
+                places.append(place)
+                tables.append(values[space.starts[place] : space.starts[place + 1], at])
     return places, tables
 
 

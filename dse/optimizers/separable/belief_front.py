@@ -1,0 +1,102 @@
+"""Front of the belief over all designs: modelled losses against believed sums of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.values import Floats
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
+from dse.optimizers.bayesian.shared_parts import merge_parts
+from dse.optimizers.separable.front_of_sums import front_of_sums
+from dse.optimizers.separable.part_space import PartSpace, known_columns
+
+_CONTEXTS = 16
+"""Most combinations of free parameters for which a front is searched."""
+_CANDIDATES = 512
+"""Most members of one front that become candidates."""
+_CHECKED = 64
+"""Random designs on which modelled losses are compared with sums over the parts."""
+_EQUAL = 1e-6
+"""Largest difference of equal losses, as a fraction of their range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Modelled losses that each row of each part adds, for one combination of free parameters.
+
+    ``exact`` states whether the modelled losses are sums over the parts.
+    """
+
+    tables: list[Floats]  # (rows, b) for each part
+    exact: bool
+
+
+class BeliefFront:
+    """Search of the front of the belief by dynamic programming over the parts.
+
+    Args:
+        space: the parts and their rows.
+        stairs: conditional fronts, for good values of the free parameters.
+    """
+
+    def __init__(self, space: PartSpace, stairs: ConditionalFronts) -> None:
+        self._space = space
+        self._stairs = stairs
+
+    def candidates(self, effects: Sequence[Sequence[Floats]]) -> Batch:
+        """Return designs on the front of the belief, with the free parameters of the base.
+
+        Args:
+            effects: for each separable objective, the believed summand of each row of each part.
+        """
+        found = []
+        for context in self.contexts:
+            tables = [
+                np.column_stack([known, *(own[place] for own in effects)])
+                for place, known in enumerate(context.tables)
+            ]
+            found.append(front_of_sums(tables).thinned(_CANDIDATES).rows)
+        return self._space.designs(np.unique(np.vstack(found), axis=0))
+
+    @cached_property
+    def contexts(self) -> list[Context]:
+        """Some combinations of free parameters, with the modelled losses of all rows."""
+        free, roles = self._space.base, self._space.roles
+        if roles.free:
+            completions = self._stairs.wholes(free)[0].designs
+            completions = completions.take(np.arange(min(len(completions), _CONTEXTS)))
+            free = completions if len(completions) else free
+        return [self._context(free.take(np.array([row]))) for row in range(len(free))]
+
+    def _context(self, free: Batch) -> Context:
+        space = self._space
+        base = self._known_losses(space.base, free)
+        changes = np.nan_to_num(self._known_losses(space.varied, free) - base, nan=np.inf)
+        tables = [np.asarray(own) for own in np.split(changes, space.starts[1:-1])]
+        drawn = space.problem.space.sample(_CHECKED, space.problem.rng(0, 5))
+        rows = space.rows_of(drawn)
+        guess = base + sum(own[rows[:, place]] for place, own in enumerate(tables))
+        true = self._known_losses(space.designs(rows), free)
+        fine = np.isfinite(true).all(axis=1) & np.isfinite(guess).all(axis=1)
+        gap = np.abs(true[fine] - guess[fine]).max(axis=0, initial=0.0)
+        width = np.ptp(true[fine], axis=0) if fine.any() else np.zeros(true.shape[1])
+        return Context(tables=tables, exact=bool((gap <= _EQUAL * width).all()))
+
+    def _known_losses(self, batch: Batch, free: Batch) -> Floats:
+        """Return the modelled losses of designs with the free parameters of another, (n, b)."""
+        problem, roles = self._space.problem, self._space.roles
+        if roles.free:
+            many = free.take(np.zeros(len(batch), dtype=np.int64))
+            batch, _ = merge_parts(problem.space, batch, many, roles.part)
+        columns = known_columns(problem, batch)
+        objectives = [problem.objectives[place] for place in roles.known]
+        found = [
+            (1.0 if one.goal == "minimize" else -1.0) * one.values(columns, len(batch))
+            for one in objectives
+        ]
+        return np.column_stack(found) if found else np.zeros((len(batch), 0))
