@@ -93,7 +93,7 @@ class GreyBox:
         found: list[Design] = []
         if self._separable.usable:
             found = self._probe(count, gone, pending)
-        elif len(gone) < self._initial:
+        if not found and len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone)
         if len(found) < count:
             found += self._choose_designs(count - len(found), [*pending, *found], rng)

@@ -138,3 +138,20 @@ def test_a_sum_of_modelled_losses_is_recognised_as_exact() -> None:
     stairs = ConditionalFronts(known.problem, roles)
     contexts = BeliefFront(model_of(known).space, stairs).contexts
     assert [context.exact for context in contexts] == [True]
+
+
+def test_parts_without_features_are_learnt_as_effects_of_their_values() -> None:
+    known = quantized(best_in_the_middle)
+    source = known.problem.sources["loss"]
+    assert source.separable is not None
+    source = replace(source, separable=replace(source.separable, by=""))
+    sources = {**known.problem.sources, "loss": source}
+    known = replace(known, problem=replace(known.problem, sources=sources))
+    optimizer = GreyBox(known.problem)
+    optimizer.tell(known.finished(SPACE.sample(40, np.random.default_rng(3)).designs()))
+    for _ in range(3):
+        (design,) = optimizer.ask(1)
+        optimizer.tell(known.finished([design]))
+    (event,) = optimizer.events()
+    assert event.text.startswith("loss is learnt as a sum of parts: the leave-one-out log density")
+    assert sum(value == 4 for value in design.values()) >= 3

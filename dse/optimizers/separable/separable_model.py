@@ -66,9 +66,12 @@ class SeparableModel:
         """First designs: all features at their least, all at their largest, then one at a time.
 
         Several neighbouring parts take their largest feature together if there are more than
-        ``_PROBES`` parts. The first two designs are usually the ends of the front.
+        ``_PROBES`` parts. The first two designs are usually the ends of the front. There are none
+        if no part has a feature.
         """
-        own = next(iter(self.inputs.values()))
+        own = self._featured
+        if not own.tables:
+            return self.space.designs(np.zeros((0, len(self.space.parts)), dtype=np.int64))
         low = self.space.rows_of(self.space.base)[0]
         high = low.copy()
         for place, table in zip(own.places.tolist(), own.tables, strict=True):
@@ -82,6 +85,11 @@ class SeparableModel:
             one[together] = high[together]
             rows.append(one)
         return self.space.designs(np.vstack(rows))
+
+    @property
+    def _featured(self) -> SumInputs:
+        """Inputs with the most features, for which probes are chosen."""
+        return max(self.inputs.values(), key=lambda one: len(one.tables))
 
     def open_probes(self, attempted: Batch) -> Batch:
         """Return the probes from which sensitivities can be learnt that are not known yet.
