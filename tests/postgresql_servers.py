@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pytest
 from sqlalchemy import create_engine
-
-import psutil
 
 USER = "postgres"
 """User that runs the servers if tests run as root, which PostgreSQL refuses."""

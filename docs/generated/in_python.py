@@ -30,6 +30,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "check": ('dse.check("study.yaml")', 'dse.reproduce("study.yaml")'),
     "doctor": ("dse.doctor()",),
     "evaluate": ('study.evaluate({"rows": 4, "clock": 1.5})',),
+    "attach": ('Study.open("study.yaml", name="third").attach({"rows": 4, "clock": 1.5}, {})',),
     "space count": ("space.count()", "space.fixed(rows=4).count()"),
     "space describe": ("space.describe()",),
     "space explain": ("space.why(rows=4)",),

@@ -12,10 +12,10 @@ from typing import Any
 from weakref import WeakSet
 
 from dse.api.ask_tell_executor import Desk, Left, Part
-from dse.api.tell import Said, whole
+from dse.api.tell import Said, full_metric_name, whole
 from dse.core.design import key_of
 from dse.core.trial import Outcome, State, Trial
-from dse.errors import SpecError, StudyError, nearest
+from dse.errors import SpecError, StudyError
 from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import Task, missing_reason
 from dse.schema.study.budget import Budget
@@ -229,8 +229,9 @@ class Asking:
         if said.fault is not None:
             state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
             return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
-        values = {self._full(name): value for name, value in said.values.items()}
-        spread = {self._full(name): error for name, error in said.spread.items()}
+        study = self._study
+        values = {full_metric_name(study, name): value for name, value in said.values.items()}
+        spread = {full_metric_name(study, name): error for name, error in said.spread.items()}
         given = {**task.given, **values}
         known = replace(task, given=given, spread={**task.spread, **spread})
         self._check_complete(given)
@@ -293,23 +294,6 @@ class Asking:
                     f"{min(lacking)!r} is not reported",
                     hint="report all of " + ", ".join(sorted(bound.provides)),
                 )
-
-    def _full(self, name: str) -> str:
-        """Return a metric's full name, ``evaluator.metric``, given that name or only ``metric``.
-
-        Raises:
-            SpecError: there is no such metric, or several.
-        """
-        known = self._study.problem.metrics
-        found = [one for one in known if one == name] or [
-            f"{bound.name}.{own}"
-            for bound in self._study.plan.pipeline.bound
-            for own in bound.evaluator.provides
-            if own == name
-        ]
-        if len(found) != 1:
-            raise SpecError(f"there is no metric {name!r}", hint=nearest(name, known))
-        return found[0]
 
 
 _LOOK_S = 0.1

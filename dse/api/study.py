@@ -364,6 +364,46 @@ class Study(StudyResults, StudyChoices):
 
         return predict_designs(self.engine, [design_of(one, self.problem.space) for one in designs])
 
+    def attach(
+        self,
+        design: Mapping[str, Value],
+        metrics: Told | None = None,
+        *,
+        failed: Reason | None = None,
+        infeasible: Reason | None = None,
+        source: str = "a Python program",
+    ) -> Trial:
+        """Store a result that is known already as a finished trial, from which optimizers learn.
+
+        It counts for no budget. ``dse verify`` lists it as attached: no optimizer proposed it.
+        Modelled metrics are computed.
+
+        Example:
+            ``study.attach({"tile": 64, "stages": 2}, {"time": 3.1}, source="lab notebook, May")``
+
+        Args:
+            design: values by parameter; quantities may be strings with a unit.
+            metrics: all measured metrics, by full or own name, in the metric's unit; each a number
+                or ``(value, standard error)``.
+            failed: instead of metrics, why the measurement failed: a string or the exception.
+            infeasible: instead of metrics, why the design cannot exist: a string or the exception.
+            source: where the result is from, for the record.
+
+        Returns:
+            The trial as it is stored.
+
+        Raises:
+            DesignError: the design is not legal.
+            SpecError: a metric is unknown, a value is not finite, or not exactly one of
+                ``metrics``, ``failed`` and ``infeasible`` is given.
+            StudyError: a trial of this design exists, a measured metric is missing, or the study
+                differs from its stored definition.
+        """
+        from dse.api.attach import attach_result
+        from dse.api.tell import Said
+
+        return attach_result(self.engine, design, Said.of(metrics, failed, infeasible), source)
+
     def add(self, design: Mapping[str, Value]) -> int:
         """Add a user-chosen design as a pending trial, which the next run evaluates first.
 

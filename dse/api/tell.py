@@ -11,7 +11,8 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.trial import Trial
-from dse.errors import InfeasibleError, SpecError
+from dse.errors import InfeasibleError, SpecError, nearest
+from dse.study.study import StudyEngine
 
 Told = Mapping[str, float | tuple[float, float]]
 """Values by metric, each a number or ``(value, standard error)``."""
@@ -71,6 +72,28 @@ def number_of(trial: Trial | int) -> int:
     if number is None:
         raise SpecError(f"{trial!r} is no trial", hint="for trial in study.ask(4): ...")
     return number
+
+
+def full_metric_name(study: StudyEngine, name: str) -> str:
+    """Return a metric's full name, ``evaluator.metric``, given that name or only ``metric``.
+
+    Args:
+        study: the study.
+        name: the name that the caller used.
+
+    Raises:
+        SpecError: there is no such metric, or several.
+    """
+    known = study.problem.metrics
+    found = [one for one in known if one == name] or [
+        f"{bound.name}.{own}"
+        for bound in study.plan.pipeline.bound
+        for own in bound.evaluator.provides
+        if own == name
+    ]
+    if len(found) != 1:
+        raise SpecError(f"there is no metric {name!r}", hint=nearest(name, known))
+    return found[0]
 
 
 def whole(number: object) -> int | None:

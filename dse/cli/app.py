@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from dse.cli import (
+    attach,
     check,
     compare,
     doctor,
@@ -114,6 +115,7 @@ app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
+app.command("attach")(attach.attach)
 spaces.command("count")(space.count)
 spaces.command("describe")(space_describe.describe)
 spaces.command("explain")(space_explain.explain)

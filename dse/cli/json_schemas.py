@@ -91,6 +91,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "check --reproduce": Printed(list[judgement.JudgedStudy], "studies/quickstart.yaml"),
     "doctor": Printed(list[pages.FindingFacts]),
     "evaluate": Printed(evaluation.Evaluated, "studies/quickstart.yaml --set chip.rows=16"),
+    "attach": Printed(portability.AttachedResults, "quickstart results.csv"),
     "space count": Printed(space.Counted, "library:spaces/edge_codesign.yaml"),
     "space describe": Printed(space.Described, "library:spaces/edge_codesign.yaml"),
     "space explain": Printed(

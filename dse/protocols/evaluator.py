@@ -156,7 +156,7 @@ class InputDescription(NamedTuple):
 
 
 @runtime_checkable
-class DescribesInputs(Protocol):
+class DescribesInputs(Protocol, metaclass=Capability):
     """Evaluator that describes the values that its inputs can take, for its reference page."""
 
     input_descriptions: Mapping[str, InputDescription]
@@ -178,14 +178,14 @@ class HeldOutError(NamedTuple):
 
 
 @runtime_checkable
-class HasHeldOutErrors(Protocol):
+class HasHeldOutErrors(Protocol, metaclass=Capability):
     """Evaluator with fitted constants, whose errors on held-out points its reference page shows."""
 
     held_out_errors: Sequence[HeldOutError]
 
 
 @runtime_checkable
-class DeclaresParts(Protocol):
+class DeclaresParts(Protocol, metaclass=Capability):
     """Evaluator that declares which of its measured metrics are about sums of parts.
 
     The parameters of a part are inputs by the evaluator's own names; names that the space lacks

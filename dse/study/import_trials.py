@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,7 +45,9 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class Taken:
+    """Design in a study's space, with the outcome that another tool or the user has recorded."""
+
     design: Design
     outcome: Outcome
 
@@ -84,10 +86,10 @@ def begun(
     plan.pipeline.may_start = trusted
     if not trusted:
         _check_local(plan, storage)
-    taker = _Taker(plan.problem, plan.problem.measured if trusted else plan.problem.unprobed)
+    taker = Taker(plan.problem, plan.problem.measured if trusted else plan.problem.unprobed)
     for one in found:
         taker.take(one)
-    taken = _compute_modelled_metrics(plan.problem, taker.taken)
+    taken = compute_modelled_metrics(plan.problem, taker.taken)
     if not taken:
         told = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
         raise StudyError(f"no trial of {source} can be imported", hint=told or "it has no trials")
@@ -125,15 +127,23 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
             )
 
 
-class _Taker:
-    """Converter of external trials to a problem's designs and metrics; counts skips by reason."""
+class Taker:
+    """Converter of external trials to a problem's designs and metrics; counts skips by reason.
 
-    def __init__(self, problem: Problem, needed: frozenset[str]) -> None:
-        self.taken: list[_Taken] = []
+    Args:
+        problem: the problem.
+        needed: names of the metrics that a trial must have.
+        seen: designs that are skipped, because they are known already.
+    """
+
+    def __init__(
+        self, problem: Problem, needed: frozenset[str], seen: Iterable[Design] = ()
+    ) -> None:
+        self.taken: list[Taken] = []
         self._needed = needed
         self.left_out: dict[str, int] = {}
         self._problem = problem
-        self._seen: set[Design] = set()
+        self._seen = set(seen)
         self._alone = [o.text if o.text in problem.metrics else None for o in problem.objectives]
 
     def take(self, found: ExternalTrial) -> None:
@@ -161,7 +171,7 @@ class _Taker:
         kind = _FAULTS.get(state)
         fault = Fault(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]
         outcome = Outcome(state=state, metrics=metrics, fault=fault)
-        self.taken.append(_Taken(design, outcome))
+        self.taken.append(Taken(design, outcome))
         return ""
 
     def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
@@ -198,7 +208,7 @@ class _Taker:
         return {name: value for name, value in sorted(told.items()) if math.isfinite(value)}
 
 
-def _compute_modelled_metrics(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
+def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[Taken]:
     """Return the trials with modelled metrics computed here.
 
     Another tool's values of these metrics are overridden.
@@ -217,7 +227,7 @@ def _compute_modelled_metrics(problem: Problem, taken: Sequence[_Taken]) -> list
         if fault is not None:
             state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
             now = replace(outcome, state=state, fault=fault)
-        found[place] = _Taken(found[place].design, now)
+        found[place] = Taken(found[place].design, now)
     return found
 
 

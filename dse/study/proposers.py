@@ -22,6 +22,7 @@ NOBODY = "(nobody)"
 FIRST = "(first)"
 COMPLETION = "(completion)"
 CARRIED = "(carried)"
+ATTACHED = "(attached)"
 
 _SCENARIO = "(scenario) "
 

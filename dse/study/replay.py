@@ -16,7 +16,14 @@ from dse.schema.study.plugins import AUTO
 from dse.study.early_stop_watch import contradiction
 from dse.study.history import Moment, TrialHistory, moments
 from dse.study.loop import GIVEN, teachable
-from dse.study.proposers import CARRIED, find_auto_choice, is_plugin, list_given_designs, suggesting
+from dse.study.proposers import (
+    ATTACHED,
+    CARRIED,
+    find_auto_choice,
+    is_plugin,
+    list_given_designs,
+    suggesting,
+)
 from dse.study.study import StudyEngine
 
 
@@ -39,7 +46,8 @@ class ReplayResult:
     """Result of a replay.
 
     ``asks`` is the number of replayed requests for designs, which gave ``trials`` trials.
-    ``carried`` trials came from another study. For ``unknown`` trials the record has no request:
+    ``carried`` trials came from another study, and the results of ``attached`` trials were given by
+    the user. For ``unknown`` trials the record has no request:
     they were added by hand or by another program, or an older version wrote the record.
     ``salvaged`` trials were requested with knowledge of trials that a damaged storage has lost. If
     only a sample, drawn with ``seed``, was replayed, ``skipped_asks`` requests of
@@ -49,6 +57,7 @@ class ReplayResult:
     asks: int = 0
     trials: int = 0
     carried: int = 0
+    attached: int = 0
     unknown: int = 0
     salvaged: int = 0
     skipped_asks: int = 0
@@ -85,6 +94,8 @@ class ReplayResult:
             return replace(self, skipped_asks=asks, skipped_trials=trials)
         if ask.by == CARRIED:
             return replace(self, carried=self.carried + ask.count)
+        if ask.by == ATTACHED:
+            return replace(self, attached=self.attached + ask.count)
         return replace(self, asks=self.asks + 1, trials=self.trials + ask.count)
 
 
@@ -128,9 +139,10 @@ class Replay:
         self._use = find_auto_choice(study.events) if use == AUTO else use
         self._seed = None if sample is None else seed
         asks = [ask for ask in self._asks if ask.by and ask.first not in self._salvaged]
-        costly = [ask.first for ask in asks if ask.by not in (CARRIED, GIVEN)]
+        free = (CARRIED, ATTACHED, GIVEN)
+        costly = [ask.first for ask in asks if ask.by not in free]
         drawn = costly if sample is None else _draw(costly, sample, seed)
-        self._replayed = {a.first for a in asks if a.by in (CARRIED, GIVEN)}.union(drawn)
+        self._replayed = {a.first for a in asks if a.by in free}.union(drawn)
 
     def proof(self) -> ReplayResult:
         """Replay the record and return the result, up to the first ask that does not match."""
@@ -150,7 +162,7 @@ class Replay:
         if wrong is not None:
             return replace(proof, mismatch=wrong)
         lost = len(self._salvaged)
-        known = proof.trials + proof.skipped_trials + proof.carried + lost
+        known = proof.trials + proof.skipped_trials + proof.carried + proof.attached + lost
         unknown = len(self._record.trials) - known
         return replace(proof, unknown=unknown, salvaged=lost)
 
@@ -176,7 +188,7 @@ class Replay:
         reason = self._contradiction(ask, found)
         if reason:
             return Mismatch(trial=ask.first, reason=reason)
-        if ask.by == CARRIED or ask.first not in self._replayed:
+        if ask.by in (CARRIED, ATTACHED) or ask.first not in self._replayed:
             return None
         expected = self._replay_ask(moment)
         for place in range(max(len(expected), len(found))):

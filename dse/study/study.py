@@ -36,6 +36,7 @@ from dse.schema.study.python_optimizers import is_python_optimizer, missing_opti
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.budget import Bounds
+from dse.study.proposers import ATTACHED
 from dse.study.run import StudyRun
 from dse.system.credentials import mask_url
 from dse.system.terminal_text import is_visible
@@ -207,6 +208,11 @@ class StudyEngine:
         return int(spec.get("carried", {}).get("trials", 0)) + len(self.inherited.designs)
 
     @property
+    def attached(self) -> int:
+        """Number of trials whose results the user has attached; they count for no budget."""
+        return sum(ask.count for ask in self.storage.asks(self.name) if ask.by == ATTACHED)
+
+    @property
     def exact(self) -> bool:
         """Whether the front is exact: all legal designs were considered, and none lacks a value."""
         return self.proof.exact
@@ -303,7 +309,7 @@ class StudyEngine:
             storage=self.storage,
             name=self.name,
             inherited=self.inherited,
-            carried=self.carried,
+            carried=self.carried + self.attached,
             bounds=bounds,
             executor=self.plan.executor,
             patience_s=self.plan.storage_patience_s,
@@ -377,7 +383,7 @@ class StudyEngine:
         if measurements is not None and trials is None and not (whole and not measured):
             trials = 20 * measurements if measured else measurements
         if trials is not None:
-            trials += self.carried
+            trials += self.carried + self.attached
         return Bounds(
             measurements=measurements if measured else None,
             trials=trials,

@@ -36,6 +36,7 @@ RUNS: dict[str, list[list[str]]] = {
     "check --reproduce": [["check", "--reproduce", "formulas.yaml"]],
     "doctor": [["doctor"]],
     "evaluate": [["evaluate", "odd.yaml", "--set", "mode=fine", "--set", "rows=1"]],
+    "attach": [["attach", "factorial", "kept.csv"]],
     "space count": [["space", "count", "space.yaml"], ["space", "count", "free.yaml"]],
     "space describe": [["space", "describe", "space.yaml"], ["space", "describe", "free.yaml"]],
     "space explain": [

@@ -72,6 +72,7 @@ RUNNING: dict[str, list[str]] = {
     "run": ["theirs.yaml", "--name", "theirs", "--trials", "25"],
     "resume": ["theirs"],
     "verify": ["modelled"],
+    "attach": ["modelled", "modelled.csv"],
     "evaluate": [],
     "sweep": [],
 }

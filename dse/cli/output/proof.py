@@ -11,6 +11,7 @@ def words(proof: ReplayResult) -> str:
     """Return the result of a replay (see ``dse verify``) as text."""
     wrong = proof.mismatch
     carried = f", besides {proof.carried} from another study" if proof.carried else ""
+    carried += f", besides {proof.attached} whose results were attached" if proof.attached else ""
     skipped = f"; {proof.skipped_asks} asks were not checked" if proof.skipped_asks else ""
     if wrong is not None:
         lines = [
@@ -48,6 +49,7 @@ def json(study: str, proof: ReplayResult) -> ProofFacts:
         "asks": proof.asks,
         "trials": proof.trials,
         "carried": proof.carried,
+        "attached": proof.attached,
         "unknown": proof.unknown,
         "salvaged": proof.salvaged,
         "sample": None if proof.seed is None else _sample(proof, proof.seed),

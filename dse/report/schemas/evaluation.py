@@ -76,6 +76,8 @@ class ProofFacts(Shape):
     """How many trials were proved."""
     carried: int
     """How many came from another study and are not replayed."""
+    attached: int
+    """How many have results that the user attached, and are not replayed."""
     unknown: int
     """How many have no ask in the record: added by hand, or by another program."""
     salvaged: int

@@ -56,6 +56,21 @@ class Imported(Shape):
     """Why these cannot be determined; empty where they can."""
 
 
+class AttachedResults(Shape):
+    """Results that were attached to a study as finished trials."""
+
+    study: str
+    """The study's name."""
+    attached: int
+    """How many results were attached."""
+    first: int
+    """The number of the first of these trials; the others follow."""
+    trials: int
+    """How many trials the study has now."""
+    left_out: dict[str, int]
+    """How many could not be attached, by reason."""
+
+
 class Joined(Shape):
     """Study that was created from the finished trials of several studies."""
 
