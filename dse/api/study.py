@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from dse.api.space import Space
     from dse.api.study_document import Evaluators, StudyOptions, ToldMetrics
     from dse.api.tell import Reason, Told
-    from dse.core.problem import Problem
     from dse.core.trial import Trial
-    from dse.core.trials import Trials
     from dse.core.values import Value
     from dse.protocols import Optimizer, Storage
     from dse.schema.study.overrides import BudgetOverrides
@@ -154,16 +152,6 @@ class Study(StudyResults, StudyChoices):
     def name(self) -> str:
         """Name of the study."""
         return self.engine.name
-
-    @property
-    def problem(self) -> Problem:
-        """Problem that optimizers solve: space, objectives, limits and metrics."""
-        return self.engine.problem
-
-    @property
-    def trials(self) -> Trials:
-        """Trials by number: designs, states, metrics, standard errors (spread) and faults."""
-        return self.engine.trials
 
     @property
     def front(self) -> Front:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dse.analysis.effects import Effects
     from dse.api.record import StudyRecord
+    from dse.core.problem import Problem
+    from dse.core.trial import Trial
+    from dse.core.trials import Trials
     from dse.study import study as engine
 
 
@@ -15,6 +18,75 @@ class StudyResults:
     """Part of :class:`~dse.api.study.Study` that reads its results; ``engine`` is its study."""
 
     engine: engine.StudyEngine
+
+    @property
+    def problem(self) -> Problem:
+        """Problem that optimizers solve: space, objectives, limits and metrics."""
+        return self.engine.problem
+
+    @property
+    def trials(self) -> Trials:
+        """Trials by number: designs, states, metrics, standard errors (spread) and faults."""
+        return self.engine.trials
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes that users have given the study, by name; see :meth:`set_attribute`."""
+        from dse.core.attributes import Attributes
+
+        return dict(Attributes.of(self.engine.events).study)
+
+    def trial_attributes(self, trial: Trial | int) -> dict[str, Any]:
+        """Return the attributes that users have given a trial, by name.
+
+        Example:
+            ``study.trial_attributes(3)["operator"]``
+
+        Args:
+            trial: the trial, or its number.
+
+        Raises:
+            SpecError: the argument is neither a trial nor an integer.
+        """
+        from dse.api.tell import number_of
+        from dse.core.attributes import Attributes
+
+        return dict(Attributes.of(self.engine.events).trials.get(number_of(trial), {}))
+
+    def set_attribute(self, name: str, value: Any, *, trial: Trial | int | None = None) -> None:
+        """Store a JSON value under a name, for the study or for one of its trials.
+
+        Attributes are notes: optimizers do not read them. Exported files hold them, and ``dse
+        status`` shows them.
+
+        Example:
+            ``study.set_attribute("operator", "night shift", trial=3)``
+
+        Args:
+            name: the attribute's name; a later value of the name replaces the earlier one.
+            value: a JSON value: a finite number, text, truth value, or list or mapping of them;
+                ``None`` removes the attribute.
+            trial: the trial, or its number; default: the attribute belongs to the study.
+
+        Raises:
+            SpecError: the name or the value is not valid.
+            StudyError: there is no such trial.
+        """
+        from dse.api.tell import number_of
+        from dse.core.attributes import attribute_event
+        from dse.errors import StudyError
+
+        number, trials = None, self.trials
+        if trial is not None:
+            number = number_of(trial)
+            if not 0 <= number < len(trials):
+                raise StudyError(
+                    f"there is no trial {number} in the study {self.engine.name!r}",
+                    hint=f"it has {len(trials)} trials, numbered from 0",
+                )
+        told = int(trials.over.sum())
+        event = attribute_event(name, value, trial=number, told=told)
+        self.engine.storage.record(self.engine.name, [event])
 
     def effects(self, *metrics: str) -> list[Effects]:
         """Return main effects and interactions of parameters on metrics, as shares of variance.

@@ -222,5 +222,17 @@ def _state_lines(state: Status) -> Iterator[str]:
         yield f"  warning: {warning}"
     for kind, count in state["failures"].items():
         yield f"  failures: {count} {kind}"
+    yield from _attribute_lines(state)
     for event in state["events"]:
         yield f"  {event['kind']}: {event['text']}"
+
+
+def _attribute_lines(state: Status) -> Iterator[str]:
+    """Yield the attributes that users have given the study and its trials, one a line."""
+    import json
+
+    for name, value in state["attributes"].items():
+        yield f"  attribute {name}: {json.dumps(value, ensure_ascii=False)}"
+    for number, own in state["trial_attributes"].items():
+        for name, value in own.items():
+            yield f"  attribute {name} of trial {number}: {json.dumps(value, ensure_ascii=False)}"

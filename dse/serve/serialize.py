@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from dse.core.attributes import others
 from dse.core.trial import Attempt, Driver, Report, Trial
 from dse.errors import DseError
 from dse.report.json.front import finite, front_json, trials_json
@@ -69,7 +70,7 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
         ],
         events=[
             models.EventRow(kind=one.kind, text=one.text, told=one.told)
-            for one in snapshot.events[-_SHOWN_EVENTS:]
+            for one in others(snapshot.events)[-_SHOWN_EVENTS:]
         ],
         failures=_failures(snapshot),
         last_words="" if runner is None else runner.last_words,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dse.core.attributes import renumbered
 from dse.core.trial import Asked, Attempt, Damage, Driver, Event, Report
 from dse.core.values import Ints
 from dse.interop.archive.stream import PlacedTrial, Stream
@@ -128,8 +129,11 @@ class Salvage:
                 yield replace(one, number=number, attempt=attempt, worker=worker)
 
     def _events(self) -> Iterator[Event]:
+        numbers = {int(old): new for new, old in enumerate(self.numbers)}
         for one in without_trust(self.reader.others("events")):
-            yield replace(one, told=self._renumber_told(one.told))
+            moved = renumbered(one, numbers)
+            if moved is not None:
+                yield replace(moved, told=self._renumber_told(moved.told))
         if self.damages:
             yield Event(kind=MARK, text=salvage_words(self), told=len(self.places))
 

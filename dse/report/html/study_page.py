@@ -11,6 +11,7 @@ from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
 from dse.analysis.trade_rates import rates
+from dse.core.attributes import others
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import Event, Trial
@@ -164,6 +165,7 @@ def _left_out(answer: Answer) -> str:
 
 
 def _events(events: Sequence[Event]) -> list[tuple[str, str]]:
+    events = others(events)
     shown = events[-_MAX_EVENTS:]
     told = [(f"{event.kind}, after {event.told} trials", event.text) for event in shown]
     if earlier := len(events) - len(shown):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dse.report.schemas.base import FaultKind, Shape, State
 from dse.report.schemas.front import CoverageFacts, FrontRow
 from dse.report.schemas.trials import ObjectiveFacts
@@ -67,8 +69,12 @@ class Status(CoverageFacts):
     """Whether it may be run; an imported study needs `dse studies trust` first."""
     warnings: list[str]
     """Problems for which a new study would be refused, such as a parameter that nothing reads."""
+    attributes: dict[str, Any]
+    """The attributes that users have given the study, by name."""
+    trial_attributes: dict[str, dict[str, Any]]
+    """The attributes of trials, by the number of the trial, then by name."""
     events: list[EventFacts]
-    """The events in order."""
+    """The events in order, without those that record attributes."""
     drivers: list[DriverFacts]
     """The drivers that run or ran it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dse.analysis.timeline import timeline
+from dse.core.attributes import Attributes, others
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Driver
 from dse.core.trials import Trials
@@ -21,7 +22,8 @@ from dse.study.study import StudyEngine
 def status_json(study: StudyEngine) -> Status:
     """Return the status of a study: trial counts, front, failures, events and drivers."""
     trials = study.trials
-    proof = study.proof
+    proof, events = study.proof, study.events
+    attributes = Attributes.of(events)
     front = ParetoSet.of(study.problem, trials.finished)
     worked = timeline(trials) if study.problem.measured else None
     return {
@@ -43,7 +45,9 @@ def status_json(study: StudyEngine) -> Status:
         "failures": _failures(trials),
         "trusted": has_trust(study.storage, study.name),
         "warnings": list(study.plan.warnings),
-        "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
+        "attributes": dict(attributes.study),
+        "trial_attributes": {str(n): dict(own) for n, own in sorted(attributes.trials.items())},
+        "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in others(events)],
         "drivers": [_driver(one) for one in study.storage.drivers(study.name)],
     }
 
