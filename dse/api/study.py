@@ -149,11 +149,6 @@ class Study(StudyResults, StudyChoices):
         return made
 
     @property
-    def name(self) -> str:
-        """Name of the study."""
-        return self.engine.name
-
-    @property
     def front(self) -> Front:
         """Pareto front: the non-dominated feasible trials."""
         from dse.api.front import front_of

@@ -20,6 +20,11 @@ class StudyResults:
     engine: engine.StudyEngine
 
     @property
+    def name(self) -> str:
+        """Name of the study."""
+        return self.engine.name
+
+    @property
     def problem(self) -> Problem:
         """Problem that optimizers solve: space, objectives, limits and metrics."""
         return self.engine.problem

@@ -59,11 +59,7 @@ def attribute_event(name: str, value: Any, *, trial: int | None = None, told: in
     Raises:
         SpecError: the name is empty or too long, or the value is not JSON or too long.
     """
-    if not isinstance(name, str) or not 0 < len(name) <= _MOST_NAME:
-        raise SpecError(
-            f"an attribute cannot be called {str(name)[:60]!r}",
-            hint=f"a name is a text of 1 to {_MOST_NAME} characters",
-        )
+    _check_name(name)
     try:
         text = json.dumps({"trial": trial, "name": name, "value": value}, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -77,6 +73,19 @@ def attribute_event(name: str, value: Any, *, trial: int | None = None, told: in
             hint=f"{MOST_LETTERS:,} are allowed: keep the value in a file, and its path here",
         )
     return Event(kind=KIND, text=text, told=told)
+
+
+def _check_name(name: object) -> None:
+    """Check that an attribute may have this name.
+
+    Raises:
+        SpecError: it is no text of 1 to 200 characters.
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= _MOST_NAME:
+        raise SpecError(
+            f"an attribute cannot be called {str(name)[:60]!r}",
+            hint=f"a name is a text of 1 to {_MOST_NAME} characters",
+        )
 
 
 def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
