@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dse.core.values import Value
     from dse.protocols import Optimizer, Storage
     from dse.schema.study.overrides import BudgetOverrides
-    from dse.services.studies.predict import Prediction
+    from dse.services.studies.predict import PredictedMetric
     from dse.study import study as engine
 
 
@@ -321,7 +321,7 @@ class Study(StudyResults, StudyChoices):
             self.engine, [design_of(one, self.problem.space) for one in designs]
         )
 
-    def predict(self, *designs: Mapping[str, Value]) -> list[dict[str, Prediction]]:
+    def predict(self, *designs: Mapping[str, Value]) -> list[dict[str, PredictedMetric]]:
         """Predict the metrics of designs by the optimizer's surrogate, fitted to the record.
 
         A measured metric gets the posterior mean of its value and its standard error; a modelled

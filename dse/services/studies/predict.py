@@ -15,14 +15,16 @@ from dse.study.study import StudyEngine
 from dse.system.credentials import private_environment
 
 
-class Prediction(NamedTuple):
+class PredictedMetric(NamedTuple):
     """Prediction of one metric of one design: its mean and standard error, in its unit."""
 
     mean: float
     stderr: float
 
 
-def predict_designs(study: StudyEngine, designs: Sequence[Design]) -> list[dict[str, Prediction]]:
+def predict_designs(
+    study: StudyEngine, designs: Sequence[Design]
+) -> list[dict[str, PredictedMetric]]:
     """Return the predictions by metric of each design.
 
     Args:
@@ -61,7 +63,7 @@ def predict_designs(study: StudyEngine, designs: Sequence[Design]) -> list[dict[
         )
     return [
         {
-            name: Prediction(float(means[row]), float(errors[row]))
+            name: PredictedMetric(float(means[row]), float(errors[row]))
             for name, (means, errors) in found.items()
         }
         for row in range(len(designs))
