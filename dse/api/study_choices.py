@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from dse.api.front import Front
+    from dse.core.trial import Trial
+    from dse.services.studies.preferences import Favourite
     from dse.study.study import StudyEngine
 
 
@@ -39,3 +42,67 @@ class StudyChoices:
 
         chosen = find_best_designs(self.engine, limits, best)
         return Front(self.engine.name, chosen.found, proof=chosen.proof, among=chosen.trials)
+
+    def prefer(self, better: Trial | int, other: Trial | int, *, equal: bool = False) -> None:
+        """Record that the user prefers one design of the study to another.
+
+        The latest answer on a pair counts. ``dse choose NAME --list`` lists the answers.
+
+        Example:
+            ``study.prefer(3, 7)``
+
+        Args:
+            better: the trial that is preferred, or its number.
+            other: the other trial, or its number.
+            equal: whether both are equally good.
+
+        Raises:
+            StudyError: both are the same trial, or one is not a feasible finished trial.
+        """
+        from dse.api.tell import number_of
+        from dse.services.studies.preferences import record_preference
+
+        record_preference(self.engine, number_of(better), number_of(other), equal=equal)
+
+    def choose(
+        self,
+        answer: Callable[[Trial, Trial], Literal["first", "second", "equal"] | None],
+        *,
+        questions: int = 8,
+    ) -> Favourite:
+        """Ask which of two designs is better, at most ``questions`` times; return the favourite.
+
+        Each answer is stored in the study at once. It stops by itself once the favourite is clear.
+
+        Example:
+            ``study.choose(lambda a, b: "first" if a.metrics["cost"] < 5 else "second").trial``
+
+        Args:
+            answer: called with two trials of the front; returns which of them is better, or
+                ``None`` to skip the pair.
+            questions: the maximum number of questions.
+
+        Returns:
+            The favourite (``trial``), with the ``probability`` that it loses at most 1 % of utility
+            to the best design of the front.
+
+        Raises:
+            StudyError: the study has fewer than two objectives, or no feasible trial.
+            SpecError: ``answer`` returns something else.
+        """
+        from dse.services.studies.preferences import ask_preferences
+
+        return ask_preferences(self.engine, answer, questions).favourite
+
+    def favourite(self) -> Favourite:
+        """Return the design that fits the recorded answers best, with its probability.
+
+        Example:
+            ``study.favourite().trial.design``
+
+        Raises:
+            StudyError: the study has fewer than two objectives, or no feasible trial.
+        """
+        from dse.services.studies.preferences import Preferences
+
+        return Preferences.of(self.engine).favourite

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from dse.cli import (
     attach,
     check,
+    choose,
     compare,
     doctor,
     effects,
@@ -106,6 +107,7 @@ app.command("resume")(run.resume)
 app.command("verify")(verify.verify)
 app.command("status")(inspect_study.status)
 app.command("front")(inspect_study.front)
+app.command("choose")(choose.choose)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)

@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import TypedDict
 
 from dse.report.schemas import (
+    choice,
     comparison,
     effects,
     evaluation,
@@ -80,6 +81,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "verify": Printed(evaluation.ProofFacts, "quickstart"),
     "status": Printed(study.Status | list[study.Status], "quickstart"),
     "front": Printed(front.FrontFacts, "quickstart"),
+    "choose": Printed(choice.ChoiceFacts, "quickstart"),
     "trials": Printed(trials.TrialsFacts, "quickstart"),
     "compare": Printed(comparison.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
     "sweep": Printed(

@@ -49,7 +49,9 @@ def folder(tmp_path_factory):
     (here / "tiny.yaml").write_text(STUDY)
     (here / "proved.yaml").write_text(PROVED)
     for name in ("tiny", "proved"):
-        StudyEngine.open(here / f"{name}.yaml", storage=f"sqlite:///{here}/dse.db").run()
+        study = StudyEngine.open(here / f"{name}.yaml", storage=f"sqlite:///{here}/dse.db")
+        study.run()
+        study.storage.close()  # so that the file is complete when it is copied
     return here
 
 

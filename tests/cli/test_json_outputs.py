@@ -27,6 +27,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["front", "odd", "--at", "odd.time <= 5 s"],
         ["front", "empty", "--at", "odd.time <= 5 s", "--best", "minimize: odd.time"],
     ],
+    "choose": [["choose", "formulas"], ["choose", "formulas", "--list"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],
     "sweep": [["sweep", "formulas.yaml", "--optimizer", "random", "--optimizer", "sobol"]],

@@ -1,0 +1,157 @@
+"""``dse choose``: find the design that a user likes best, by questions on pairs of designs."""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dse.cli.options import NameArgument, OutputFormat, StorageOption, ToldOption, show, show_json
+
+if TYPE_CHECKING:
+    from dse.analysis.preferences import Response
+    from dse.core.trial import Trial
+    from dse.services.studies.preferences import Preferences
+    from dse.study.study import StudyEngine
+
+_PROMPT = "Which is better? 1, 2, = (equal), s (skip), q (quit): "
+_KEYS: dict[str, Response | None] = {"1": "first", "2": "second", "=": "equal", "s": None}
+
+
+def choose(
+    name: NameArgument,
+    *,
+    questions: Annotated[int, typer.Option(min=0, help="The most questions to ask.")] = 8,
+    prefer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Record an answer without asking: 3:7, trial 3 is better; 3=7, equally good.",
+            metavar="A:B",
+        ),
+    ] = None,
+    forget: Annotated[
+        list[int] | None,
+        typer.Option(help="Withdraw the answer of this number; repeatable.", metavar="ANSWER"),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the recorded answers.")] = False,
+    storage: StorageOption = None,
+    output: ToldOption = OutputFormat.TABLE,
+) -> None:
+    """Choose a design of the Pareto front by questions on which of two designs is better.
+
+    The answers are stored in the study, and the questions stop by themselves once the favourite is
+    clear. With --prefer, --forget, --list or --format json nothing is asked.
+
+    Example: dse choose quickstart --questions 5
+    """
+    from dse.services.studies.preferences import (
+        Preferences,
+        record_preference,
+        withdraw_answers,
+    )
+    from dse.study.study import StudyEngine
+
+    study = StudyEngine.load(name, storage)
+    pairs = [_parse_pair(text) for text in prefer or []]
+    forgotten = withdraw_answers(study, forget or [])
+    for first, second, equal in pairs:
+        record_preference(study, first, second, equal=equal)
+    told = Preferences.of(study)
+    if output is OutputFormat.JSON:
+        from dse.services.studies.choice import choice_json
+
+        show_json(choice_json(name, told, [one.number for one in forgotten]))
+        return
+    for one in forgotten:
+        show(f"withdrawn: answer {one.number}, {one.text}")
+    if listed:
+        _print_answers(told)
+    elif not (pairs or forgotten):
+        told = _converse(study, told, questions)
+    _print_favourite(told)
+
+
+def _parse_pair(text: str) -> tuple[int, int, bool]:
+    """Parse ``3:7`` or ``3=7`` into two trial numbers and whether they are equally good.
+
+    Raises:
+        StudyError: the text is not of this form.
+    """
+    from dse.errors import StudyError
+
+    equal = "=" in text
+    first, _, second = (word.strip() for word in text.partition("=" if equal else ":"))
+    if not (first.isascii() and first.isdigit() and second.isascii() and second.isdigit()):
+        raise StudyError(
+            f"--prefer {text!r}: expected two trial numbers",
+            hint="--prefer 3:7 (trial 3 is better than trial 7) or --prefer 3=7 (equally good)",
+        )
+    return int(first), int(second), equal
+
+
+class _Quit(Exception):  # noqa: N818 - no error: the user has enough
+    """End of the questions on the user's demand."""
+
+
+def _converse(study: StudyEngine, told: Preferences, questions: int) -> Preferences:
+    """Ask questions until the favourite is clear, or the user quits; each answer is stored."""
+    from dse.report.text.pair_table import pair_table
+    from dse.services.studies.preferences import Preferences, ask_preferences
+
+    asked = count(1)
+
+    def answer(first: Trial, second: Trial) -> Response | None:
+        show(f"question {next(asked)} of at most {questions}")
+        pair_table(told.problem, first, second)
+        return _read_answer()
+
+    try:
+        return ask_preferences(study, answer, questions)
+    except _Quit:
+        return Preferences.of(study)
+
+
+def _read_answer() -> Response | None:
+    """Return the user's answer from standard input; ``None`` skips the pair.
+
+    Raises:
+        _Quit: the user quits, or the input has ended.
+    """
+    while True:
+        sys.stdout.write(_PROMPT)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            show()
+        key = line.strip().lower() if line else "q"
+        if key == "q":
+            raise _Quit
+        if key in _KEYS:
+            return _KEYS[key]
+        show(f"{line.strip()!r} is no answer: type 1, 2, =, s or q, then Enter")
+
+
+def _print_answers(told: Preferences) -> None:
+    if not told.answers:
+        show("no answer is recorded")
+    for one in told.answers:
+        unused = " (not used: one of them is no longer feasible)" if one in told.unused else ""
+        show(f"answer {one.number}: {one.text}{unused}")
+
+
+def _print_favourite(told: Preferences) -> None:
+    from dse.core.pareto import ParetoSet
+    from dse.core.proof import Proof
+    from dse.report.text.pair_table import favourite_words
+    from dse.report.text.tables import front_table
+
+    favourite = told.favourite
+    used = len(told.answers) - len(told.unused)
+    words = favourite_words(favourite.trial, favourite.probability, used)
+    losses = told.problem.trial_losses([favourite.trial])
+    shown = ParetoSet(
+        problem=told.problem, trials=(favourite.trial,), losses=losses, reference=None
+    )
+    front_table(shown, proof=Proof(), heading=words)

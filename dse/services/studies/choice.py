@@ -1,0 +1,56 @@
+"""Preferences between a study's designs as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
+from dse.core.trial import Trial
+from dse.report.json.front import front_json
+from dse.report.schemas.choice import ChoiceFacts
+from dse.report.schemas.front import FrontRow
+from dse.services.studies.preferences import Preferences
+
+
+def choice_json(study: str, told: Preferences, forgotten: Sequence[int] = ()) -> ChoiceFacts:
+    """Return the answers, the next question and the favourite as a JSON object.
+
+    Args:
+        study: the study's name.
+        told: its preferences.
+        forgotten: the numbers of answers that were just withdrawn.
+    """
+    pair, favourite = told.question(), told.favourite
+    rows = _rows(study, told, [favourite.trial, *(pair or ())])
+    heading = front_json(study, ParetoSet.of(told.problem, ()), proof=Proof())
+    return {
+        "study": study,
+        "objectives": heading["objectives"],
+        "limits": heading["limits"],
+        "metrics": heading["metrics"],
+        "words": heading["words"],
+        "parameters": heading["parameters"],
+        "answers": [
+            {
+                "answer": one.number,
+                "preferred": one.first,
+                "other": one.second,
+                "equal": one.equal,
+                "used": one not in told.unused,
+            }
+            for one in told.answers
+        ],
+        "forgotten": list(forgotten),
+        "question": rows[1:] or None,
+        "sure": told.is_sure,
+        "favourite": rows[0],
+        "probability": favourite.probability,
+    }
+
+
+def _rows(study: str, told: Preferences, trials: Sequence[Trial]) -> list[FrontRow]:
+    empty = ParetoSet.of(told.problem, ())
+    shown = replace(empty, trials=tuple(trials), losses=told.problem.trial_losses(trials))
+    return front_json(study, shown, proof=Proof())["front"]
