@@ -29,7 +29,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
 from dse.schema.study.plan import plan_of
-from dse.services.studies.preferences import QUESTIONS, SURE
+from dse.services.studies.recorded_preferences import QUESTIONS, SURE
 
 STUDIES = (
     "llm_training",

@@ -21,7 +21,7 @@ Response = Literal["first", "second", "equal"]
 NEAR = 0.01
 """Loss of utility, as a share of its range over the designs, that counts as none."""
 
-PARTICLES = 4_096
+PARTICLES = 8_192
 """Number of sampled utility functions."""
 
 MOST_CANDIDATES = 256

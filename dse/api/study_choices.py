@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from dse.api.front import Front
     from dse.core.trial import Trial
-    from dse.services.studies.preferences import Favourite
+    from dse.services.studies.recorded_preferences import Favourite
     from dse.study.study import StudyEngine
 
 
@@ -60,7 +60,7 @@ class StudyChoices:
             StudyError: both are the same trial, or one is not a feasible finished trial.
         """
         from dse.api.tell import number_of
-        from dse.services.studies.preferences import record_preference
+        from dse.services.studies.recorded_preferences import record_preference
 
         record_preference(self.engine, number_of(better), number_of(other), equal=equal)
 
@@ -90,7 +90,7 @@ class StudyChoices:
             StudyError: the study has fewer than two objectives, or no feasible trial.
             SpecError: ``answer`` returns something else.
         """
-        from dse.services.studies.preferences import ask_preferences
+        from dse.services.studies.recorded_preferences import ask_preferences
 
         return ask_preferences(self.engine, answer, questions).favourite
 
@@ -103,6 +103,6 @@ class StudyChoices:
         Raises:
             StudyError: the study has fewer than two objectives, or no feasible trial.
         """
-        from dse.services.studies.preferences import Preferences
+        from dse.services.studies.recorded_preferences import Preferences
 
         return Preferences.of(self.engine).favourite

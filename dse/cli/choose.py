@@ -13,7 +13,7 @@ from dse.cli.options import NameArgument, OutputFormat, StorageOption, ToldOptio
 if TYPE_CHECKING:
     from dse.analysis.preferences import Response
     from dse.core.trial import Trial
-    from dse.services.studies.preferences import Preferences
+    from dse.services.studies.recorded_preferences import Preferences
     from dse.study.study import StudyEngine
 
 _PROMPT = "Which is better? 1, 2, = (equal), s (skip), q (quit): "
@@ -46,7 +46,7 @@ def choose(
 
     Example: dse choose quickstart --questions 5
     """
-    from dse.services.studies.preferences import (
+    from dse.services.studies.recorded_preferences import (
         Preferences,
         record_preference,
         withdraw_answers,
@@ -60,7 +60,7 @@ def choose(
         record_preference(study, first, second, equal=equal)
     told = Preferences.of(study)
     if output is OutputFormat.JSON:
-        from dse.services.studies.choice import choice_json
+        from dse.services.studies.choice_json import choice_json
 
         show_json(choice_json(name, told, [one.number for one in forgotten]))
         return
@@ -98,7 +98,7 @@ class _Quit(Exception):  # noqa: N818 - no error: the user has enough
 def _converse(study: StudyEngine, told: Preferences, questions: int) -> Preferences:
     """Ask questions until the favourite is clear, or the user quits; each answer is stored."""
     from dse.report.text.pair_table import pair_table
-    from dse.services.studies.preferences import Preferences, ask_preferences
+    from dse.services.studies.recorded_preferences import Preferences, ask_preferences
 
     asked = count(1)
 

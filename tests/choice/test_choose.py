@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dse import Study
 from dse.cli.app import app
 from dse.errors import DseError, SpecError
-from dse.services.studies.preferences import Preferences, read_answers
+from dse.services.studies.recorded_preferences import Preferences, read_answers
 from dse.study.study import StudyEngine
 
 

@@ -11,7 +11,7 @@ from dse.core.trial import Trial
 from dse.report.json.front import front_json
 from dse.report.schemas.choice import ChoiceFacts
 from dse.report.schemas.front import FrontRow
-from dse.services.studies.preferences import Preferences
+from dse.services.studies.recorded_preferences import Preferences
 
 
 def choice_json(study: str, told: Preferences, forgotten: Sequence[int] = ()) -> ChoiceFacts:

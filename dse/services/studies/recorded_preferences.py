@@ -24,7 +24,7 @@ from dse.study.study import StudyEngine
 QUESTIONS = 8
 """Default number of questions."""
 
-SURE = 0.95
+SURE = 0.9
 """Probability of the favourite from which no further question is asked."""
 
 PREFERENCE = "preference"
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"answer (\d+)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PreferenceAnswer:
     """Recorded answer: trial ``first`` is preferred to, or as good as, trial ``second``.
 
     ``number`` counts the recorded answers of the study from 1, withdrawn ones included.
@@ -76,8 +76,8 @@ class Preferences:
 
     problem: Problem
     trials: tuple[Trial, ...]
-    answers: tuple[Answer, ...]
-    unused: tuple[Answer, ...]
+    answers: tuple[PreferenceAnswer, ...]
+    unused: tuple[PreferenceAnswer, ...]
     belief: PreferenceBelief
 
     @staticmethod
@@ -174,12 +174,12 @@ def ask_preferences(
     return told
 
 
-def read_answers(events: Sequence[Event]) -> tuple[Answer, ...]:
+def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
     """Return the valid answers of a study's events, oldest first.
 
     Withdrawn answers are left out, and those on a pair that was answered again later.
     """
-    found: dict[int, Answer] = {}
+    found: dict[int, PreferenceAnswer] = {}
     count = 0
     for event in events:
         if event.kind == PREFERENCE and (words := _ANSWER.fullmatch(event.text)):
@@ -187,7 +187,7 @@ def read_answers(events: Sequence[Event]) -> tuple[Answer, ...]:
             first, relation, second = words.groups()
             pair = {int(first), int(second)}
             found = {n: one for n, one in found.items() if {one.first, one.second} != pair}
-            found[count] = Answer(
+            found[count] = PreferenceAnswer(
                 number=count,
                 first=int(first),
                 second=int(second),
@@ -219,12 +219,12 @@ def record_preference(study: StudyEngine, first: int, second: int, *, equal: boo
     for number in (first, second):
         if number not in known:
             _refuse_trial(study, number)
-    answer = Answer(number=0, first=first, second=second, equal=equal)
+    answer = PreferenceAnswer(number=0, first=first, second=second, equal=equal)
     event = Event(kind=PREFERENCE, text=answer.text, told=len(finished))
     study.storage.record(study.name, [event])
 
 
-def withdraw_answers(study: StudyEngine, numbers: Sequence[int]) -> list[Answer]:
+def withdraw_answers(study: StudyEngine, numbers: Sequence[int]) -> list[PreferenceAnswer]:
     """Withdraw recorded answers by their numbers, and return them.
 
     Raises:
