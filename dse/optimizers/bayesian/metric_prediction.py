@@ -50,9 +50,11 @@ def predict_measured(
             continue
         unit = problem.metrics[name].unit
         objective = Objective(expression=parse(name), goal="minimize", unit=unit)
-        inputs, predictor = fitter.objective(objective, done, values, refit=True)
-        means, deviations = predictor.process.moments(inputs.points(batch))
-        found[name] = transformed_moments(means, deviations, predictor.warp.losses)
+        encoder, surrogate = fitter.objective(objective, done, values, refit=True)
+        predicted = surrogate.at(encoder.points(batch))
+        found[name] = transformed_moments(
+            predicted.means, predicted.deviations, predicted.warp.losses
+        )
     return found
 
 

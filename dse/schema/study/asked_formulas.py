@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dse.core.expressions.expression import Name, Node, children, rebuilt
 from dse.core.expressions.list_rules import Listing
 from dse.core.expressions.parser import parse
 from dse.core.expressions.printer import format_node
+from dse.core.expressions.syntax import Name, Node, children, rebuilt
 from dse.core.metric import Goal, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem

@@ -10,8 +10,9 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.design import base
-from dse.core.expressions.expression import Expression, Name, Node, map_nodes
+from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
+from dse.core.expressions.syntax import Name, Node, map_nodes
 from dse.core.separable import Separable
 from dse.core.values import Floats
 from dse.errors import DseError, SpecError, nearest, raise_all

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dse.core.expressions.expression import Binary, Node, names_in
+from dse.core.expressions.syntax import Binary, Node, names_in
 from dse.core.objective import Limit, Objective
 from dse.core.pareto import ParetoSet, nondominated
 from dse.core.problem import Problem
