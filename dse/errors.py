@@ -23,8 +23,8 @@ class DseError(Exception):
         problem: what is wrong.
         where: the location, such as ``file:line``.
         hint: how to fix it.
-        part: the key path to the error within the value that the raising code was given; a caller
-            that has the file turns it into a line.
+        part: the key path to the error within the value that the raising code received; a caller
+            that has the file replaces it by a line number.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class DseError(Exception):
 
 
 def _shorten(text: str) -> str:
-    """Return the text; of one that is too long, the start and the end."""
+    """Return the text; if it is too long, only its start and its end."""
     half = _LONGEST_MESSAGE // 2
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
@@ -88,7 +88,7 @@ class SpecErrors(DseError):  # noqa: N818 - it is several errors
 
 
 def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
-    """Return the sentence that lists the parts left unchecked because of other errors.
+    """Return a sentence that lists the parts that errors elsewhere left unchecked.
 
     Args:
         parts: the locations or descriptions of the parts.
@@ -102,7 +102,7 @@ def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
 
 
 def raise_all(errors: Sequence[DseError]) -> None:
-    """Raise the errors, if any: a single one as it is, several as one SpecErrors."""
+    """Raise the given errors, if any: a single one itself, several as one SpecErrors."""
     flat = [
         one
         for error in errors
@@ -127,11 +127,11 @@ class StudyError(DseError):
 
 
 class Overtaken(StudyError):  # noqa: N818 - a conflict, not an error: another process was first
-    """Conflict: another process has added trials since this one read the study."""
+    """Raised if another process has added trials since this process read the study."""
 
 
 class StorageError(DseError):
-    """Failure to open, read or write the storage."""
+    """Failure to open, read or write the storage of studies."""
 
 
 class StorageUnavailableError(StorageError):
@@ -142,7 +142,7 @@ class StorageUnavailableError(StorageError):
 
 
 class StorageRefusedError(StorageUnavailableError):
-    """Refusal of writes by a storage that is full, read-only or gone, until a user intervenes."""
+    """Refusal of writes by a storage that is full, read-only or deleted; a user must intervene."""
 
 
 class OutageError(StorageError):
@@ -239,9 +239,10 @@ def _edits(one: str, other: str) -> int:
 
 
 def _stems(written: str, names: Iterable[str]) -> list[str]:
-    """Return the only name that shares a word stem with ``written``, as a list; else empty.
+    """Return the valid name that shares a word stem with ``written``, as a list.
 
-    One word is then a prefix of the other: ``population`` matches ``pop_size``.
+    The list is empty unless exactly one name does. Two words share a stem if one is a prefix of the
+    other: ``population`` matches ``pop_size``.
     """
     low = written.lower()
     if len(low) < _STEM or not low.isalpha():

@@ -23,7 +23,7 @@ _SIGNS = str.maketrans("", "", "-_ ")
 
 @cache
 def names(group: Group) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a plug-in group, such as ``optimizers``, by plug-in name."""
+    """Return the entry points of a plug-in kind, such as ``optimizers``, by plug-in name."""
     return {point.name: point for point in sorted(entry_points(group=f"dse.{group}"))}
 
 
@@ -77,7 +77,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
 
 
 def suggest_plugin(group: Group, name: str) -> str:
-    """Return a hint for an unknown plug-in name: the likely intended one."""
+    """Return a hint for an unknown plug-in name: the name that was probably meant."""
     meant = _MEANT.get(group, {}).get(str(name).casefold().translate(_SIGNS), "")
     if meant:
         return f"write {meant}"
@@ -140,7 +140,7 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
 
 
 def _suggest_option(option: str, known: Mapping[str, inspect.Parameter]) -> str:
-    """Return a hint for an unknown option of a plug-in: the likely intended one."""
+    """Return a hint for an unknown option of a plug-in: the option that was probably meant."""
     meant = next((one for one in _INSTEAD.get(str(option), ()) if one in known), "")
     if meant:
         return f"write {meant!r}"
@@ -151,7 +151,7 @@ def make(group: Group, name: str, *arguments: Any, **options: Any) -> Any:
     """Build a plug-in instance with these arguments and options.
 
     Args:
-        group: the plug-in group.
+        group: the kind of plug-in, such as ``optimizers``.
         name: the plug-in's name.
         *arguments: positional arguments, which the program supplies.
         **options: keyword options, which the study gives.

@@ -1,4 +1,4 @@
-"""Attainment surfaces: the points that at least k of a group's runs dominate or equal."""
+"""Attainment surfaces: bounds of the points that at least k runs of a group attain."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ MOST_EDGES = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """Boundary of the region that at least ``runs`` runs of a group attain, as its corner points.
+    """Corner points of the boundary of the region that at least ``runs`` runs of a group attain.
 
-    A run attains a point if a point of its front dominates or equals it.
+    A run attains a point of the objective space if a point of the run's front dominates or equals
+    it.
     """
 
     runs: int
@@ -26,11 +27,11 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Difference of the empirical attainment functions of two groups, on a grid of cells.
+    """Difference of the empirical attainment functions of two groups of runs, on a grid of cells.
 
-    ``shares`` holds, for each cell, the share of the first group's runs whose front dominates the
-    entire cell minus that share in the second group. ``across`` and ``up`` are the edges of the
-    cells in the first and the second objective.
+    ``shares`` holds, for each cell, the fraction of the first group's runs whose front dominates
+    the entire cell minus that fraction in the second group. ``across`` and ``up`` are the edges of
+    the cells in the first and the second objective, as losses (minimised).
     """
 
     across: Floats  # (a + 1,), rising
@@ -41,10 +42,10 @@ class Difference:
 def surfaces(
     fronts: Sequence[Floats],  # each (f, m), minimised
 ) -> list[Surface]:
-    """Return the best, median and worst attainment surfaces of a group.
+    """Return the best, median and worst attainment surfaces of a group of runs.
 
-    They are attained by at least one run, by half of the runs, and by all. There must be two or
-    three objectives.
+    The surfaces bound the points that at least one run, half of the runs, and all runs attain.
+    There must be two or three objectives.
 
     Source:
         Grunert da Fonseca, Fonseca, Hall: Inferential Performance Assessment of Stochastic
@@ -73,12 +74,12 @@ def difference(
 ) -> Difference | None:
     """Return the empirical attainment function of the first group minus that of the second.
 
-    The grid ends at the reference point. ``None`` if no front has a point that is better than the
-    reference point in both objectives.
+    It is evaluated on a grid over the two objectives that ends at the reference point. ``None`` if
+    no front has a point that is better than the reference point in both objectives.
 
     Source:
-        Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search
-        Algorithms in Biobjective Optimization, 2010.
+        Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search Algorithms
+        in Biobjective Optimization, 2010.
     """
     inside = [front[(front < point).all(axis=1)] for front in (*first, *second)]
     every = np.vstack(inside)
@@ -96,14 +97,14 @@ def slices(
     fronts: Sequence[Floats],  # each (f, 3), minimised
     bound: float,
 ) -> list[Floats]:
-    """Return the first two losses of each front's points whose third loss is at most ``bound``."""
+    """Return, per front, the first two losses of points whose third loss is at most ``bound``."""
     return [front[front[:, 2] <= bound][:, :2] for front in fronts]
 
 
 def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
-    """Return the share of the fronts that attain each point of a grid, (b, a).
+    """Return the fraction of the fronts that attain each point of a grid, (b, a).
 
-    The grid has a values ``across`` in the first objective and b values ``up`` in the second.
+    The grid has a values (``across``) in the first objective and b values (``up``) in the second.
     """
     counts = np.zeros((len(up), len(across)))
     for front in fronts:
@@ -112,7 +113,7 @@ def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
 
 
 def _least(front: Floats, across: Floats) -> Floats:
-    """Return, for each value of ``across``, the least second loss at a first loss up to it, (a,).
+    """Return the least second loss among points whose first loss is at most each ``across``, (a,).
 
     It is infinite where the front has no such point.
     """

@@ -27,7 +27,7 @@ def check_alike(runs: Sequence[Run], *, references: bool, may_differ: Collection
 
     Args:
         runs: at least one run.
-        references: whether the reference points must be the same, too.
+        references: whether the reference points of the hypervolume must be the same, too.
         may_differ: the parts of the problem (space, evaluators) that are not compared.
 
     Raises:
@@ -97,7 +97,7 @@ def _scenarios(problem: Problem) -> str:
 
 
 def _evaluators(problem: Problem) -> dict[str, str]:
-    """Return a text per evaluator, by label, that identifies it: plug-in, version and options."""
+    """Return the plug-in, version and options of each evaluator as one text, by evaluator label."""
     found = {}
     for label, one in _identity(problem).get("evaluators", {}).items():
         options = {key: value for key, value in one["options"].items() if key not in _PATHS}
@@ -107,7 +107,7 @@ def _evaluators(problem: Problem) -> dict[str, str]:
 
 
 def _identity(problem: Problem) -> Mapping[str, Any]:
-    """Return the recorded definition of a study's problem by section; empty if not recorded."""
+    """Return the recorded definition of a study's problem, by study-file section; else empty."""
     return _parts(problem.identity)
 
 

@@ -28,11 +28,12 @@ SHARES = (0.9, 0.95, 0.99)
 class ComparisonOptions:
     """Settings of a comparison of studies.
 
-    ``over`` is the currency of the budget; by default measurements, else trials.
-    ``at`` is the budget; by default the smallest total of any study. ``joint_nadir`` replaces the
-    reference point of the studies by the worst value of each objective on any final front plus a
-    tenth of its range; it is implied for sweeps that state no reference point. ``may_differ`` lists
-    the parts of the problem that are not compared.
+    ``over`` is the currency of the budget (measurements, trials, seconds or cost); by default
+    measurements, or trials if nothing was measured. ``at`` is the budget; by default the smallest
+    total that any study spent. ``joint_nadir`` replaces the hypervolume's reference point of the
+    studies by the worst value of each objective on any final front plus a tenth of its range; it is
+    implied for sweeps that state no reference point. ``may_differ`` lists the parts of the problem
+    that are not compared.
     """
 
     over: Currency | None = None
@@ -48,10 +49,10 @@ class Result:
 
     ``totals`` is the amount spent by currency (measurements, trials, seconds, cost). ``values`` are
     the indicators of its front at the budget of the comparison, ``final`` those of its final front;
-    a distance is infinite if the front is empty. ``share`` is the share of the joint front of all
-    studies that this study found; a point found by several studies counts for each. ``to`` is the
-    amount spent, by currency, until the hypervolume reached each of the fractions :data:`SHARES` of
-    the best final hypervolume; ``None`` if it never did.
+    a distance is infinite if the front is empty. ``share`` is the fraction of the points of the
+    joint front of all studies that this study found; a point found by several studies counts for
+    each of them. ``to`` is the amount spent, by currency, until the hypervolume reached each of the
+    fractions :data:`SHARES` of the best final hypervolume; ``None`` if it never did.
     """
 
     name: str
@@ -73,16 +74,18 @@ class GroupResult:
     results: tuple[Result, ...]
 
     def quartiles(self, indicator: Indicator) -> tuple[float, float, float]:
-        """Return the indicator's quartiles over the studies, at the comparison's budget."""
+        """Return the indicator's quartiles over the group's studies, at the comparison's budget."""
         low, middle, high = quartiles(np.array([one.values[indicator] for one in self.results]))
         return float(low), float(middle), float(high)
 
     def to(self, currency: Currency, place: int) -> tuple[float | None, int]:
         """Return the median amount spent to reach a hypervolume, and how many studies reached it.
 
+        The median is ``None`` if half of the studies or more never reached it.
+
         Args:
             currency: the unit of the amount.
-            place: index of the level in :data:`SHARES`, fractions of the best hypervolume.
+            place: index of the hypervolume in :data:`SHARES`, as a fraction of the best final one.
         """
         spent = [one.to[currency][place] for one in self.results]
         reached = sum(one is not None for one in spent)
@@ -94,7 +97,7 @@ class GroupResult:
 class ComparisonResult:
     """Result of a comparison of groups of studies, with one reference point at one budget.
 
-    ``courses`` holds, by group and then by study, how each study's front grew.
+    ``courses`` holds, by group and then by study, the history of each study's front.
     """
 
     objectives: tuple[Objective, ...]
@@ -115,7 +118,7 @@ def compare(groups: Sequence[RunGroup], asked: ComparisonOptions | None = None) 
 
     Args:
         groups: at least one group.
-        asked: settings; by default those of :class:`ComparisonOptions`.
+        asked: settings of the comparison; by default those of :class:`ComparisonOptions`.
 
     Raises:
         StudyError: the problems differ; there is no common reference point, and the joint nadir is
@@ -165,7 +168,7 @@ def compare(groups: Sequence[RunGroup], asked: ComparisonOptions | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """Reference set, currency and budget shared by all studies, and the best final hypervolume."""
+    """Reference set, budget and its currency, common to all studies, and best final hypervolume."""
 
     yardstick: ReferenceSet
     best: float
@@ -174,7 +177,10 @@ class _Scale:
     at: float
 
     def result(self, course: FrontHistory) -> Result:
-        """Compute the indicators of a study's front at the common budget and of its final front."""
+        """Return the result of one study: its spending and the indicators of its front.
+
+        The indicators are those at the common budget and those of the final front.
+        """
         run, final = course.run, course.final
         then = int(course.arrived(self.over, np.array([self.at]))[0])
         told = self.yardstick.values(course, np.array([then, len(course.rows)]))
@@ -218,7 +224,7 @@ def _over(asked: ComparisonOptions, known: Sequence[Currency]) -> Currency:
 
 
 def _least(runs: Sequence[Run], over: Currency) -> float:
-    """Return the smallest total that any study spent in a currency, ignoring totals of zero."""
+    """Return the smallest non-zero total that any study spent in the currency ``over``."""
     return min((total for run in runs if (total := run.total(over)) > 0), default=0.0)
 
 
@@ -242,7 +248,7 @@ def _nadir(fronts: Sequence[Floats]) -> Floats:
 
 
 def _compute_front_share(joint: Floats, losses: Floats) -> float:
-    """Return the share of the points of the joint front that the study's front contains."""
+    """Return the fraction of the points of the joint front that the study's front contains."""
     if not len(joint):
         return 0.0
     own = {tuple(row) for row in losses.tolist()}

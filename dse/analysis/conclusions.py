@@ -28,7 +28,7 @@ Values = Mapping[Indicator, Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Result of a significance test between two groups by one indicator.
+    """Result of a significance test of one indicator between two groups of runs.
 
     ``difference`` is the first group's median minus the second's, ``None`` if a median is not
     finite; ``interval`` is its 95 % confidence interval. ``superiority`` is the probability that a
@@ -51,7 +51,7 @@ class Conclusion:
 
     @property
     def made(self) -> bool:
-        """Whether the corrected p-value is at most the significance level, 0.05."""
+        """Whether the difference is significant: the corrected p-value is at most 0.05."""
         return self.corrected <= LEVEL
 
     @property
@@ -65,13 +65,14 @@ class Conclusion:
 def claims(
     groups: Sequence[RunGroup], values: Sequence[Values], indicators: Sequence[Indicator]
 ) -> tuple[Conclusion, ...]:
-    """Test every pair of groups by every indicator; correct the p-values for all tests together.
+    """Test every pair of groups by every indicator; correct the p-values for multiple testing.
 
-    Groups with the same seeds are compared in pairs (Wilcoxon), others unpaired (Mann-Whitney).
+    Groups with the same seeds are tested in pairs of runs (Wilcoxon signed-rank test), others
+    unpaired (Mann-Whitney U test). Holm's correction covers all tests together.
 
     Args:
         groups: the groups of runs.
-        values: the indicators of each group, for its runs in their order.
+        values: for each group, the values of each indicator, one per run in the group's order.
         indicators: the indicators to test; fewer tests need less correction.
     """
     found = [
@@ -110,14 +111,14 @@ def _claim(
 
 
 def _share_seeds(first: RunGroup, second: RunGroup) -> bool:
-    """Return whether both groups have the same seeds, each once, and more than one."""
+    """Return whether both groups have the same seeds, more than one, and each of them only once."""
     seeds = set(first.seeds)
     each_once = len(first.seeds) == len(second.seeds) == len(seeds)
     return each_once and len(seeds) > 1 and seeds == set(second.seeds)
 
 
 def _in_order(group: RunGroup, values: Floats) -> Floats:
-    """Return the values of a group in the order of the seeds of its runs."""
+    """Return the indicator values of a group's runs, sorted by the runs' seeds."""
     return np.asarray(values[np.argsort(group.seeds, kind="stable")])
 
 

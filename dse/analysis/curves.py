@@ -1,4 +1,4 @@
-"""Convergence curves: the indicators of each group over the budget spent."""
+"""Convergence curves: the indicators of each group of studies over the budget spent."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ GRID_STEPS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """Values of every indicator of every study at common budgets, by group.
+    """Values of each indicator at the budgets ``grid``, per study, with the studies by group.
 
-    A study that ended earlier keeps its last value. Before the first feasible trial, distances are
-    infinite.
+    A study that ended earlier keeps its last value. Before a study's first feasible trial, its
+    distance indicators are infinite.
     """
 
     currency: Currency
@@ -34,7 +34,7 @@ class Curves:
 
 
 def curves(comparison: ComparisonResult) -> list[Curves]:
-    """Return the convergence curves of a comparison, one set for each currency of the budget."""
+    """Return the convergence curves of a comparison: :class:`Curves` per currency of the budget."""
     grids = {currency: _grid(comparison, currency) for currency in comparison.currencies}
     ends = np.cumsum([len(grid) for grid in grids.values()])[:-1]
     found = [
@@ -59,7 +59,7 @@ def curves(comparison: ComparisonResult) -> list[Curves]:
 def _values(
     comparison: ComparisonResult, course: FrontHistory, grids: Mapping[Currency, Floats]
 ) -> dict[Indicator, Floats]:
-    """Return the indicators of one study at the budgets of all currencies, concatenated."""
+    """Return one study's indicators at the budgets of all currencies, one after another."""
     arrived = [course.arrived(currency, grid) for currency, grid in grids.items()]
     return comparison.yardstick.values(course, np.concatenate(arrived))
 

@@ -35,10 +35,11 @@ MOST_COUNTED = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """Level of a factor: one value, a bin from ``value`` to ``to``, or ``None`` for inactive.
+    """Level of a factor: a value, a bin from ``value`` to ``to``, or ``None`` for inactive.
 
-    ``mean`` is the mean of the metric at the level, adjusted for the other parameters; ``trials``
-    is the number of trials at the level.
+    A factor is a parameter; in some trials it may be inactive. ``mean`` is the mean of the metric
+    at the level, adjusted for the other parameters; ``trials`` is the number of trials at the
+    level.
     """
 
     value: Value | None
@@ -64,7 +65,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Interaction of two parameters; ``share`` is the share of variance beyond main effects."""
+    """Interaction of two parameters; ``share``: fraction of variance beyond main effects."""
 
     parameters: tuple[str, str]
     share: float | None
@@ -74,10 +75,10 @@ class Interaction:
 class Effects:
     """Effects of all parameters on one metric, largest first.
 
-    ``additive`` is the share of the variance that all main effects explain together. ``of`` trials
-    have the metric, and ``trials`` of them were used; if fewer, they are a sample drawn with
-    ``seed``. ``left_out`` are parameters with too many levels for the fit, ``unpaired`` those with
-    too many levels for interactions.
+    ``additive`` is the share of the variance that all main effects explain together. ``of`` is the
+    number of trials that have the metric, and ``trials`` the number of those used in the fit; if it
+    is smaller, they are a sample drawn with ``seed``. ``left_out`` are parameters with too many
+    levels for the fit, ``unpaired`` those with too many levels for interactions.
     """
 
     name: str
@@ -163,7 +164,7 @@ def _most_rows(problem: Problem) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """Input of one regression: metrics known for the same n trials, and the trials' factors."""
+    """Input of one regression: metrics known for the same n trials, and their factor levels."""
 
     names: Sequence[str]
     units: Sequence[str]
@@ -177,7 +178,7 @@ class _Fit:
 def _fits(
     problem: Problem, trials: Trials, values: Mapping[str, tuple[Floats, str]], most: int
 ) -> list[_Fit]:
-    """Return the inputs of the regressions, one per set of metrics known for the same trials."""
+    """Return the inputs of the regressions, one for all metrics that the same trials have."""
     alike: dict[bytes, list[str]] = {}
     for name, (column, _) in values.items():
         alike.setdefault(np.isfinite(column).tobytes(), []).append(name)
@@ -227,7 +228,7 @@ def _estimate_effects(
 
 
 class _Count:
-    """Progress counter of the effects and interactions estimated, and of how many there will be."""
+    """Progress counter: effects and interactions estimated so far, and their total number."""
 
     def __init__(self, on_progress: Callable[[int, int], None]) -> None:
         self.total = 0
@@ -241,7 +242,10 @@ class _Count:
 
 
 def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
-    """Yield the effects of all factors on each metric of a fit; level counts are computed once."""
+    """Yield the effects of all factors on each metric of a regression.
+
+    The counts of levels are computed once for all metrics.
+    """
     counted = CountedFit(fit.values, fit.factors)
     told = []
     for place in range(len(fit.factors)):
@@ -295,7 +299,7 @@ def _effect(factor: Factor, share: float | None, means: Floats) -> Effect:
 
 
 def _share(explained: SumOfSquares, column: int, total: float) -> float | None:
-    """Return the share of variance that a term explains; ``None`` if it is not estimable."""
+    """Return the share of variance that a model term explains; ``None`` if it is not estimable."""
     if not explained.rank:
         return None
     return float(explained.squares[column]) / total if total else 0.0
@@ -306,7 +310,7 @@ def _rank(share: float | None) -> float:
 
 
 def _lack(trials: Trials) -> str:
-    """Return as text how many trials lack metrics, and the most frequent reason."""
+    """Return as text how many trials lack the metrics, and the most frequent reason for it."""
     faults = [fault.reason for fault in trials.faults if fault is not None]
     count = f"{trials.are(State.DONE).sum()} of {len(trials)} finished trials"
     if not faults:

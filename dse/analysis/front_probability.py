@@ -25,13 +25,13 @@ DOUBT = (0.05, 0.95)
 
 
 def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]:
-    """Return the probability that each trial is on the front, by number; empty without errors.
+    """Return, by trial number, the probability that each trial is on the front.
 
-    Monte Carlo estimate with a fixed seed and up to :data:`MOST_DRAWS` draws: each metric is drawn
-    from a normal distribution with its value as the mean and its ``spread`` as the standard
-    deviation, independent of all others, and the front of the feasible designs is computed. With
-    common random numbers the errors are correlated, and the true probabilities are often closer to
-    0 or 1.
+    Empty if no metric has a standard error. Monte Carlo estimate with a fixed seed and up to
+    :data:`MOST_DRAWS` draws: each metric is drawn from a normal distribution with its value as the
+    mean and its ``spread`` as the standard deviation, independent of all others, and the front of
+    the feasible designs is computed. If the errors are correlated (common random numbers), the true
+    probabilities are often closer to 0 or 1.
     """
     held, asked = Trials.of(trials), problem.asked
     if not asked & held.spread.keys():
@@ -48,14 +48,14 @@ def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]
 
 
 def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
-    """Return the trials whose probability is between the bounds :data:`DOUBT`, highest first."""
+    """Return the trials whose front probability lies within :data:`DOUBT`, highest first."""
     low, high = DOUBT
     open_ = {number: p for number, p in probabilities.items() if low < p < high}
     return dict(sorted(open_.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _draw_samples(problem: Problem, trials: Trials, draws: int) -> Iterator[tuple[Floats, Mask]]:
-    """Yield per draw all trials' losses (n, m) and feasibility (n,), with newly drawn errors."""
+    """Yield, per Monte Carlo draw of the errors, all trials' losses (n, m) and feasibility (n,)."""
     rng = np.random.default_rng(_SEED)
     size = len(trials)
     columns = problem.columns(trials)

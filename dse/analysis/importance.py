@@ -102,7 +102,7 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
 
 
 def weightiest(found: Sequence[Importance]) -> list[str]:
-    """Return the parameter names, sorted by their largest importance for any of the objectives."""
+    """Return the parameter names by their largest importance for any objective, descending."""
     most: dict[str, float] = {}
     for one in found:
         for name, share in one.shares:
@@ -112,7 +112,10 @@ def weightiest(found: Sequence[Importance]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Learnt:
-    """Fitted forest with its training inputs; ``wide`` if it predicts the objective's logarithm."""
+    """Fitted random forest with its training inputs.
+
+    ``wide`` means that it predicts the logarithm of the objective, which spans orders of magnitude.
+    """
 
     forest: Any
     inputs: Floats  # (n, d)
@@ -122,7 +125,7 @@ class _Learnt:
         self,
         rows: Floats,  # (c, r, d)
     ) -> Floats:
-        """Return each tree's prediction, averaged over the r rows of each group, (c, trees)."""
+        """Return each tree's mean prediction over the r inputs of each of c groups, (c, trees)."""
         flat = rows.reshape(-1, rows.shape[-1]).astype(
             np.float32
         )  # the dtype of scikit-learn's trees
@@ -191,12 +194,12 @@ def _slice(problem: Problem, known: Drawn, learnt: _Learnt, at: int) -> Slice:
 
 
 def _few(inputs: Floats) -> Floats:
-    """Return a copy of at most :data:`_MOST_ROWS` rows, at even intervals of their index."""
+    """Return a copy of at most :data:`_MOST_ROWS` evenly spaced designs (rows of the inputs)."""
     return inputs[:: -(-len(inputs) // _MOST_ROWS)].copy()
 
 
 def _inputs(problem: Problem, known: Drawn) -> Floats:
-    """Encode designs as numbers, (n, d): a choice by its index, an inactive parameter below all."""
+    """Encode designs as numbers, (n, d): a choice by its index, an inactive value as lowest."""
     columns = []
     for parameter in problem.space.parameters:
         if isinstance(parameter, Choice):

@@ -41,13 +41,14 @@ class HypervolumeCurve:
         reference_point: Sequence[float] | None,
         counted: Counted,
     ) -> HypervolumeCurve:
-        """Compute the curve of some trials.
+        """Compute the hypervolume after each of some finished trials, with the budget spent.
 
         Args:
             problem: the problem of the study.
             trials: in the order in which they finished; unfinished ones are ignored.
-            reference_point: in the objectives' own units and signs; without one all volumes are 0.
-            counted: the quantity in ``counts``.
+            reference_point: in the objectives' own units and signs; without one all hypervolumes
+                are 0.
+            counted: what ``counts`` holds: cumulative measurements or trials.
         """
         held = Trials.of(trials)
         finished = held.take(held.over)
@@ -93,8 +94,8 @@ def epsilon(
 ) -> float | None:
     """Return the additive epsilon indicator, with the objectives scaled by the best front's range.
 
-    It is the least amount by which all losses must be lowered for the front to weakly dominate the
-    best front; ``None`` if either front is empty.
+    It is the least amount by which all losses of the front must be lowered for it to weakly
+    dominate the best front; ``None`` if either front is empty.
 
     Source:
         Zitzler, Thiele, Laumanns, Fonseca, Grunert da Fonseca: Performance Assessment of
@@ -144,7 +145,7 @@ LATTICE = 500
 
 @lru_cache(maxsize=8)
 def lattice(size: int) -> Floats:
-    """Return the simplex lattice of weights that sum to one, (w, size)."""
+    """Return the simplex lattice of weight vectors that each sum to one, (w, objectives)."""
     steps = 1
     while comb(steps + size, size - 1) <= LATTICE:
         steps += 1
@@ -154,6 +155,6 @@ def lattice(size: int) -> Floats:
 
 
 def _shares(losses: Floats, best: Floats) -> Floats:
-    """Scale the losses linearly, so that the best front ranges from 0 to 1 in each objective."""
+    """Scale the losses linearly, so that the best front has the range 0 to 1 per objective."""
     low, span = best.min(axis=0), np.ptp(best, axis=0)
     return np.asarray((losses - low) / np.where(span > 0, span, 1.0))

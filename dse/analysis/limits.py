@@ -1,4 +1,4 @@
-"""Analysis of active limits: how many trials each one rejects, and the gain if it is relaxed."""
+"""Analysis of limits on metrics: the trials that each one rejects, and the gain if relaxed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Buys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Effect of one limit on the ``done`` trials (their number).
+    """Effect of one limit on the finished trials, whose number is ``done``.
 
-    ``broken`` trials violate the limit, and ``alone`` of them violate no other one. ``near`` trials
-    are feasible and within :data:`NEAR`, relative to the bound, of violating it. ``looser`` lists
-    the improvements if the bound is relaxed by :data:`LOOSER`, ``without`` those if the limit is
-    removed.
+    ``broken`` is the number of trials that violate the limit, ``alone`` that of those that violate
+    no other one. ``near`` is the number of feasible trials within :data:`NEAR`, relative to the
+    bound, of violating it. ``looser`` lists the improvements of objectives if the bound is relaxed
+    by :data:`LOOSER`, ``without`` those if the limit is removed.
     """
 
     text: str
@@ -67,7 +67,7 @@ class _Judged:
         return _all(self.slacks >= 0)
 
     def buys(self, wider: Mask) -> tuple[Buys, ...]:
-        """Return the objectives that improve if the trials of the mask ``wider`` are feasible."""
+        """Return the gain in each objective's best value if the trials ``wider`` are feasible."""
         if not self.kept.any():
             return ()
         found = []
@@ -83,7 +83,10 @@ class _Judged:
 
 
 def activities(problem: Problem, trials: Sequence[Trial]) -> list[Activity]:
-    """Return the activity of each limit; relaxed limits are tested only on evaluated trials."""
+    """Return the effect of each limit on the finished trials, and the gain if it is relaxed.
+
+    The gain is read from the evaluated trials; no new design is evaluated.
+    """
     done = Trials.of(trials)
     done = done.take(done.are(State.DONE))
     if not len(done):

@@ -14,10 +14,10 @@ _SLOW_S = 0.25
 
 
 def quick(problem: Problem, count: int, most_s: float) -> bool:
-    """Return whether modelling ``count`` designs takes at most ``most_s`` seconds.
+    """Return whether the models evaluate ``count`` designs in at most ``most_s`` seconds.
 
     The time is extrapolated from probes of a few designs. The result depends on the speed of the
-    machine, but the values that the models then yield do not.
+    machine; the values that the models return do not.
 
     Raises:
         DesignError: the space has no legal design.

@@ -23,13 +23,13 @@ MOST_BEST = 2_000
 
 
 def sign_of(indicator: Indicator) -> float:
-    """Return the factor that makes lower values better: -1 for hypervolume, else 1."""
+    """Return the factor that makes lower indicator values better: -1 for hypervolume, else 1."""
     return -1.0 if indicator == "hypervolume" else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSet:
-    """Joint front of all runs and the reference point, both as losses."""
+    """Joint front of all runs, (k, m), and the reference point, (m,), both as losses."""
 
     joint: Floats  # (k, m)
     point: Floats  # (m,)
@@ -39,13 +39,16 @@ class ReferenceSet:
         fronts: Sequence[Floats],  # each (f, m)
         point: Floats,  # (m,)
     ) -> ReferenceSet:
-        """Build the reference set of runs with these final fronts."""
+        """Build the reference set of runs from their final fronts and the reference point."""
         every = np.vstack(fronts)
         joint = every[nondominated(every)]
         return ReferenceSet(joint=joint[np.lexsort(joint.T[::-1])], point=point)
 
     def value(self, indicator: Indicator, front: Floats) -> float:
-        """Return an indicator of a front, (f, m); infinite if the front is empty."""
+        """Return an indicator of a front, (f, m), against this reference set.
+
+        A distance is infinite if the front is empty.
+        """
         if indicator == "hypervolume":
             return hypervolume(front, self.point)
         distance = {"igd+": igd_plus, "epsilon": epsilon, "r2": r2}[indicator]
@@ -74,9 +77,10 @@ class ReferenceSet:
         course: FrontHistory,
         arrived: Ints,  # (g,)
     ) -> dict[Indicator, Floats]:
-        """Return each indicator, (g,), of the front of the first ``arrived`` newcomers.
+        """Return each indicator, (g,), of the front that a run had after each number of newcomers.
 
-        A newcomer is a trial that enters the front when it finishes.
+        A newcomer is a trial that enters the front when it finishes; ``arrived`` holds the g
+        numbers.
         """
         different, place = np.unique(arrived, return_inverse=True)
         fronts = [course.front(count) for count in different.tolist()]
@@ -86,7 +90,7 @@ class ReferenceSet:
         }
 
     def needed(self, course: FrontHistory, level: float) -> int | None:
-        """Return the number of newcomers until the hypervolume is ``level``; ``None`` if never."""
+        """Return how many trials entered the front until it reached a hypervolume; or ``None``."""
         low, high = 0, len(course.rows)
         if hypervolume(course.front(high), self.point) < level:
             return None

@@ -1,4 +1,4 @@
-"""Groups of runs that differ only in their seed, as samples for statements on an optimizer."""
+"""Groups of runs that differ only in their seed: the samples that significance tests compare."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dse.analysis.runs import Run
 
 
 class RunGroup(NamedTuple):
-    """Named group of runs with the same settings."""
+    """Named group of runs that differ only in their seed."""
 
     name: str
     runs: tuple[Run, ...]
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Seed of each run."""
+        """Random seed of each run of the group."""
         return tuple(run.problem.seed for run in self.runs)
 
 
 def alone(runs: Sequence[Run]) -> list[RunGroup]:
-    """Return each run as a group of its own."""
+    """Return one group per run, with this run as its only member."""
     return [RunGroup(run.name, (run,)) for run in runs]
 
 
@@ -46,7 +46,10 @@ def by_kind(runs: Sequence[Run]) -> list[RunGroup]:
 
 
 def _kind(run: Run) -> str:
-    """Return a grouping key: the run's settings without the seed as JSON, or else its name."""
+    """Return a key that is equal for runs of one group: settings without the seed, as JSON.
+
+    Without recorded settings the key is the run's name.
+    """
     if not run.problem.identity:
         return run.name
     told = {**json.loads(run.problem.identity), "seed": None}

@@ -31,7 +31,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Design with its metrics and losses; ``number`` is that of its trial, if it has one."""
+    """Compared design with its metrics and losses; ``number`` is its trial's, if it has one."""
 
     design: Design
     metrics: Mapping[str, float]
@@ -49,13 +49,13 @@ class MetricContrast:
 
     @property
     def more(self) -> float:
-        """Rival's value minus the winner's; zero if they tie."""
+        """Rival's value minus the winner's, in the metric's unit; zero if they tie."""
         return 0.0 if is_tie(self.rival, self.winner) else self.rival - self.winner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Total metric, and the part metrics that add up to it, for the winner and the rival."""
+    """Total metric, and the metrics that add up to it, for the winner and the rival."""
 
     total: MetricContrast
     parts: tuple[MetricContrast, ...]
@@ -63,7 +63,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duel:
-    """Winner of one objective and its runner-up.
+    """Best design for one objective (winner) and the runner-up.
 
     ``changed`` holds the parameters in which they differ, with both values; ``None`` if a parameter
     is absent. ``among`` describes the designs among which the runner-up was searched.
@@ -79,17 +79,20 @@ class Duel:
 
     @property
     def beaten(self) -> bool:
-        """Whether the rival is better; the study has then not tried it, or not finished it yet."""
+        """Whether the rival is better than the winner.
+
+        The rival is then a modelled design that the study has not tried, or not finished yet.
+        """
         mine, theirs = (float(one.losses[self.place]) for one in (self.winner, self.rival))
         return theirs < mine and not is_tie(theirs, mine)
 
 
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
-    """Return a duel for each objective that has a runner-up.
+    """Return, per objective, the comparison of its best design with the runner-up, if any.
 
-    If pure models yield all needed metrics, runner-ups are searched among all legal designs of a
-    small space; in a large one, or with a slow model, among the neighbours of the winners.
-    Otherwise they are searched among the finished trials.
+    If models without side effects yield all needed metrics, runner-ups are searched among all legal
+    designs of a small space; in a large one, or with a slow model, among the neighbours of the
+    winners. Otherwise they are searched among the finished trials.
     """
     if not front.trials:
         return []
@@ -135,7 +138,10 @@ def _rivals(
 
 
 def _unprobed_words(problem: Problem) -> str:
-    """Return a note that only trials are searched, as a model runs only in the study; or ``""``."""
+    """Return a note that only trials are searched, because a model runs only during the study.
+
+    It is empty if every model can be called.
+    """
     left = problem.unprobed - problem.measured
     if not left:
         return ""
@@ -143,7 +149,7 @@ def _unprobed_words(problem: Problem) -> str:
 
 
 def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
-    """Evaluate a batch with the models; return its best feasible designs for each objective."""
+    """Evaluate designs with the models; return the best feasible ones for each objective."""
     got = problem.known(batch)
     if not problem.asked <= got.columns.keys():
         return []
@@ -162,7 +168,7 @@ def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
 
 
 def _few(losses: Floats, kept: Ints) -> list[int]:
-    """Return the indices of the :data:`_FEW` best among the ``kept`` rows for each objective."""
+    """Return the indices of the :data:`_FEW` best of the ``kept`` designs for each objective."""
     best = [kept[np.argsort(column, kind="stable")[:_FEW]] for column in losses[kept].T]
     return [int(row) for row in np.unique(np.concatenate(best))]
 
@@ -186,7 +192,7 @@ def _duel(problem: Problem, place: int, two: tuple[Contender, Contender], among:
 def _breakdowns(
     problem: Problem, objective: Objective, two: tuple[Contender, Contender]
 ) -> Iterator[Breakdown]:
-    """Yield the total metrics whose parts differ between the two designs, with these parts.
+    """Yield each total metric with the metrics that it sums, if these differ for two designs.
 
     Only totals of the evaluators that the objective reads are included.
     """
@@ -211,9 +217,9 @@ def _teller(metric: str) -> str:
 
 
 def totals(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
-    """Return the total metrics of a study, each with the part metrics that sum to it.
+    """Return, for each total metric of a study, the names of the metrics that add up to it.
 
-    A total has the same evaluator and scenario as its parts.
+    A total has the same evaluator and scenario as the metrics that it sums.
     """
     found: dict[str, list[str]] = {}
     for name, metric in metrics.items():

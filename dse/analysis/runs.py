@@ -25,13 +25,13 @@ SHARES = (0.1, 0.25, 0.5, 1.0)
 
 
 def is_swept(events: Iterable[Event]) -> bool:
-    """Return whether the events include that of a sweep (one study per optimizer and seed)."""
+    """Return whether the events show that the study is part of a sweep (optimizers, seeds)."""
     return any(event.kind == SWEPT for event in events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Finished trials of a study as columns, which take a few dozen bytes per trial."""
+    """Finished trials of a study as columns (losses, measurements, costs), without designs."""
 
     name: str
     problem: Problem
@@ -50,7 +50,7 @@ class Run:
         *,
         swept: bool = False,
     ) -> Run:
-        """Build the run of a study from its trials.
+        """Build the columns of a study from its trials.
 
         Args:
             name: name of the study.
@@ -73,7 +73,7 @@ class Run:
         )
 
     def spent(self, currency: Currency) -> Floats:
-        """Return the cumulative amount spent at the end of each trial, (n,)."""
+        """Return the cumulative amount spent at the end of each trial, (n,), in a currency."""
         return np.asarray(np.cumsum(self._each(currency)))
 
     def _each(self, currency: Currency) -> Floats:
@@ -88,16 +88,16 @@ class Run:
                 return self.cost_s * (self.price_per_s or 0.0)
 
     def total(self, currency: Currency) -> float:
-        """Return the total amount spent."""
+        """Return the total amount that the run spent in the given currency."""
         spent = self.spent(currency)
         return float(spent[-1]) if len(spent) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontHistory:
-    """Growth of a run's front: the newcomers in order of time.
+    """Growth of a run's front: the trials that entered it (newcomers), in order of time.
 
-    A newcomer is a trial that no earlier trial dominates or equals, so that it enters the front.
+    A newcomer is a trial that no earlier trial dominates or equals.
     """
 
     run: Run
@@ -106,18 +106,18 @@ class FrontHistory:
 
     @staticmethod
     def of(run: Run) -> FrontHistory:
-        """Return the front history of a run."""
+        """Build the history of a run's front from the run."""
         answers = np.flatnonzero(np.isfinite(run.losses).all(axis=1))
         rows = answers[newcomers(run.losses[answers])]
         return FrontHistory(run=run, rows=rows, losses=run.losses[rows])
 
     @property
     def final(self) -> Floats:
-        """Final front, (f, m)."""
+        """Losses of the final front, (f, m)."""
         return self.front(len(self.rows))
 
     def front(self, arrived: int) -> Floats:
-        """Return the front of the first ``arrived`` newcomers to it, in order of time, (f, m)."""
+        """Return the losses of the front formed by the first ``arrived`` newcomers, (f, m)."""
         known = self.losses[:arrived]
         return np.asarray(known[nondominated(known)])
 
@@ -126,15 +126,16 @@ class FrontHistory:
         currency: Currency,
         budgets: Floats,  # (g,)
     ) -> Ints:
-        """Return the number of newcomers by the time each budget was spent, (g,)."""
+        """Return how many newcomers had entered the front at each of g spent budgets, (g,)."""
         finished = np.searchsorted(self.run.spent(currency), budgets, side="right")
         return np.asarray(np.searchsorted(self.rows, finished, side="left"))
 
 
 def currencies(runs: Iterable[Run]) -> tuple[Currency, ...]:
-    """Return the currencies that these runs have in common; ``cost`` if all have a price.
+    """Return the budget currencies in which all these runs can be compared.
 
-    The first is ``measurements`` if any run made some, otherwise ``trials``.
+    The first is ``measurements`` if any run made some, otherwise ``trials``; ``cost`` is included
+    if all runs have a price.
     """
     held = list(runs)
     counted: Currency = "measurements" if any(run.measured.any() for run in held) else "trials"

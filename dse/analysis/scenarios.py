@@ -1,4 +1,4 @@
-"""Comparison of scenarios: the best design under each, and the regret of the study's choice."""
+"""Comparison of scenarios: the best design under each, and the regret of the overall best."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """One objective under one scenario: its best trial, and the value of the study's choice.
+    """One objective under one scenario: its best trial, and the value of the study's best trial.
 
-    ``behind`` is how much worse the study's choice is, as a share of the best value; ``None`` if it
-    is infeasible under the scenario, or the best value is zero.
+    ``chosen_value`` is the value of the trial that is best over all scenarios. ``behind`` is how
+    much worse it is, as a fraction of the best value under this scenario; ``None`` if that trial is
+    infeasible under the scenario, or the best value is zero.
     """
 
     scenario: str
@@ -34,7 +35,8 @@ class ScenarioResult:
 class Contest:
     """One objective that depends on the scenario, with its best trial under each scenario.
 
-    ``chosen`` is the number of the trial that is best in the study, over all scenarios.
+    ``chosen`` is the number of the trial with the best value of the study's objective, over all
+    scenarios.
     """
 
     text: str
@@ -51,7 +53,10 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """Results of all scenario-dependent objectives, and the front under each scenario alone."""
+    """Comparison of scenarios: per objective that depends on them, and the front under each alone.
+
+    ``fronts`` holds trial numbers by scenario.
+    """
 
     weights: Mapping[str, float]
     contests: tuple[Contest, ...]
@@ -70,7 +75,7 @@ def contrast(
     weights: Mapping[str, float],
     trials: Sequence[Trial],
 ) -> Contrast:
-    """Compare the best trials of the scenarios.
+    """Compare the best trials and the fronts under each scenario alone with those of the study.
 
     Args:
         problem: the study's problem, over all scenarios.

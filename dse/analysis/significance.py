@@ -70,7 +70,7 @@ def unpaired_p(
 
 
 def least_p(first: int, second: int, *, paired: bool) -> float:
-    """Return the smallest p-value that a test of samples of these sizes can have."""
+    """Return the smallest p-value that a test of samples of these sizes can yield."""
     ways = 2**first if paired else comb(first + second, first)
     return min(1.0, 2.0 / ways)
 

@@ -1,8 +1,9 @@
 """Variance explained by factors, from counts of their levels instead of a design matrix.
 
-A least-squares fit needs the Gram matrix of its design matrix. For columns that code levels, it
-follows from how often each pair or triple of levels occurs in the same row. The counts take one
-pass over the rows for each pair of factors; the system to solve does not grow with the rows.
+A least-squares fit needs the Gram matrix of its design matrix. For columns that code levels, this
+matrix follows from how often each pair or triple of levels occurs in the same trial. The counts
+take one pass over the trials for each pair of factors; the size of the linear system does not
+depend on the number of trials.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ GROUPS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumOfSquares:
-    """Sum of squares that a term explains, and its rank (degrees of freedom)."""
+    """Sum of squares that a model term explains, per metric, and its degrees of freedom."""
 
     squares: Floats  # (m,), of each metric
     rank: int
 
 
 class MainEffect(NamedTuple):
-    """Sum of squares of one factor beyond all others, and each metric's mean at its levels."""
+    """Type II sum of squares of one factor, and each metric's mean at each of its levels."""
 
     own: SumOfSquares
     means: Floats  # (levels, m)
@@ -78,7 +79,7 @@ class CountedFit:
 
     @property
     def additive(self) -> SumOfSquares:
-        """Sum of squares that all main effects explain together, with its rank."""
+        """Sum of squares that all main effects explain together, with its degrees of freedom."""
         return _sum_explained_squares(self._root, self._sums)
 
     def main(self, place: int) -> MainEffect:
@@ -114,10 +115,10 @@ class CountedFit:
         return _sum_explained_squares(_root(gram - along @ along.T, float(np.trace(whole))), rest)
 
     def _count_cell_levels(self, cells: Ints, size: int) -> Floats:
-        """Count how often each level of each factor occurs in each cell, (size, P).
+        """Count how often each level of each factor occurs in each cell of trials, (size, P).
 
-        ``cells`` is the cell of each row, from 0 to ``size`` - 1; P is the number of levels of all
-        factors together.
+        ``cells`` is the index of each trial's cell, from 0 to ``size`` - 1; P is the number of
+        levels of all factors together.
         """
         tables = [
             np.bincount(
@@ -128,7 +129,7 @@ class CountedFit:
         return np.concatenate(tables, axis=1).astype(np.float64)
 
     def _pair_counts(self) -> Floats:
-        """Return how many rows have each pair of levels, over all levels of all factors, (P, P)."""
+        """Return how many trials have each pair of the P levels of all factors, (P, P)."""
         tables = [
             self._count_cell_levels(factor.codes, len(factor.levels)) for factor in self._factors
         ]
@@ -136,7 +137,7 @@ class CountedFit:
 
     @cached_property
     def _level_sums(self) -> Floats:
-        """Sum of each centred metric over the rows at each level of each factor, (P, m)."""
+        """Return each centred metric's sum over the trials at each level of each factor, (P, m)."""
         sums = [
             [np.bincount(f.codes, column, minlength=len(f.levels)) for column in self._centred.T]
             for f in self._factors
@@ -159,9 +160,9 @@ class CountedFit:
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
     def _explain_aliased_columns(self, own: slice) -> SumOfSquares:
-        """Return the sum of squares of a factor's columns beyond all others, if partly aliased.
+        """Return a factor's sum of squares beyond all others if some of its columns are aliased.
 
-        The other columns are projected out of them.
+        The other factors' columns are projected out of the factor's columns.
         """
         rest = np.ones(len(self._gram), dtype=bool)
         rest[own] = False

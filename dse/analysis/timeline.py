@@ -1,4 +1,7 @@
-"""Timeline of evaluations (Gantt chart): one lane for each driver and concurrent evaluation."""
+"""Timeline of evaluations (Gantt chart): per driver, one lane for each concurrent evaluation.
+
+A driver is a process that runs the study.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ PAUSE_S = 600.0
 class Timeline:
     """Evaluations over the working time: the wall-clock time without pauses of the study.
 
-    ``lanes`` lists (driver, index), where the index distinguishes concurrent evaluations of the
-    driver. The arrays have one entry per evaluation; times are in seconds of working time since the
-    first event: ``asked`` is when the optimizer proposed the trial, ``start`` and ``end`` when it
-    ran. A running evaluation ends at the last known event. ``pauses`` are the times at which a
-    pause was cut out.
+    ``lanes`` lists (driver, index), where a driver is a process that runs the study and the index
+    distinguishes its concurrent evaluations. The arrays have one entry per evaluation; times are in
+    seconds of working time since the first event: ``asked`` is when the optimizer proposed the
+    trial, ``start`` and ``end`` when it ran. A running evaluation ends at the last known event.
+    ``pauses`` are the times at which a pause was cut out.
     """
 
     lanes: Sequence[tuple[int, int]]
@@ -40,7 +43,7 @@ class Timeline:
 
     @property
     def busy(self) -> float:
-        """Mean utilisation of the lanes over the working time, from 0 to 1."""
+        """Mean fraction of the lanes that are evaluating over the working time, from 0 to 1."""
         whole = self.span_s * len(self.lanes)
         return float((self.end - self.start).sum()) / whole if whole else 0.0
 
@@ -83,7 +86,7 @@ def timeline(trials: Sequence[Trial]) -> Timeline | None:
 
 
 class _AtWork:
-    """Conversion of wall-clock times to working time, without long gaps in which nothing ran.
+    """Conversion of wall-clock times to working time, without gaps in which nothing ran.
 
     Args:
         moments: all distinct event times, ascending.
@@ -109,7 +112,7 @@ class _AtWork:
 
 
 def _assign_lanes(driver: Ints, start: Floats, end: Floats) -> tuple[list[tuple[int, int]], Ints]:
-    """Assign each evaluation to a free lane of its driver, opening one if none is free.
+    """Assign each evaluation to a free lane of its driver, adding a lane if none is free.
 
     Return the lanes, as pairs (driver, index), and the lane number of each evaluation.
 

@@ -40,9 +40,10 @@ class Rate:
 
 
 def rates(front: ParetoSet) -> list[Rate]:
-    """Return the trade-off rates at both ends and the knee of the front of each objective pair.
+    """Return the trade-off rates at both ends and the knee of each objective pair's front.
 
-    The knee is the step that begins at the point nearest to the pair's ideal point.
+    The knee is the step that begins at the point nearest to the pair's ideal point, with both
+    objectives scaled to the range of the front.
     """
     pairs = list(combinations(range(len(front.problem.objectives)), 2))[:MOST_PAIRS]
     return [rate for pair in pairs for rate in _pair(front, *pair)]
@@ -75,7 +76,10 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
 
 
 def _without_ties(losses: Floats, places: Ints) -> Ints:
-    """Return the indices ``places`` without points that tie with a neighbour in one objective."""
+    """Return the indices ``places`` of front points, without those that tie in one objective.
+
+    Of two neighbours that tie, the better in the other objective is kept.
+    """
     sizes = np.abs(losses[places]).max(axis=0, initial=0.0).tolist()
     kept: list[int] = []
     for place in places.tolist():
@@ -87,7 +91,7 @@ def _without_ties(losses: Floats, places: Ints) -> Ints:
 
 
 def _knee(losses: Floats, places: Ints) -> int:
-    """Return the index of the step that begins nearest to the ideal point, or of the last step."""
+    """Return the index of the step that begins nearest the ideal point, at most the last one."""
     some = losses[places]
     shares = (some - some.min(axis=0)) / np.ptp(some, axis=0)
     return min(int(np.argmin((shares**2).sum(axis=1))), len(places) - 2)

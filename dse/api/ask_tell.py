@@ -1,4 +1,4 @@
-"""Loop of a study whose caller requests designs, measures them and reports the results."""
+"""Driver of a study whose caller requests designs, measures them and reports the results."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dse.study.budget import Bounds
 
 
 class Asking:
-    """Driver that serves the caller of a study: its loop runs in a thread and waits for requests.
+    """Loop of a study in a thread, from which the caller requests designs to measure itself.
 
     Several threads may request designs and report results; requests are served one at a time. Like
-    every driver, it holds (reserves) its running trials until their results are reported, or until
-    the program ends and they become pending again. Without a budget it continues as long as designs
-    are requested. ``reason`` is why the study ended; it is empty while the study runs, and after a
-    mere :meth:`close`.
+    every driver (process that runs a study), it reserves its running trials until their results are
+    reported, or until the program ends and they become pending again. Without a budget it continues
+    as long as designs are requested. ``reason`` is why the study ended; it is empty while the study
+    runs, and after a mere :meth:`close`.
 
     Raises:
         StudyError: the study differs from its stored definition, or is not trusted.
@@ -57,9 +57,10 @@ class Asking:
         return self._thread.ident is not None and not self._thread.is_alive()
 
     def ask(self, count: int, *, wait: bool = False) -> list[Trial]:
-        """Return one to ``count`` designs; none when the study has ended.
+        """Return one to ``count`` designs to measure; none when the study has ended.
 
-        While no design can be suggested, wait for the trials of other threads and programs.
+        The designs are stored as running trials. While no design can be suggested, wait for the
+        trials of other threads and programs.
 
         Args:
             count: the maximum number of designs.
@@ -119,11 +120,10 @@ class Asking:
         return []
 
     def _check_reports(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
-        """Check that a request for designs can be served, or that waiting for it can help.
+        """Raise StudyError if waiting for designs would block this thread forever.
 
         Raises:
-            StudyError: only reports of this thread's own trials would allow a new design, so that
-                waiting would block forever.
+            StudyError: only reports of this thread's own trials would allow a new design.
         """
         if wait or not self._desk.exhausted:
             return
@@ -139,9 +139,10 @@ class Asking:
                 )
 
     def list_unreported(self, asked: Asking) -> list[int]:
-        """Return this driver's trials that block ``asked`` and only the current thread can report.
+        """Return the driver's unreported trials that only the current thread can report.
 
-        They were requested by it, or by a thread that has ended.
+        The thread requested them itself, or the thread that did has ended; no new design can be
+        suggested before they are reported.
         """
         if self.ended or self._study.name != asked._study.name:
             return []
@@ -187,11 +188,11 @@ class Asking:
         return stored
 
     def leave(self) -> None:
-        """Stop requesting designs; trials that are not reported will become pending again."""
+        """Stop requesting designs; trials without a reported result will become pending again."""
         self._desk.leave()
 
     def close(self) -> None:
-        """End the loop and join its thread; trials that are not reported become pending again."""
+        """End the loop and join its thread; unreported trials become pending again."""
         self.leave()
         if self._thread.ident is not None:
             self._thread.join()
@@ -225,7 +226,7 @@ class Asking:
             raise self._error
 
     def _outcome(self, task: Task, said: Said, spent_s: float) -> Outcome:
-        """Return a trial's outcome: the reported metrics, and those of the other evaluators."""
+        """Return a trial's outcome: reported metrics and those that evaluators then compute."""
         if said.fault is not None:
             state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
             return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
@@ -240,7 +241,7 @@ class Asking:
         return replace(outcome, cost_s=spent_s, measured=outcome.measured + (1 if own else 0))
 
     def _answer(self, task: Task) -> Outcome | None:
-        """Return the outcome of a task whose metrics are all known already; else ``None``.
+        """Return the outcome of a trial without unreported metrics; ``None`` if any is missing.
 
         They are known from reports of other trials with the same evaluator inputs.
         """
@@ -257,7 +258,7 @@ class Asking:
         return [bound for bound in bounds if missing_reason(bound.evaluator)]
 
     def _parts(self, task: Task) -> frozenset[Part]:
-        """Return the (evaluator, input values) pairs whose metrics the caller must still report."""
+        """Return (evaluator, inputs) pairs of a trial whose metrics are not reported yet."""
         return frozenset(
             (bound.label, self._read_by(bound, task))
             for bound in self._told_by_hand
@@ -269,9 +270,9 @@ class Asking:
         return key_of({name: value for name, value in task.design.items() if name in reads})
 
     def _inform(self, told: Task, outcome: Outcome, other: Task) -> Task:
-        """Copy the reported metrics into another task whose evaluator has the same inputs.
+        """Copy a trial's reported metrics into another trial whose evaluator has the same inputs.
 
-        The other task is returned unchanged unless the outcome is ``DONE``.
+        The other trial is returned unchanged unless the outcome is ``DONE``.
         """
         if outcome.state is not State.DONE:
             return other

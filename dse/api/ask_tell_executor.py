@@ -16,11 +16,11 @@ MOST_WAITING = 64
 
 
 class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
-    """Raised to the loop if the caller stops, and leaves some tasks unreported."""
+    """Raised in the study's loop if the caller stops requesting and leaves trials unreported."""
 
 
 class Desk:
-    """Executor that exchanges tasks between a study's loop, in a thread, and the caller.
+    """Executor whose tasks (trials to evaluate) the caller takes and whose outcomes it reports.
 
     It has no free capacity unless the caller requests tasks, so that no design is suggested ahead
     of time. For the attribute ``ended`` see :class:`dse.study.loop.Loop`.
@@ -33,12 +33,13 @@ class Desk:
         answer: Callable[[Task], Outcome | None] = lambda _: None,
         parts: Callable[[Task], frozenset[Part]] = lambda _: frozenset(),
     ) -> None:
-        """Create an exchange without tasks.
+        """Create an executor without tasks.
 
         Args:
             answer: returns the outcome of a task with nothing left to report, else ``None``.
             parts: returns the measurements that a task lacks: pairs of an evaluator and its input
-                values. A task that shares one with an open task waits for that task's report.
+                values. A task that lacks the same measurement as an unreported task waits for its
+                report.
         """
         self._answer = answer
         self._parts = parts
@@ -62,10 +63,10 @@ class Desk:
             self.changed.notify_all()
 
     def _lay(self, task: Task, outcome: Outcome | None) -> None:
-        """File a new task: as finished, as waiting for another's measurement, or as ready to take.
+        """File a new task as finished, as waiting for another task's report, or as ready to take.
 
-        The last applies to a task without an ``outcome`` that shares no measurement with open
-        tasks.
+        A task with an ``outcome`` is finished; one that lacks the same measurement as an unreported
+        task waits; any other is ready.
         """
         wanted, is_shared = self._wanted, bool(self._parts(task) & self._under_way())
         self.tasks[task.number] = task
@@ -82,13 +83,13 @@ class Desk:
         self._want(max(0, wanted))
 
     def _under_way(self) -> frozenset[Part]:
-        """Return the missing measurements of all tasks that are ready to be taken or unreported."""
+        """Return the missing measurements of all unreported tasks, except of waiting ones."""
         apart = self.waiting.keys() | self._outcomes.keys()
         open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
         return frozenset[Part]().union(*open_)
 
     def release(self, inform: Callable[[Task], Task]) -> None:
-        """File all waiting tasks again, each first completed by ``inform`` with new results."""
+        """File all waiting tasks again after ``inform`` has added the known metrics to each."""
         with self._releasing:
             for number, task in sorted(self.waiting.items()):
                 told = inform(task)
@@ -145,14 +146,14 @@ class Desk:
         """Do nothing: the exchange outlives a single loop of the study."""
 
     def want(self, count: int) -> None:
-        """Request tasks until ``count`` are ready to be taken; 0 withdraws the request."""
+        """Request tasks from the loop until ``count`` can be taken; 0 withdraws the request."""
         with self.changed:
             self._want(max(0, count - len(self._fresh)))
             self._exhausted = False
             self.changed.notify_all()
 
     def take(self, count: int) -> list[Task]:
-        """Return up to ``count`` new tasks; none while the loop can still add requested ones."""
+        """Return up to ``count`` tasks to evaluate; none while the loop may still add some."""
         with self.changed:
             if self._wanted and not self.exhausted:
                 return []
@@ -160,7 +161,7 @@ class Desk:
             return taken
 
     def bring(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Deliver outcomes, keyed by trial number, to the loop."""
+        """Pass outcomes reported by the caller, keyed by trial number, to the loop."""
         with self.changed:
             self._outcomes |= outcomes
             self.changed.notify_all()
@@ -174,6 +175,6 @@ class Desk:
             self.changed.notify_all()
 
     def _want(self, count: int) -> None:
-        """Set the number of requested tasks, and the capacity: these plus the open tasks."""
+        """Set the number of requested tasks, and the capacity to that plus the open tasks."""
         self._wanted = count
         self.capacity = len(self.tasks) + count

@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def facts(self) -> ComparisonFacts:
-        """Content of ``dse compare --format json``: convergence curves, medians and tests."""
+        """Comparison as ``dse compare --format json`` prints it: curves, medians and tests."""
         from dse.report.json.comparison import comparison_json
 
         return comparison_json(self.found)
@@ -115,20 +115,19 @@ def compare(
         ``compare({"grey": [a, b, c], "tpe": [d, e, f]})``
 
     Args:
-        studies: each a study; groups of studies by name; or a selector: the name of a stored
-            study, an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
+        studies: each a study; groups of studies by name; or a text that selects studies: the name
+            of a stored one, an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
         storage: storage (or its URL) in which selectors are resolved.
         budget_axis: unit of the budget; default: measurements, or trials if nothing was measured.
         budget: budget at which the fronts are compared, in that unit (time in seconds, cost in
             dollars); default: the least that any study spent.
         indicators: indicators that are tested; default: hypervolume, IGD+, epsilon and R2.
-        joint_reference: if no study states a reference point, use the worst value of all fronts
-            in each objective.
+        joint_reference: use the worst value of all fronts in each objective, plus a tenth of its
+            range, as the reference point of the hypervolume.
         ignore: parts of the problem in which the studies may differ: space, evaluators.
 
     Raises:
-        StudyError: the problems differ, a selector matches nothing, or there is no reference
-            point.
+        StudyError: the problems differ, a selector matches nothing, or there is no reference point.
         SpecError: an argument is no study.
     """
     from dse.analysis import comparison as analysis

@@ -24,7 +24,10 @@ TOLD = "told:"
 
 
 class FunctionEvaluator(Generic[P, R]):
-    """Function with its metrics; made by :func:`evaluator`, and callable like the function."""
+    """Evaluator that wraps a Python function, with the metrics that it returns.
+
+    It is made by the decorator :func:`evaluator` and callable like the function.
+    """
 
     def __init__(
         self,
@@ -128,29 +131,29 @@ def evaluator(
     version: str | None = None,
     parts: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionEvaluator[P, R]]:
-    """Return a decorator that makes a function of parameters an evaluator.
+    """Return a decorator that makes an evaluator of a function whose arguments are parameters.
 
     The function returns a mapping from metrics to numbers, or to tuples ``(value, standard
     error)``. If it raises :class:`~dse.errors.InfeasibleError`, the design is infeasible. Any other
-    exception makes the trial fail with that message; it also ends the run if all trials so far
-    have failed. A partial, a method or a callable object works, too:
-    ``evaluator("time")(partial(kernel, chip="a"))``.
+    exception makes the trial fail with that message; it also ends the run if all trials so far have
+    failed. A partial, a method or a callable object works, too: ``evaluator("time")(partial(kernel,
+    chip="a"))``.
 
     Example:
         ``@evaluator(Metric("time", "us", goal="minimize"))`` before ``def kernel(tile: int): ...``
 
     Args:
-        metrics: the metrics it returns, with units: ``Metric("time", "us", goal="minimize")``; a
-            string is a metric without a unit.
+        metrics: the metrics that the function returns, with units: ``Metric("time", "us",
+            goal="minimize")``; a string is a metric without a unit.
         kind: ``measured`` (each call is a measurement and counts towards the budget), or
             ``modelled`` for a cheap and exact function, which optimizers may call freely.
-        batch: whether it takes numpy columns, each of shape (n,), and returns columns of shape
-            (n,) or scalars.
+        batch: whether the function takes numpy columns of n designs, each of shape (n,), and
+            returns columns of shape (n,) or scalars.
         units: the unit in which each parameter is passed; default: the unit of the space, which is
             the coherent one (Hz for MHz).
         reads: the parameters to pass; default: those of its signature.
-        version: part of the study's identity; default: a hash of the function's source and of
-            the values it refers to (:func:`dse.api.fingerprint.fingerprint`).
+        version: part of the study's identity; default: a hash of the function's source and of the
+            values it refers to (:func:`dse.api.fingerprint.fingerprint`).
         parts: declaration that the metrics are about sums over parts, as in a study file:
             ``{"over": "bits", "by": "noise"}``, or one such mapping for each metric that is.
 
@@ -181,7 +184,7 @@ def evaluator(
 
 
 def _check_answers(function: Any) -> None:
-    """Raise PluginError unless the object is a callable that is not async."""
+    """Raise PluginError unless the object can be called synchronously."""
     if not callable(function):
         hint = "put @evaluator(...) before a function"
         raise PluginError(f"{function!r} is no function", hint=hint)

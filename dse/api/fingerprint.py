@@ -18,7 +18,7 @@ _LETTERS = 12
 
 
 def fingerprint(function: Function) -> str:
-    """Return a hash of the function's source text and of the outside values that it refers to.
+    """Return a hash of the function's source text and of the values that it uses from outside.
 
     Included are numbers, strings, lists of them, and other functions of its module; excluded are
     imported modules and the contents of objects. Comments inside the function are included, its
@@ -62,9 +62,9 @@ def _is_partial(function: object) -> bool:
 
 
 def _yield_inputs(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
-    """Yield texts that describe the values a function uses from outside, for its hash.
+    """Yield texts that describe the values a function uses from outside, as input of its hash.
 
-    They are plain values and the functions of its module.
+    They are the plain values (numbers, strings, lists of them) and the functions of its module.
     """
     for name, value in sorted(values.items()):
         if is_plain(value):
@@ -87,13 +87,13 @@ def _with_code(function: Function) -> Function:
 
 
 def _name(function: Function) -> Iterator[str]:
-    """Yield the qualified name of a compiled function; nothing for a class or an object."""
+    """Yield the qualified name of a compiled function; nothing for a class or a callable object."""
     if not isinstance(function, type) and hasattr(function, "__qualname__"):
         yield f"{function.__module__}.{function.__qualname__}"
 
 
 def _text(function: Function) -> str:
-    """Return the dedented source from ``def`` on, or the bytecode if there is no source."""
+    """Return the function's dedented source without decorators, or else its bytecode."""
     try:
         text = textwrap.dedent(inspect.getsource(function))
         first = ast.parse(text).body[0]

@@ -30,8 +30,8 @@ class Front(Sequence[Trial]):
     Args:
         name: the study's name.
         found: the trials with their losses.
-        proof: over how many designs the front is exact, and how many have no metric values.
-        among: all finished trials of the study, which notebooks draw in the background.
+        proof: for how many designs the front is proved exact, and how many have no metric values.
+        among: all finished trials of the study, which notebooks draw behind the front.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class Front(Sequence[Trial]):
 
     @property
     def failed(self) -> int:
-        """Number of designs without metric values; ``proof.failed_words`` names one and why."""
+        """Number of designs without metric values; ``proof.failed_words`` names an example."""
         return self.proof.valueless
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """Trials of the front."""
+        """Trials of the front, ordered by the first objective."""
         return self.found.trials
 
     @property
     def hypervolume(self) -> float | None:
-        """Hypervolume up to the reference point; ``None`` until that point is fixed."""
+        """Hypervolume up to the reference point; ``None`` until that point has been fixed."""
         return self.found.hypervolume
 
     @property
@@ -91,7 +91,7 @@ class Front(Sequence[Trial]):
 
     @property
     def knee(self) -> Trial | None:
-        """Trial nearest to the ideal point; ``None`` if the front is empty."""
+        """Trial of the front nearest to the ideal point; ``None`` if the front is empty."""
         return self.found.knee
 
     def to_pandas(self) -> Any:  # pandas is an extra

@@ -37,7 +37,7 @@ def begin_study(
     asked: StudyOptions,
     storage: str | Storage | None,
 ) -> tuple[engine.StudyEngine, Planned]:
-    """Create the study that a program defines, or continue it; return it with its plan.
+    """Create or continue the study that a program defines; return it with its execution plan.
 
     Raises:
         SpecErrors: with every mistake in the definition.
@@ -58,7 +58,7 @@ def begin_study(
 def open_study(
     file: str | Path, name: str | None, storage: str | Storage | None, seed: int | None
 ) -> tuple[engine.StudyEngine, Planned]:
-    """Create the study of a study file, or continue it; return it with its plan.
+    """Create or continue the study of a study file; return it with its execution plan.
 
     Raises:
         SpecErrors: with every mistake in the file, each with its line.
@@ -78,10 +78,12 @@ def asked_here(
 ) -> Planned:
     """Return a function that builds the execution plan of a study defined in Python.
 
+    The plan holds the problem, the evaluators, the optimizer, the executor and the budget.
+
     Args:
         document: the content of the equivalent study file, without the space.
         space: the space, the mapping of its parameters, or the path of its file.
-        objects: the functions that the document names.
+        objects: the evaluator functions to which the document refers, by name.
     """
     held = _space(space)
     path = Path.cwd() / f"({document['study']}) study"

@@ -24,7 +24,8 @@ def check(file: str | Path) -> JudgedFile:
         file: a path, or ``library:studies/...`` for a shipped one.
 
     Returns:
-        Whether it is ``ok``, a description, and its ``errors``, each with its line and a fix.
+        A mapping: whether the file is ``ok``, a description of it, and its ``errors``, each with
+            its line and a fix.
     """
     from dse.services.doctor.check_files import judged_file
 
@@ -46,7 +47,7 @@ def doctor(storage: str | None = None) -> list[Finding]:
 
 
 def plugins() -> list[PluginRow]:
-    """Return all plug-ins by kind, each with the distribution that provides it.
+    """Return all plug-ins, each with its kind, name and the distribution that provides it.
 
     Example:
         ``[row["name"] for row in plugins() if row["kind"] == "optimizers"]``
@@ -57,7 +58,7 @@ def plugins() -> list[PluginRow]:
 
 
 def plugin(name: str) -> list[PluginFacts]:
-    """Return the description of the plug-ins of a name: options, inputs and metrics.
+    """Return the descriptions of the plug-ins with a given name: options, inputs and metrics.
 
     Example:
         ``plugin("tpe")[0]["options"]``

@@ -29,7 +29,7 @@ INTERRUPTED = "interrupted; call run() to continue"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Interrupt by the user, which a notebook shows without a traceback."""
+    """Raised when the user interrupts a run; a notebook shows it without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [INTERRUPTED]
@@ -46,7 +46,7 @@ class ProgressDisplay(Protocol):
         """Count a finished trial; called for each one, so it must be cheap."""
 
     def searched(self, done: int, total: int) -> None:
-        """Show how many of all legal designs the optimizer has processed."""
+        """Show how many of all legal designs an exact optimizer has searched."""
 
     def chose(self, words: str) -> None:
         """Show which optimizer ``auto`` has chosen."""
@@ -120,7 +120,10 @@ def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> Progr
 def both(
     first: Callable[[Trial], None], second: Callable[[Trial], None] | None
 ) -> Callable[[Trial], None]:
-    """Return a function that calls both functions with each trial; ``first`` if alone."""
+    """Return a function that calls ``first`` and the other function with each finished trial.
+
+    Without another function, ``first`` itself is returned.
+    """
     if second is None:
         return first
 

@@ -42,7 +42,7 @@ class StudyRecord:
 
     @property
     def answer(self) -> FrontFacts:
-        """Pareto front, as ``dse front --format json`` prints it, in the study's units."""
+        """Pareto front as ``dse front --format json`` prints it, in the study's own units."""
         return answer_json(self._study)
 
     @property
@@ -57,11 +57,13 @@ class StudyRecord:
 
     @property
     def claims(self) -> list[Judged]:
-        """Published results that the study file states, each compared with the study's result."""
+        """Published results in the study file (claims), each compared with the study's value."""
         return judged_claims(self._study)
 
     def trust(self) -> Trusted:
-        """Allow an imported study to run; return the programs and functions that it starts.
+        """Allow an imported study to run; return a mapping with the programs that it ``starts``.
+
+        These are the programs and Python functions that running the study calls.
 
         Example:
             ``study.record.trust()["starts"]``
@@ -75,10 +77,13 @@ class StudyRecord:
         sample: int | None = None,
         seed: int = 0,
     ) -> ReplayResult:
-        """Verify by replay that the optimizer proposes each design again from the same trials.
+        """Verify by replay that the optimizer proposes each recorded design again.
+
+        The optimizer is called again with the trials that it knew at the time of each call.
 
         Args:
-            on_progress: called with the numbers of replayed and of all asks (optimizer calls).
+            on_progress: called with the number of asks (optimizer calls) replayed so far and the
+                number of all.
             sample: the number of asks to replay, spread evenly over the record; default: all.
             seed: the random seed of the sample.
 
@@ -128,10 +133,10 @@ class StudyRecord:
         to: str | None = None,
         settings: Mapping[str, Value] | None = None,
     ) -> CarriedOver:
-        """Create a study with a changed space that starts from the trials of this one.
+        """Create a study with a changed space that starts with the trials of this study.
 
         Trials that are legal in the new space count as its own; the others are marked as outside
-        and serve only to train surrogates. This study is not changed.
+        the space and serve only to train surrogates. This study is not changed.
 
         Args:
             file: the study file with the new space.

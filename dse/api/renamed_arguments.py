@@ -17,7 +17,7 @@ def renamed_arguments(**present: str) -> Callable[[Callable[_P, _R]], Callable[_
     """Decorate a function so that it also accepts old names of its keyword arguments.
 
     Args:
-        present: the present name of each old one: ``gain="min_improvement"``.
+        present: the present name of each old name: ``gain="min_improvement"``.
 
     Raises:
         TypeError: by the function, where an argument is given by both of its names.

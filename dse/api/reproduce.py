@@ -31,8 +31,9 @@ def reproduce(
         file: the study file; ``library:studies/...`` is a shipped one.
         storage: the storage in which the study is kept and can be continued; default: in memory.
         on_finished: called with each trial when it is stored.
-        assumptions: also run the study with each assumed input (of its file's assumptions) at
-            both ends of its range; each claim's ``turned`` then holds the results.
+        assumptions: also run the study with each assumed input (``assumptions`` in its file) at
+            both ends of its range; each claim's ``turned`` then holds a result for each of these
+            runs.
 
     Returns:
         Each claim with the study's value, whether it ``holds``, and the ``verdict`` as text.

@@ -11,7 +11,7 @@ from dse.errors import SpecError
 
 
 def domain(name: str, told: Any) -> Any:
-    """Return the entry for a parameter in a space file.
+    """Return the space-file entry of a parameter whose domain is given in a short Python form.
 
     A list enumerates the values: an ordinal parameter if all are numbers, else a categorical one;
     ``[True, False]`` is a boolean. A tuple of two ends is an integer range if both are integers,

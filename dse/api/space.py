@@ -29,15 +29,15 @@ Values = Mapping[str, Any]
 
 
 class Space:
-    """Set of legal designs; immutable, built when it is first queried.
+    """Set of legal designs, given by parameters and constraints.
 
-    ``document`` is the content of the equivalent space file, ``file`` the path of the file that it
-    was read from, and ``notes`` list the parts of another tool's format that a space file cannot
-    express.
+    It is immutable and built when it is first queried. ``document`` is the content of the
+    equivalent space file, ``file`` the path of the file that it was read from, and ``notes`` list
+    the parts of another tool's format that a space file cannot express.
 
     Args:
-        parameters: domains by name, in the forms of :func:`dse.api.short_forms.domain`:
-            ``{"tile": [16, 32, 64], "stages": (1, 6), "format": ["int8", "int4"]}``.
+        parameters: domains by name, in the forms of :func:`dse.api.short_forms.domain`: ``{"tile":
+            [16, 32, 64], "stages": (1, 6), "format": ["int8", "int4"]}``.
         constraints: constraints between the parameters: ``"tile * stages <= 256"``.
         name: the name of the space.
         more: other keys of a space file: ``include``, ``tables``, ``data``, ``description``.
@@ -93,7 +93,8 @@ class Space:
     def import_(cls, file: str | Path, origin: Origin | None = None) -> Space:
         """Return the space that a ConfigSpace or Optuna file describes.
 
-        ``notes`` of the result list the parts that cannot be expressed.
+        The attribute ``notes`` of the result lists the parts of the file that a space cannot
+        express.
 
         Args:
             file: the path of a JSON file.
@@ -128,7 +129,7 @@ class Space:
 
     @cached_property
     def told(self) -> core.DesignSpace:
-        """Core space of the file or document, which may have no legal design; see :meth:`why`."""
+        """Internal space, not checked for a legal design; :meth:`why` explains an empty one."""
         from dse.schema.space.space import space_from, space_of
         from dse.schema.yaml.files import Files
 
@@ -138,7 +139,7 @@ class Space:
 
     @cached_property
     def solved(self) -> core.DesignSpace:
-        """Core space, checked to have at least one legal design; SpecError if it has not."""
+        """Internal space, checked to have a legal design; SpecError if it has none."""
         from dse.schema.space.rules.satisfiable import check_satisfiable
         from dse.schema.yaml.source import shown
 
@@ -162,13 +163,14 @@ class Space:
         return tuple(one.name for one in self.told.parameters)
 
     def count(self) -> int | None:
-        """Return the number of legal designs; ``None`` if they cannot be counted."""
+        """Return the exact number of legal designs; ``None`` if they cannot be counted."""
         return self.told.count()
 
     def estimate(self) -> Estimate | None:
-        """Estimate the number of legal designs, with an interval and an upper bound.
+        """Estimate the number of legal designs, with a 95 % interval and an upper bound.
 
-        If the exact count is known, it is returned. ``None`` if the space has real parameters.
+        If the exact count is known, it is returned as the estimate. ``None`` if the space has real
+        parameters.
 
         Example:
             ``space.estimate().low``
@@ -176,7 +178,7 @@ class Space:
         return self.told.estimate()
 
     def check(self, design: Mapping[str, Value]) -> Design:
-        """Return the design if it is legal.
+        """Return the given values as a design if it is legal.
 
         Example:
             ``space.check({"tile": 64, "clock": "1.2 GHz"})``
@@ -241,7 +243,9 @@ class Space:
             yield from _designs(batch)
 
     def neighbours(self, design: Mapping[str, Value]) -> list[Design]:
-        """Return the legal designs that differ from a design by one small move.
+        """Return the legal designs one small move away from a design.
+
+        A move changes one parameter to a nearby value, or several that constraints couple.
 
         Raises:
             DesignError: the design is not legal.
@@ -291,9 +295,10 @@ class Space:
         return DesignExplanation.of(self.told, self._values({**(values or {}), **more}), "set")
 
     def describe(self) -> Described:
-        """Return the parameters, the constraints with what each removes, and the number left.
+        """Return the parameters, what each constraint removes, and the number of legal designs.
 
-        Numbers that cannot be counted are estimated from 10,000 draws, and marked as estimates.
+        Numbers that cannot be counted are estimated from 10,000 random draws, and marked as
+        estimates.
         """
         from dse.services.space.describe import space_json
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def studies(storage: str | Storage | None = None) -> list[StudyRow]:
-    """Return the studies of a storage, each with its number of trials and its question.
+    """Return the studies of a storage, each with its number of trials and its ``question`` text.
 
     Example:
         ``[row["study"] for row in studies("sqlite:///dse.db")]``
@@ -78,10 +78,10 @@ def import_study(
 
 
 def merge(*studies: Study | str, name: str, storage: str | Storage | None = None) -> Joined:
-    """Create a study with the finished trials of several; its definition is that of the first.
+    """Create a study with the finished trials of several; its definition is the first one's.
 
-    Their spaces and evaluators must be the same. The imported trials do not count towards a budget.
-    The new study is stored in the storage of the first one.
+    The spaces and evaluators of the studies must be the same. The imported trials do not count
+    towards a budget. The new study is stored in the storage of the first one.
 
     Example:
         ``merge("monday", "tuesday", name="both")``

@@ -51,11 +51,11 @@ class Study(StudyResults, StudyChoices):
             string is a metric without a unit. A mapping gives the parameters that each metric
             depends on: ``{"accuracy": ["bits"]}``; ``None`` means all parameters.
         storage: a storage or its URL; default: ``sqlite:///dse.db``.
-        asked: the definition: ``minimize`` and ``maximize``, expressions over metrics, and other
-            keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
-            ``baselines``, ``scenarios``, ``fidelities``, ``transfer_from``, ``budget``,
-            ``retries``, ``storage_patience``, ``early_stopping``, ``optimizer``, ``executor``,
-            ``seed``. Without ``minimize`` and ``maximize``, each metric with a goal is one. The
+        asked: the other keys of a study file: ``minimize`` and ``maximize`` (expressions over
+            metrics), ``question``, ``constraints``, ``unread``, ``reference``, ``baselines``,
+            ``scenarios``, ``fidelities``, ``transfer_from``, ``budget``, ``retries``,
+            ``storage_patience``, ``early_stopping``, ``optimizer``, ``executor``, ``seed``. Without
+            ``minimize`` and ``maximize``, each metric with a goal is an objective. The
             ``optimizer`` may be a class, a function or an object of the program, too:
             ``optimizer={"use": Annealing, "cooling": 0.9}``.
 
@@ -227,9 +227,10 @@ class Study(StudyResults, StudyChoices):
         """Return designs for the caller to measure, stored as running trials.
 
         It returns at least one; fewer than ``count`` if the budget is nearly used up, or if a
-        result must be reported first (``auto`` begins with one). The list is empty when the study
-        has ended; :attr:`ended` is the reason. It waits while a result that is needed first is held
-        by other threads or drivers. Threads may share a study.
+        result must be reported before more can be suggested (``auto`` begins with a single design).
+        The list is empty when the study has ended; :attr:`ended` is the reason. It waits while a
+        needed result is still to come from other threads or drivers (processes that run the study).
+        Threads may share a study.
 
         Example:
             ``[trial.design for trial in study.ask(4)]``
@@ -239,8 +240,8 @@ class Study(StudyResults, StudyChoices):
             wait: wait also for trials that this thread requested, if other threads report them.
 
         Raises:
-            StudyError: no design can be suggested before this thread reports its trials, which
-                are named; or the study differs from its stored definition.
+            StudyError: no design can be suggested before this thread reports its trials, which are
+                named; or the study differs from its stored definition.
             SpecError: ``count`` is not an integer of at least 1.
         """
         from dse.api.ask_tell import Asking
@@ -271,8 +272,8 @@ class Study(StudyResults, StudyChoices):
 
         Args:
             trial: the trial, or its number.
-            metrics: values by full or own metric name, in the metric's unit; each a number or
-                ``(value, standard error)``.
+            metrics: values by metric name (``evaluator.metric``, or ``metric`` alone), in the
+                metric's unit; each a number or ``(value, standard error)``.
             failed: instead of metrics, why the measurement failed: a string or the exception.
             infeasible: instead of metrics, why the design cannot exist: a string or the exception.
 
@@ -292,14 +293,17 @@ class Study(StudyResults, StudyChoices):
         return asking.tell(number_of(trial), said)
 
     def close(self) -> None:
-        """Stop requesting designs; unreported trials become pending for a later driver."""
+        """Stop requesting designs; unreported trials become pending for a later driver.
+
+        A driver is a process that runs the study.
+        """
         with self._begin:
             asking, self._asking = self._asking, None
         if asking is not None:
             asking.close()
 
     def evaluate(self, *designs: Mapping[str, Value]) -> list[Trial]:
-        """Evaluate designs with all evaluators in this process; return trials, store nothing.
+        """Evaluate designs with all evaluators in this process; return unstored trials.
 
         Measurements that the study already has are reused.
 

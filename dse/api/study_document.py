@@ -64,7 +64,7 @@ TOLD = "told"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpecs:
-    """Evaluators of a study: entries of the file, Python functions and metrics, by name."""
+    """Evaluators of a study by name: their study-file entries, Python functions and metrics."""
 
     specs: Mapping[str, Mapping[str, Any]]
     objects: Mapping[str, FunctionEvaluator[Any, Any]]
@@ -74,8 +74,9 @@ class EvaluatorSpecs:
     def of(evaluators: Evaluators, told: ToldMetrics) -> EvaluatorSpecs:
         """Return the study-file entries, functions and metrics of the given evaluators.
 
-        Reported metrics that depend on the same parameters form one evaluator; further ones get a
-        number appended to the name, from 2 on. A reported metric given as a string has no unit.
+        Metrics that the caller reports and that depend on the same parameters form one evaluator;
+        from the second such evaluator on, a number is appended to the name. A reported metric given
+        as a string has no unit.
 
         Raises:
             SpecError: two evaluators have one name, there is none, or a reported metric is invalid.
@@ -103,7 +104,7 @@ class EvaluatorSpecs:
         return EvaluatorSpecs(specs=specs, objects=objects, metrics=metrics)
 
     def objectives(self, minimize: Goals, maximize: Goals) -> list[dict[str, str]]:
-        """Return the objectives as in a study file; default: every metric that has a goal."""
+        """Return the objectives as study-file entries; by default, each metric that has a goal."""
         asked = [
             *self._entries("minimize", minimize),
             *self._entries("maximize", maximize),
@@ -135,7 +136,7 @@ class EvaluatorSpecs:
 
 
 def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
-    """Return the metrics that the caller reports, grouped by the parameters they depend on.
+    """Return the caller-reported metrics, grouped by the parameters that they depend on.
 
     Raises:
         SpecError: an entry is no metric, or its parameters are no names.
@@ -205,11 +206,13 @@ def _no_evaluator(given: object, where: str = "") -> SpecError:
 
 
 def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[str, Any]:
-    """Return the document of the equivalent study file, without its space.
+    """Return the content of the study file that is equivalent to a study defined in Python.
+
+    The space is left out.
 
     Args:
         name: the study's name.
-        cast: its evaluators.
+        cast: the study's evaluators.
         asked: the other keys of the study file.
 
     Raises:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Watching:
-    """Sweep observer that calls the caller's ``on_finished`` with each finished trial."""
+    """Observer of a sweep that calls the caller's ``on_finished`` with each finished trial."""
 
     def __init__(self, on_finished: Callable[[Trial], None]) -> None:
         self.finished = on_finished

@@ -1,4 +1,4 @@
-"""Results of designs that the caller reports: metric values, or the reason of a failure."""
+"""Results that the caller of a study reports for designs: metric values, or a failure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Said:
 
     @staticmethod
     def of(told: Told | None, failed: Reason | None, infeasible: Reason | None) -> Said:
-        """Return the validated result of exactly one of metrics, failure and infeasibility.
+        """Return the validated result: metrics, or the reason of a failure or infeasibility.
 
         Raises:
             SpecError: none or several of the three are given, or a value is not finite.
@@ -105,7 +105,7 @@ def whole(number: object) -> int | None:
 
 
 def _reason(told: Reason) -> str:
-    """Return the reason as text; an exception is formatted as if an evaluator had raised it."""
+    """Return the reason of a failure as text; an exception is formatted as an evaluator's is."""
     if isinstance(told, InfeasibleError):
         return told.problem
     if isinstance(told, BaseException):
@@ -116,7 +116,7 @@ def _reason(told: Reason) -> str:
 
 
 def _pair(name: str, told: Any) -> tuple[float, float | None]:
-    """Return a value and its standard error, ``None`` without one.
+    """Return a metric value and its standard error (``None`` without one), as floats.
 
     Raises:
         SpecError: the value is not finite, or the error is negative.

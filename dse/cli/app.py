@@ -168,10 +168,10 @@ def version(
 
 
 def _text(word: str) -> str:
-    """Return a command-line argument decoded as UTF-8, whatever the locale's encoding is.
+    """Return a command-line argument decoded as UTF-8, regardless of the locale's encoding.
 
-    An argument that names an existing file is returned unchanged: the file is opened with the
-    locale's encoding.
+    An argument that names an existing file is returned unchanged, because the file is opened with
+    the locale's encoding.
 
     Raises:
         SpecError: the bytes are not valid UTF-8.
@@ -221,7 +221,7 @@ def main() -> None:
 
 
 def _status(error: Exception) -> int:
-    """Print an error and return the exit status.
+    """Print an error and return the exit status that corresponds to it.
 
     Raises:
         Exception: the error itself, if it is a defect of this program.

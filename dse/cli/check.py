@@ -74,7 +74,7 @@ def check(
 
 
 def _print_unprobed_evaluators(told: JudgedFile) -> None:
-    """Print which evaluators were not called on sample designs, why, and how to run them."""
+    """Print which evaluators were not probed on sample designs, why, and how to run them."""
     starting = [name for name, programs in told["not_probed"].items() if programs]
     others = [name for name, programs in told["not_probed"].items() if not programs]
     for names, one, several in (

@@ -16,7 +16,7 @@ FELL_SHORT = 1
 
 
 class BudgetAxis(StrEnum):
-    """Currency in which the spending of studies is counted."""
+    """Currency of the budget at which studies are compared: measurements, trials, time or cost."""
 
     MEASUREMENTS = "measurements"
     TRIALS = "trials"
@@ -121,7 +121,7 @@ def compare(
 
 
 def _check_several(groups: Sequence[Any]) -> None:
-    """Raise StudyError if there is only one study."""
+    """Raise StudyError unless there are at least two studies to compare."""
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
         from dse.errors import StudyError

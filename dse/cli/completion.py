@@ -84,10 +84,10 @@ def environments(incomplete: str) -> list[str]:
 
 
 def complete(app: Callable[[], Any]) -> None:
-    """Answer a shell's completion request.
+    """Print the words that complete a partly typed command line, as a shell requests.
 
-    For bash, rejoin the words that it split at the characters of :data:`_JOINED`, and cut from
-    each answer the part up to the last of them, which bash keeps itself.
+    For bash, rejoin the words that it split at the characters of :data:`_JOINED`, and cut from each
+    completion the part up to the last of these characters, which bash keeps itself.
 
     Raises:
         SystemExit: always, as the app has ended.
@@ -110,7 +110,7 @@ def complete(app: Callable[[], Any]) -> None:
 
 
 def rejoin_words(words: Sequence[str], cursor: int) -> tuple[list[str], int]:
-    """Undo bash's splitting of words; return the words and the index of the one at the cursor."""
+    """Join the words that bash split; return them and the index of the word at the cursor."""
     joined: list[str] = []
     place = 0
     for number, word in enumerate(words):
@@ -129,7 +129,7 @@ def _is_mark(word: str) -> bool:
 
 
 def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Return the listed names that start with the typed text; none if listing takes too long."""
+    """Return the known names that start with the typed text; none if listing takes too long."""
     with contextlib.suppress(Exception), _in_time(), contextlib.redirect_stderr(io.StringIO()):
         return [one for one in known() if one.startswith(incomplete) and is_visible(one)]
     return []
@@ -177,7 +177,7 @@ def _files(kinds: Sequence[str], incomplete: str) -> Iterable[str]:
 
 
 def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Yield the YAML files in the typed folder and its direct subfolders, each with its kind."""
+    """Yield the YAML files in the typed folder and its subfolders, each with what it describes."""
     folder = incomplete.rpartition("/")[0]
     begun = f"{folder}/" if "/" in incomplete else ""
     base = Path(begun or ".").expanduser()
@@ -188,7 +188,7 @@ def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def _kind(path: Path) -> str:
-    """Return what the file describes: ``studies``, ``spaces`` or, if neither, ``""``.
+    """Return what a YAML file describes: ``studies``, ``spaces`` or, if neither, ``""``.
 
     A study file names its space too, and counts as a study.
     """
@@ -206,9 +206,9 @@ def _plugins(group: Any) -> Iterable[str]:
 
 
 def _brought(group: Any) -> Iterable[str]:
-    """Return the names in the tables that installed packages register.
+    """Return the names in the tables of assets or environments that installed packages register.
 
-    The catalogues of these names would import the installers, too.
+    The catalogues of these names are not used, because they would import the installers.
     """
     from dse.registry import load, names
 

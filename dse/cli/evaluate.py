@@ -51,7 +51,7 @@ def evaluate(
 
 
 def _draw_design(space: Any, fixed: dict[str, Any], seed: int) -> Any:
-    """Draw a legal design with these values.
+    """Draw a legal design that has the given parameter values.
 
     Raises:
         DesignError: no legal design has them; the hint lists rules that contradict one another.

@@ -27,7 +27,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:
-    """Exit at once with a message; for use while no trial is held that must be given back."""
+    """Exit at once with a message; for use while the process has no running trial to release."""
     with suppress(OSError):
         os.write(2, f"{INTERRUPTED}\n".encode())
     os._exit(STATUS)
@@ -35,7 +35,7 @@ def leave(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def handled_by(handler: Handler, number: signal.Signals = signal.SIGINT) -> Iterator[None]:
-    """Handle a signal by ``handler`` within the block, unless the parent process had it ignored.
+    """Handle a signal by ``handler`` within the block, unless the signal was already ignored.
 
     ``nohup`` ignores SIGHUP, and shells ignore SIGINT for background jobs. Outside the main thread
     nothing is changed, because Python sets handlers only there.
@@ -84,13 +84,13 @@ def interruptible(*more: signal.Signals) -> Iterator[None]:
 def stoppable() -> AbstractContextManager[None]:
     """Return a context in which Ctrl-C, SIGTERM and SIGHUP raise ``KeyboardInterrupt``.
 
-    The driver can then give back the trials that it holds.
+    The driver (process that runs a study) can then release its running trials.
     """
     return interruptible(signal.SIGTERM, signal.SIGHUP)
 
 
 def hear_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send SIGINT again if it was raised in a callback, where Python would only print it."""
+    """Send SIGINT again if an interrupt was raised in a callback, where Python only prints it."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return

@@ -54,7 +54,7 @@ def schema(command: str) -> dict[str, Any]:
 
 
 class _Untitled(GenerateJsonSchema):
-    """JSON Schemas with descriptions of keys, and without titles that repeat the keys."""
+    """Generator of JSON Schemas with key descriptions, without titles that repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -62,7 +62,7 @@ class _Untitled(GenerateJsonSchema):
     def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of an object, with key descriptions inherited from its base classes.
 
-        Pydantic does not inherit them itself.
+        Pydantic does not inherit key descriptions.
         """
         found = super().typed_dict_schema(schema)
         for base in getattr(schema.get("cls"), "__orig_bases__", ()):

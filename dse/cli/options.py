@@ -82,7 +82,7 @@ StudyFile = Annotated[
 
 
 def format_of(output: Format, file: Path | None) -> Format:
-    """Return the format to write: the requested one, or that of the file's extension.
+    """Return the output format: the requested one, or that of the file's extension.
 
     Raises:
         StudyError: neither the option nor the file's extension names a file format.

@@ -1,4 +1,4 @@
-"""Commands and options that were renamed: the old words are read, with a warning."""
+"""Commands and options that were renamed: the old names are accepted, with a warning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTIONS: Mapping[tuple[str, str], str] = {
 
 
 def rename_words(words: Sequence[str]) -> list[str]:
-    """Return a command line with present words in place of old ones; warn of each on stderr."""
+    """Return a command line with present names in place of old ones; warn of each on stderr."""
     if not words:
         return []
     renamed = list(words)

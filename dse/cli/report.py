@@ -61,7 +61,7 @@ def report(
 
 
 def _check_page(path: Path) -> None:
-    """Raise StudyError for a file whose extension is not one of an HTML page.
+    """Raise StudyError unless the file has an extension of an HTML page, or no extension.
 
     A file without an extension is accepted.
     """

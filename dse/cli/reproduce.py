@@ -81,7 +81,11 @@ def reproduce_claims(
 
 
 class _Runner:
-    """Runner of a study and, on request, its variants at both ends of each assumption's range."""
+    """Runner of a study that states claims.
+
+    On request it also runs the variants of the study in which an assumption is at an end of its
+    range.
+    """
 
     def __init__(self, storage: str | None, *, words: str, output: OutputFormat) -> None:
         self._storage = storage or _FORGETFUL
@@ -117,7 +121,7 @@ def _print(study: JudgedStudy) -> None:
 
 
 def _beyond(one: JudgedClaim) -> str:
-    """Return a verdict's long text if the table's short verdict omits part of it, else ``""``."""
+    """Return the long text of a verdict if the table's short text omits part of it, else ``""``."""
     words = verdict_text(one)
     return words if words != one["verdict"] else ""
 
@@ -143,7 +147,11 @@ def _print_table(title: str, claims: Sequence[JudgedClaim]) -> None:
 
 
 def _conclude(claims: Sequence[JudgedClaim], *, quiet: bool) -> None:
-    """Print the number of claims by outcome; exit with 1 if an outcome differs from its label."""
+    """Print the number of claims by outcome; exit with 1 if one differs from its label.
+
+    The label is the kind of proof that the study file states for the claim, such as ``not
+    reproduced``.
+    """
     if not quiet:
         show(summary_line(count_claims(claims)))
     if any(one["counts_as"] == "failed" for one in claims):

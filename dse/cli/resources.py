@@ -135,7 +135,7 @@ def _list(
     describe: Callable[[One], tuple[str, str]],
     output: OutputFormat,
 ) -> list[One]:
-    """Print a catalogue; return its missing resources, for a hint below a table.
+    """Print a catalogue as a table or JSON; return the resources that are not installed.
 
     Args:
         catalogue: the catalogue.
@@ -186,7 +186,7 @@ def _install(
 
 
 def _show_places(where: Places, output: OutputFormat) -> None:
-    """Print the paths of the named resources; if none was named, the folder of all."""
+    """Print the paths of the named resources; if none was named, the folder of all resources."""
     if output is OutputFormat.JSON:
         show_json(where)
         return
@@ -209,7 +209,7 @@ def _size(one: Environment) -> str:
 
 @contextmanager
 def _show_download(asset: Asset) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the error stream; yield a function that takes the bytes received so far."""
+    """Show a progress bar on the error stream; yield a function that takes the bytes received."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,

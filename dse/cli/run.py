@@ -175,7 +175,7 @@ def _go(
 
 
 def _wait(study: Any, stated: str | None) -> None:
-    """Set how long the study waits for an unreachable storage, if the command states it.
+    """Set how long the study waits for an unreachable storage, if the option is given.
 
     Raises:
         DseError: the value of ``--storage-patience`` is not a time.

@@ -16,7 +16,7 @@ from dse.schema.space.parameters.domains import amount, literal
 
 
 def settings(pairs: Sequence[str], space: DesignSpace) -> dict[str, Value]:
-    """Return the values of ``parameter=value`` arguments, each converted to its parameter's kind.
+    """Return the values of ``parameter=value`` arguments, converted to the parameters' types.
 
     A list takes all its items at once, ``bits=[2,4,8]``, or one at a time, ``bits[0]=2``.
 
@@ -85,7 +85,10 @@ def _snap_to_value(number: float, parameter: Real | Integer | Ordinal) -> Value 
 
 
 def _items(name: str, text: str, listing: Any, space: DesignSpace) -> dict[str, Value]:
-    """Parse the text of a list into values by member; for a subset, true for each item named."""
+    """Parse the text of a list parameter into values by member name.
+
+    For a subset parameter, the members of the named items are true.
+    """
     words = [word.strip() for word in text.strip("[] ").split(",") if word.strip()]
     members = [node.name for node in listing.nodes]
     keys = [str(key) for key in listing.keys]
@@ -105,7 +108,7 @@ def _items(name: str, text: str, listing: Any, space: DesignSpace) -> dict[str, 
 
 
 def _beside(number: float, parameter: Real | Integer | Ordinal) -> str:
-    """Return a hint with the nearest legal numbers to an illegal one, and the domain."""
+    """Return an error hint: the legal numbers nearest to an illegal one, and the domain."""
     legal = f"legal: {domain_text(parameter)}"
     if isinstance(parameter, Real):
         return legal

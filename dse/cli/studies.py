@@ -40,7 +40,7 @@ def list_studies(*, storage: StorageOption = None, output: ToldOption = OutputFo
 
 
 def _line(row: StudyRow) -> dict[str, object]:
-    """Return a study's table row; if it is damaged, the problem replaces its question."""
+    """Return a study's table row; for a damaged study, the error replaces its question text."""
     shown: dict[str, object] = {
         name: "?" if value is None else value for name, value in row.items() if name != "problem"
     }

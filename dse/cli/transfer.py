@@ -202,7 +202,7 @@ def starting(starts: Sequence[str], problem: str) -> list[str]:
 
 
 def left_out_text(one: LeftOut) -> str:
-    """Return the rows that were left out as text: ``trials 4, 7-9: missing``."""
+    """Return the omitted rows of a damaged study as text: ``trials 4, 7-9: missing``."""
     runs = (str(first) if first == last else f"{first}-{last}" for first, last in one["rows"])
     return f"{' '.join(filter(None, [one['part'], ', '.join(runs)]))}: {one['reason']}"
 

@@ -1,4 +1,4 @@
-"""Usage errors of commands: messages that name the value and its correction."""
+"""Usage errors of commands: messages that name the rejected argument and its correction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ELSEWHERE = {
 
 
 def mend_usage(error: Any) -> None:
-    """Rewrite the message of a usage error so that it names the value and how to fix it.
+    """Rewrite the message of a usage error to name the rejected argument and how to fix it.
 
     Args:
         error: the usage error that typer's parser raised.
@@ -36,7 +36,10 @@ def mend_usage(error: Any) -> None:
 
 
 def _validation(cause: Any) -> str | None:
-    """Return an error message that states the expected type; ``None`` to keep the parser's."""
+    """Return a message that states the expected type of an argument; else ``None``.
+
+    With ``None`` the parser's own message is kept.
+    """
     if not hasattr(cause, "errors"):
         return None
     first = cause.errors()[0]
@@ -56,7 +59,7 @@ def _suggest_option(name: str) -> str:
 
 
 def _suggest_setting(error: Any) -> str:
-    """Return a hint for a ``name=value`` argument that lacks ``--set``."""
+    """Return a hint for a ``parameter=value`` argument that is not preceded by ``--set``."""
     options = {one for each in error.ctx.command.params for one in each.opts}
     inside = error.message.partition("(")[2].rstrip(")").split()
     setting = next((word for word in inside if "=" in word), None)

@@ -20,10 +20,10 @@ _MOST_COMBINATIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Values of one quantity over n designs; rows where it is absent hold a filler value.
+    """Values of a parameter or metric over n designs; a filler value where it is absent.
 
     A column over a finite domain also stores codes, which are indices into the domain, so that a
-    lookup by value compares once per value of the domain and not once per row.
+    lookup by value compares once per value of the domain and not once per design.
     """
 
     values: Array  # (n,), natural values
@@ -33,7 +33,7 @@ class Column:
 
     @staticmethod
     def coded(domain: tuple[Value, ...], codes: NDArray[np.integer]) -> Column:
-        """Return the column with ``domain[code]`` in each row, absent where the code is -1.
+        """Build a column with ``domain[code]`` for each design, absent where the code is -1.
 
         Args:
             domain: the values that the codes index.
@@ -46,14 +46,14 @@ class Column:
 
     @staticmethod
     def of(values: Sequence[Value | None]) -> Column:
-        """Build a column from n plain values; ``None`` marks an absent one."""
+        """Build a column from n plain values; ``None`` marks an absent value."""
         gone = np.array([value is None for value in values], dtype=bool)
         filler = next((value for value in values if value is not None), 0.0)
         filled = build_array(tuple(filler if value is None else value for value in values))
         return Column(filled, gone if gone.any() else None)
 
     def take(self, rows: Array) -> Column:
-        """Return the column of the selected rows, given as indices or a mask."""
+        """Return the column of the selected designs, given as indices or a mask."""
         return Column(
             self.values[rows],
             None if self.absent is None else self.absent[rows],
@@ -64,20 +64,21 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Distinct rows of a batch with respect to some columns.
+    """Representatives of the designs of a batch that have the same values in some columns.
 
-    ``rows`` are their indices; ``place`` maps each row of the batch to its index in ``rows``.
+    ``rows`` are the indices of the d distinct designs; ``place`` maps each of the n designs of the
+    batch to its index in ``rows``.
     """
 
     rows: Ints  # (d,), one row of each combination
     place: Ints | None  # (n,), index into rows; None: every row is its own representative
 
     def spread(self, values: Array) -> Array:
-        """Expand values of the distinct rows, (..., d), to all rows, (..., n)."""
+        """Expand values of the d distinct designs, (..., d), to all n designs, (..., n)."""
         return values if self.place is None else np.take(values, self.place, axis=-1)
 
     def spread_rows(self, found: Mapping[int, _T]) -> dict[int, _T]:
-        """Copy results of distinct rows, by index, to all rows of the batch that equal them."""
+        """Copy results of distinct designs, keyed by index, to all designs that equal them."""
         if self.place is None or not found:
             return dict(found)
         named = np.zeros(len(self.rows), dtype=bool)
@@ -87,7 +88,7 @@ class Distinct:
 
 
 class Batch:
-    """Batch of n designs as columns: ``batch["tp"]`` is an (n,) array of natural values."""
+    """Batch of n designs as columns: ``batch["tp"]`` is an (n,) array of parameter values."""
 
     __slots__ = ("_columns", "_size")
 
@@ -97,7 +98,7 @@ class Batch:
 
     @staticmethod
     def of(designs: Sequence[Mapping[str, Value]]) -> Batch:
-        """Build a batch from designs, with one column for each name that occurs."""
+        """Build a batch from designs, with one column for each parameter name that occurs."""
         names = sorted({name for design in designs for name in design})
         columns = {name: Column.of([design.get(name) for design in designs]) for name in names}
         return Batch(columns, len(designs))
@@ -113,7 +114,7 @@ class Batch:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the columns."""
+        """Names of the batch's columns."""
         return frozenset(self._columns)
 
     @property
@@ -134,14 +135,17 @@ class Batch:
         return np.where(column.absent, default, column.values)
 
     def absent(self, name: str) -> Mask:
-        """Return the mask of rows where the parameter is inactive, (n,); all without a column."""
+        """Return the mask of designs where the parameter is inactive, (n,).
+
+        It is true everywhere if there is no such column.
+        """
         column = self._columns.get(name)
         if column is None:
             return np.ones(self._size, dtype=bool)
         return np.zeros(self._size, dtype=bool) if column.absent is None else column.absent
 
     def lookup(self, name: str, table: Mapping[Value, float], default: float = 0.0) -> Floats:
-        """Return ``table[value]`` for each row, (n,), with ``default`` where it is absent.
+        """Return ``table[value]`` for each design, (n,), with ``default`` where it is absent.
 
         Raises:
             KeyError: the column holds a value that the table lacks.
@@ -161,16 +165,16 @@ class Batch:
         return found
 
     def take(self, rows: Array) -> Batch:
-        """Return the batch of the selected rows, given as indices or a mask."""
+        """Return the batch of the selected designs, given as indices or a mask."""
         size = int(rows.sum()) if rows.dtype == bool else len(rows)
         return Batch({name: column.take(rows) for name, column in self._columns.items()}, size)
 
     def distinct(self, names: Iterable[str]) -> Distinct:
-        """Return the rows that are distinct in these columns, if finding them pays off.
+        """Return the designs that are distinct in these columns, if finding them pays off.
 
-        All rows are treated as distinct if a column has no codes, if more than half of the rows
-        differ, or if there may be over four times as many combinations as rows. Names without a
-        column are ignored.
+        All designs are treated as distinct if a column has no codes, if more than half of the
+        designs differ, or if there may be over four times as many combinations of values as
+        designs. Names without a column are ignored.
         """
         every = Distinct(np.arange(self._size), None)
         columns, combinations = list[tuple[NDArray[np.integer], int, int]](), 1
@@ -202,12 +206,12 @@ class Batch:
         return Batch({**self._columns, **columns}, self._size)
 
     def renamed(self, names: Mapping[str, str]) -> Batch:
-        """Return a batch with only the columns ``names.values()``, renamed to the matching keys."""
+        """Return a batch of the columns ``names.values()`` only, renamed to the matching keys."""
         columns = {new: self._columns[old] for new, old in names.items() if old in self._columns}
         return Batch(columns, self._size)
 
     def row(self, index: int) -> dict[str, Value]:
-        """Return the values of one row that are not absent, as plain Python values."""
+        """Return one design's values, without absent ones, as plain Python values by name."""
         return {
             name: _plain(column, index)
             for name, column in self._columns.items()
@@ -215,11 +219,11 @@ class Batch:
         }
 
     def design(self, index: int) -> Design:
-        """Return one row as a design."""
+        """Return the design at an index of the batch."""
         return Design(self.row(index))
 
     def designs(self) -> list[Design]:
-        """Return every row as a design."""
+        """Return all designs of the batch as a list."""
         names = sorted(self._columns)
         values = [_plain_values(self._columns[name]) for name in names]
         rows = zip(*values, strict=True) if names else ((),) * self._size
@@ -234,7 +238,7 @@ class Batch:
 
 
 def concatenate_batches(batches: Iterable[Batch]) -> Batch:
-    """Concatenate the rows of all batches; all have the same columns."""
+    """Concatenate the designs of several batches, which must have the same columns."""
     parts = [batch for batch in batches if len(batch)]
     if len(parts) == 1:
         return parts[0]
@@ -246,7 +250,7 @@ def concatenate_batches(batches: Iterable[Batch]) -> Batch:
 
 
 def build_array(values: tuple[Value, ...]) -> Array:
-    """Build an array; texts, and Booleans mixed with numbers, make an array of objects."""
+    """Build an array; texts, and Booleans mixed with numbers, give an array of Python objects."""
     kinds = set(map(type, values))
     if kinds in ({int}, {float}):  # fast path for the most frequent case
         return np.array(values)
@@ -260,7 +264,7 @@ def build_array(values: tuple[Value, ...]) -> Array:
 
 
 def _plain_values(column: Column) -> list[Value | None]:
-    """Return each row's value as a plain Python value; ``None`` where it is absent."""
+    """Return each design's value as a plain Python value; ``None`` where it is absent."""
     values: list[Value | None]
     if column.codes is not None:
         values = [column.domain[code] if code >= 0 else None for code in column.codes.tolist()]
@@ -274,7 +278,7 @@ def _plain_values(column: Column) -> list[Value | None]:
 
 
 def _plain(column: Column, index: int) -> Value:
-    """Return one row's value as it is in the domain, or as a plain Python value."""
+    """Return one design's value as stored in the domain, else as a plain Python value."""
     if column.codes is not None:
         return column.domain[int(column.codes[index])]
     value: Value = column.values[index]

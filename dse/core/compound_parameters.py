@@ -1,4 +1,4 @@
-"""Structured parameters: lists, orders, subsets, partitions and shares.
+"""Structured parameters: lists, orders, subsets, partitions, and shares that sum to one.
 
 A design is a flat mapping of single values, so each structured parameter is *lowered*: to scalar
 ``members`` with names such as ``bits[0]`` or ``kept[conv1]``, the ``conditions`` under which they
@@ -53,7 +53,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permutation:
-    """Order of the items: member ``i`` is the item at position ``i``, from 0."""
+    """Order of items as a parameter: member ``i`` is the item at position ``i``, from 0."""
 
     name: str
     items: tuple[Value, ...]
@@ -132,9 +132,10 @@ class Subset:
 class Partition:
     """Partition of a chain of ``length`` links into contiguous, non-empty parts.
 
-    Member ``i`` is the number of links before cut ``i``; the members ascend. There are ``least`` to
-    ``most`` parts. If these differ, the number of parts is an own parameter ``name.parts``, or the
-    parameter that ``counted_by`` names. Cut ``i`` is active if there are more than ``i + 1`` parts.
+    It is encoded by the cuts between the parts: member ``i`` is the number of links before cut
+    ``i``, and the members ascend. There are ``least`` to ``most`` parts. If these differ, the
+    number of parts is a separate parameter ``name.parts``, or the parameter that ``counted_by``
+    names. Cut ``i`` is active if there are more than ``i + 1`` parts.
     """
 
     name: str
@@ -146,7 +147,7 @@ class Partition:
 
     @property
     def parts(self) -> syntax.Number | syntax.Name:
-        """Formula node of the number of parts: a constant, or the parameter that holds it."""
+        """Formula of the number of parts: a constant, or the parameter that holds the number."""
         if self.counted_by:
             return syntax.Name(self.counted_by)
         return (
@@ -228,7 +229,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """Names of the members, to be sampled jointly, if the shares are continuous; else empty."""
+        """Names of the members to sample jointly: all for continuous shares, else none."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property
@@ -272,7 +273,7 @@ Structured = Each | Permutation | Subset | Partition | Simplex
 
 
 def member(name: str, key: Value) -> str:
-    """Return the name of the member at a key: ``bits[0]``, ``kept[conv1]``."""
+    """Return the parameter name of a list's item by its key: ``bits[0]``, ``kept[conv1]``."""
     return f"{name}[{key}]"
 
 

@@ -62,7 +62,7 @@ def base(name: str) -> str:
 
 
 def nest_members(values: Mapping[str, Value | None]) -> dict[str, Any]:
-    """Group the members of each list under the list's name.
+    """Return the values with the members of each list grouped under the list's name.
 
     Numbered members become a list, with ``None`` for an inactive one in between; named members
     become a mapping: ``{"bits": [4, 8], "kept": {"conv1": True}}``.
@@ -88,5 +88,5 @@ def _in_order(members: Mapping[str, Value | None]) -> Any:
 
 
 def key_of(values: Mapping[str, Value]) -> str:
-    """Return 16 hex digits that identify the values, the same in every process and machine."""
+    """Return 16 hex digits that identify parameter values, the same on every machine."""
     return hashlib.sha256(_JSON.encode(dict(values)).encode()).hexdigest()[:16]

@@ -17,7 +17,7 @@ from dse.core.values import Floats, Value
 
 @dataclass(frozen=True, slots=True)
 class CoordinateBlock:
-    """Columns ``start`` to ``stop`` of the encoded vector that encode one parameter.
+    """Columns ``start`` to ``stop`` (exclusive) of the encoded vector that encode one parameter.
 
     The encoding is one-hot for a categorical parameter with three or more values.
     """
@@ -28,7 +28,7 @@ class CoordinateBlock:
 
 
 def blocks(space: DesignSpace, names: frozenset[str] | None = None) -> tuple[CoordinateBlock, ...]:
-    """Return each parameter's block of coordinates in the encoded vector.
+    """Return each parameter's column range in the encoded vector.
 
     Args:
         space: the space of the parameters.
@@ -47,9 +47,10 @@ def blocks(space: DesignSpace, names: frozenset[str] | None = None) -> tuple[Coo
 def encoded(space: DesignSpace, batch: Batch, names: frozenset[str] | None = None) -> Floats:
     """Encode n designs as points of the unit cube, (n, coordinates).
 
-    A number is encoded as its share of the range on its scale, and an ordinal as its relative
-    rank, so that 1, 2, 4, 8 are evenly spaced. A choice is one-hot, or 0 or 1 if it has two values.
-    An inactive parameter is encoded as 0.5, or as all zeros if it is one-hot.
+    A number is encoded as its position in its range, from 0 to 1, on its linear or logarithmic
+    scale, and an ordinal as its relative rank, so that 1, 2, 4, 8 are evenly spaced. A choice is
+    one-hot, or 0 or 1 if it has two values. An inactive parameter is encoded as 0.5, or as all
+    zeros if it is one-hot.
 
     Args:
         space: the space of the designs.
@@ -68,8 +69,9 @@ def encoded(space: DesignSpace, batch: Batch, names: frozenset[str] | None = Non
 def encoded_designs(space: DesignSpace, designs: Sequence[Mapping[str, Value]]) -> Floats:
     """Encode n designs of this space or an older version of it, (n, coordinates).
 
-    A number outside the parameter's domain is extrapolated on its scale, possibly below 0 or
-    above 1. An unknown value of a choice is encoded as all zeros, or 0.5 in a single coordinate.
+    A number outside the parameter's domain is extrapolated on its linear or logarithmic scale,
+    possibly below 0 or above 1. An unknown value of a choice is encoded as all zeros, or 0.5 in a
+    single coordinate.
     """
     inside = np.array([space.knows(design) for design in designs], dtype=bool)
     layout = blocks(space)
@@ -86,7 +88,7 @@ def encoded_designs(space: DesignSpace, designs: Sequence[Mapping[str, Value]]) 
 
 
 def decode_points(space: DesignSpace, points: Floats) -> Batch:
-    """Decode points, (n, coordinates), to the nearest legal designs; invert :func:`encoded`.
+    """Decode points, (n, coordinates), to the nearest legal designs; the inverse of encoding.
 
     A point whose real parameters violate a rule gives no design.
     """
@@ -104,7 +106,7 @@ def decode_points(space: DesignSpace, points: Floats) -> Batch:
 
 
 def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:
-    """Return the index of the parameter's value nearest to each row's coordinates, (n,)."""
+    """Return the index of the parameter value nearest to each point's coordinates, (n,)."""
     if _width(parameter) > 1:
         return np.argmax(coordinates, axis=1).astype(np.int32)
     gaps = np.abs(coordinates - _ranks(parameter)[None, :])
@@ -160,7 +162,7 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
 
 
 def _ranks(parameter: Finite) -> Floats:
-    """Return the coordinate of each value of the parameter, (values,): equally spaced in [0, 1].
+    """Return the coordinates of the parameter's values, equally spaced from 0 to 1, (values,).
 
     With a logarithmic scale it is the value's relative position in the logarithm of the range.
     """

@@ -18,9 +18,9 @@ FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "me
 class Metric:
     """Named quantity with its unit and, if there is an obvious one, its goal (min or max).
 
-    A metric with ``words`` is categorical: its value is an index into them, as ``bottleneck`` is
-    ``compute`` or ``memory``. ``part_of`` names the metric to whose total this one contributes as a
-    summand. ``written`` is the unit in which the user of a study writes the metric, if it differs
+    A metric with ``words`` is categorical: its value is an index into ``words``, which for
+    ``bottleneck`` are ``compute`` and ``memory``. ``part_of`` names the metric of which this one is
+    a summand. ``written`` is the unit in which the user of a study writes the metric, if it differs
     from ``unit``.
     """
 
@@ -45,7 +45,7 @@ class Fault:
 
     ``infeasible``: the design cannot exist. For the other kinds the evaluation failed: the
     evaluator ``raised`` an exception, exceeded its ``timeout``, its process ``crashed``, its output
-    was ``invalid`` (NaN, a missing metric, not JSON), it ran out of ``memory``, or the driver or
+    was ``invalid`` (NaN, a missing metric, not JSON), it ran out of ``memory``, or the process or
     machine that ran it was ``lost``.
     """
 

@@ -53,8 +53,8 @@ class Objective:
         """Return the objective in ``unit``, (n,); NaN where a metric is absent.
 
         Args:
-            columns: the metrics and parameters that the expression reads, of n rows.
-            size: the number of rows n.
+            columns: the metrics and parameters that the expression reads, over n designs.
+            size: the number of designs n.
         """
         return _numbers(self.expression, columns, size) / self.scale
 
@@ -73,9 +73,10 @@ class Limit:
     strict: bool = False
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """Return each row's scaled margin to the limit, (n,); negative if violated, NaN if unknown.
+        """Return each design's scaled margin to the limit, (n,), which is negative if violated.
 
-        Sides that agree to twelve digits are equal, as in the rules of a space.
+        It is NaN if the limit's value is unknown. Sides that agree to twelve digits are equal, as
+        in the rules of a space.
         """
         node = self.slack.node
         if isinstance(node, Binary) and node.operator == "-":
@@ -88,7 +89,7 @@ class Limit:
 
 
 def _difference(left: Floats, right: Floats) -> Floats:
-    """Return ``left - right``, (n,); zero where the two agree to twelve digits."""
+    """Return ``left - right`` per design, (n,); zero where the two agree to twelve digits."""
     with np.errstate(all="ignore"):
         return np.where(agree(left, right), 0.0, left - right)
 

@@ -15,7 +15,7 @@ Scale = Literal["linear", "log"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Real:
-    """Real parameter between two bounds, both included, in ``unit``."""
+    """Real parameter between two inclusive bounds, in ``unit``, on a linear or log scale."""
 
     name: str
     low: float
@@ -54,7 +54,7 @@ class Real:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer:
-    """Integer parameter from ``low`` to ``high``, both included, in steps, in ``unit``."""
+    """Integer parameter from ``low`` to ``high`` inclusive, in steps of ``step``, in ``unit``."""
 
     name: str
     low: int

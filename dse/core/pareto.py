@@ -32,7 +32,7 @@ class ParetoSet:
 
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial]) -> ParetoSet:
-        """Return the Pareto front of the feasible trials."""
+        """Return the Pareto front of the feasible trials among these trials."""
         losses, answers = problem.judged(trials)
         kept = np.flatnonzero(answers)
         best = kept[nondominated(losses[kept])]
@@ -74,7 +74,7 @@ class ParetoSet:
 
     @property
     def knee(self) -> Trial | None:
-        """Trial nearest to the best value of every objective, scaled by the front's range."""
+        """Trial nearest to the ideal point, with each objective scaled by the front's range."""
         if not self.trials:
             return None
         halves = 0.5 * self.losses  # halved, because the range of the largest floats overflows
@@ -94,7 +94,10 @@ class ParetoSet:
 def nondominated(
     losses: Floats,  # (n, m), minimised
 ) -> Mask:
-    """Return the mask of the rows that no other row dominates, (n,); of equal rows the first."""
+    """Return the mask of the points that no other point dominates, (n,).
+
+    Of equal points only the first is included.
+    """
     if not len(losses):
         return np.zeros(0, dtype=bool)
     if losses.shape[1] == 0:
@@ -113,12 +116,12 @@ def hypervolume(
     losses: Floats,  # (n, m), minimised
     reference: Floats,  # (m,)
 ) -> float:
-    """Return the hypervolume that the rows dominate, bounded by ``reference``.
+    """Return the hypervolume that the points dominate, bounded by the reference point.
 
-    For more rows than :func:`most_exact` it is estimated deterministically, within about 0.1 % for
-    up to nine objectives and 1 % for twelve, as measured against exact volumes of random fronts
-    on a sphere and in a cube. An estimate may decrease slightly when a row is added. A volume that
-    overflows, such as that of losses of 1e200, is returned as the largest float.
+    For more points than :func:`most_exact` it is estimated deterministically, within about 0.1 %
+    for up to nine objectives and 1 % for twelve, as measured against exact volumes of random fronts
+    on a sphere and in a cube. An estimate may decrease slightly when a point is added. A volume
+    that overflows, such as that of losses of 1e200, is returned as the largest float.
 
     Source:
         moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved Dimension-Sweep
@@ -170,13 +173,13 @@ def is_exact(
     losses: Floats,  # (n, m), minimised
     reference: Floats,  # (m,)
 ) -> bool:
-    """Return whether :func:`hypervolume` of these rows is exact and not estimated."""
+    """Return whether :func:`hypervolume` of these points is exact and not estimated."""
     inside = int((losses < reference).all(axis=1).sum())
     return inside <= most_exact(losses.shape[1])
 
 
 def most_exact(objectives: int) -> float:
-    """Return the largest number of rows whose hypervolume is computed exactly.
+    """Return the largest number of points whose hypervolume is computed exactly.
 
     Args:
         objectives: the number of objectives; with fewer than five there is no limit.
@@ -187,7 +190,7 @@ def most_exact(objectives: int) -> float:
 def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     """Return the hypervolume's reference point as losses, (m,); ``None`` until it is fixed.
 
-    It is the study's reference point if the user gives one. Otherwise it is the worst loss of the
+    It is the study's reference point if the study gives one. Otherwise it is the worst loss of the
     first :data:`REFERENCE_TRIALS` feasible trials plus a tenth of their range, and ``None`` until
     there are that many. It depends only on the study's record.
     """
@@ -203,7 +206,7 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
 
 
 def _first_answers(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """Return the losses of the first feasible trials, at most :data:`REFERENCE_TRIALS` of them."""
+    """Return the losses of the first :data:`REFERENCE_TRIALS` feasible trials, (n, m)."""
     found = np.zeros((0, len(problem.objectives)))
     start, size = 0, 8 * REFERENCE_TRIALS
     while start < len(trials) and len(found) < REFERENCE_TRIALS:
@@ -216,9 +219,9 @@ def _first_answers(problem: Problem, trials: Sequence[Trial]) -> Floats:
 def newcomers(
     losses: Floats,  # (n, m), minimised, finite
 ) -> Ints:
-    """Return the indices of the rows that no earlier row weakly dominates, (k,), ascending.
+    """Return the indices of the points that no earlier point weakly dominates, (k,), ascending.
 
-    A row weakly dominates another if it is at least as good in every objective.
+    A point weakly dominates another if it is at least as good in every objective.
     """
     if losses.shape[1] == 0:
         return np.arange(min(len(losses), 1))
@@ -234,9 +237,9 @@ LEAST_VOLUMES = 32
 
 
 def hypervolume_trace(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """Return the hypervolume after each trial, (n,); all zero if the reference point is not fixed.
+    """Return the hypervolume after each trial, (n,); all zero without a fixed reference point.
 
-    The reference point that all trials give is used from the first trial on.
+    A reference point that is derived from the trials is used from the first trial on.
     """
     point = reference(problem, trials)
     trace = np.zeros(len(trials))
@@ -253,11 +256,12 @@ def volumes_of(
     losses: Floats,  # (k, m), minimised; no row is as good as a later one
     point: Floats,  # (m,)
 ) -> Floats:
-    """Return the hypervolume of the first 1, 2, ..., k rows, (k,).
+    """Return the hypervolume of the first 1, 2, ..., k points, (k,).
 
-    For very many rows only the volumes at the indices of :func:`_choose_places` are computed, which
-    are evenly spaced and include the last row; the rows in between repeat the previous volume. The
-    result never decreases, and exceeds the true volume at most by the error of :func:`hypervolume`.
+    For very many points only the volumes at the indices of :func:`_choose_places` are computed,
+    which are evenly spaced and include the last point; the points in between repeat the previous
+    volume. The result never decreases, and exceeds the true volume at most by the error of
+    :func:`hypervolume`.
     """
     if losses.shape[1] == 1:
         with np.errstate(over="ignore"):
@@ -272,7 +276,7 @@ def volumes_of(
 
 
 def _choose_places(count: int, objectives: int) -> list[int]:
-    """Return the indices of the rows whose hypervolume is computed, evenly spaced if not all."""
+    """Return the indices of the points whose hypervolume is computed: all or evenly spaced."""
     each = min(MOST_EACH, most_exact(objectives) / 2)
     measured = min(count, max(LEAST_VOLUMES, int(each * each / max(count, 1))))
     return np.unique(np.linspace(0, count - 1, measured).round().astype(np.int64)).tolist()

@@ -78,7 +78,7 @@ class Problem:
         return {name: source.metric for name, source in self.sources.items()}
 
     def known(self, batch: Batch) -> Metrics:
-        """Compute every modelled metric of n designs, and the faults of those that failed."""
+        """Compute every modelled metric of n designs, and the faults of designs that failed."""
         return self.model(batch)
 
     def reads(self, metric: str) -> frozenset[str]:
@@ -87,7 +87,7 @@ class Problem:
 
     @property
     def asked(self) -> frozenset[str]:
-        """Names of the metrics that objectives and limits read."""
+        """Names of the metrics that the objectives and limits read."""
         expressions = [o.expression for o in self.objectives] + [x.slack for x in self.limits]
         return frozenset(name for e in expressions for name in e.names if name in self.sources)
 
@@ -98,14 +98,16 @@ class Problem:
 
     @property
     def unprobed(self) -> frozenset[str]:
-        """Names of the metrics in :attr:`asked` that are measured or not pure.
+        """Names of the metrics in :attr:`asked` that read-only commands may not compute.
 
-        A pure metric is computed without starting a program or calling third-party code.
+        These are measured, or not pure: their models start a program or call third-party code.
         """
         return self.measured | {name for name in self.asked if not self.sources[name].pure}
 
     def rng(self, told: int, pending: int = 0) -> np.random.Generator:
-        """Return the random generator for a state of the study; the only source of randomness.
+        """Return the random generator for a state of the study.
+
+        It is the only source of randomness, and depends on the seed and the arguments.
 
         Args:
             told: the number of finished trials known to the optimizer.
@@ -118,27 +120,27 @@ class Problem:
         columns: Mapping[str, Column],
         size: int,
     ) -> Floats:
-        """Return the objectives as losses to minimise, (n, m); NaN where a metric is unknown.
+        """Return the objectives of n designs as losses (minimised), (n, m); NaN if unknown.
 
         Args:
-            columns: the metrics and parameters that the objectives read, of n rows.
-            size: the number of rows n.
+            columns: the metrics and parameters that the objectives read, over n designs.
+            size: the number of designs n.
         """
         values = [each.sign * each.values(columns, size) for each in self.objectives]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """Return each row's margin to each limit, (n, l); negative if violated, NaN if unknown.
+        """Return each design's margin to each limit, (n, l): negative if violated, NaN if unknown.
 
         Args:
-            columns: the metrics and parameters that the limits read, of n rows.
-            size: the number of rows n.
+            columns: the metrics and parameters that the limits read, over n designs.
+            size: the number of designs n.
         """
         values = [limit.slacks(columns, size) for limit in self.limits]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
     def columns(self, trials: Sequence[Trial]) -> dict[str, Column]:
-        """Return the trials' metrics and parameters for :meth:`losses` and :meth:`slacks`."""
+        """Return the trials' metrics and parameters, for :meth:`losses` and :meth:`slacks`."""
         wanted = {
             name
             for e in (*(o.expression for o in self.objectives), *(x.slack for x in self.limits))
@@ -172,7 +174,7 @@ class Problem:
         return np.asarray(kept.over & ((kept.measured > 0) | failed))
 
     def failed(self, trials: Sequence[Trial]) -> Mask:
-        """Return which trials have no valid result, (n,).
+        """Return which of n trials have no valid result, (n,).
 
         These have failed, or are done with an objective or a limit that is undefined.
         """
@@ -182,7 +184,7 @@ class Problem:
         return np.asarray(are(trials, State.FAILED) | (are(trials, State.DONE) & undefined))
 
     def undefined_words(self, trials: Sequence[Trial]) -> str:
-        """Return a text that lists the undefined objectives and limits of the first trial."""
+        """Return which objectives and limits of the first trial are undefined, as text."""
         columns = self.columns(trials[:1])
         values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
         words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]
@@ -190,7 +192,7 @@ class Problem:
         return "; ".join([*words, *(f"the limit {text!r} has no value" for text in unknown)])
 
     def modelled_trial(self, design: Design) -> Trial:
-        """Return a trial, numbered -1, with the modelled metrics of a design, or its fault."""
+        """Return a trial, numbered -1, with a design's modelled metrics, or with its fault."""
         known = self.known(self.space.batch([design]))
         metrics = {name: float(values[0]) for name, values in known.columns.items()}
         defined = {name: value for name, value in metrics.items() if np.isfinite(value)}
@@ -200,7 +202,7 @@ class Problem:
         return Trial(number=-1, design=design, state=state, metrics=defined, fault=fault)
 
     def feasible(self, trials: Sequence[Trial]) -> Mask:
-        """Return which trials are feasible, (n,).
+        """Return which of n trials are feasible, (n,).
 
         A feasible trial is done, satisfies every limit and has finite objectives.
         """

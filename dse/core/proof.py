@@ -1,4 +1,4 @@
-"""Proof of optimality of a Pareto front, and the number of designs that it does not cover."""
+"""Extent to which a Pareto front is proved optimal, and the designs that it does not cover."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Coverage:
 
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial], legal: int) -> Coverage:
-        """Return the counts of an exhaustive search; of several trials of a design the last counts.
+        """Return the counts of an exhaustive search; a design's last trial counts.
 
         Args:
             problem: the space, objectives and limits.
@@ -71,7 +71,7 @@ class Coverage:
 
     @property
     def text(self) -> str:
-        """Claim that follows from the counts, such as ``exact over all 12 legal designs``."""
+        """Claim that follows from the counts, as text: ``exact over all 12 legal designs``."""
         cannot = f"{self.impossible:,} cannot exist" if self.impossible else ""
         if not self.failed and not self.at_least:
             claim = f"exact over all {self.legal:,} legal designs"
@@ -88,7 +88,7 @@ class Coverage:
         return "; ".join(filter(None, parts))
 
     def event(self, told: int) -> Event:
-        """Return the claim as an event of a study with this number of finished trials."""
+        """Return the claim as an event to record after this number of finished trials."""
         plain = not self.failed and not self.at_least
         return Event(kind=EXACT if plain else EXACT_OVER, text=self.text, told=told)
 
@@ -135,7 +135,7 @@ class Proof:
 
     @property
     def front_words(self) -> str:
-        """Name of the front with its claim, such as ``the exact front``."""
+        """Front with the extent of its proof, as text: ``the exact front``."""
         if self.exact:
             return "the exact front"
         if not self.searched:
@@ -170,7 +170,7 @@ class Proof:
 
 
 def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
-    """Return the proof with the failures reported by the last ``COMPLETED`` event."""
+    """Return the proof, with failures added that the last ``COMPLETED`` event reports."""
     text = next((one.text for one in reversed(events) if one.kind == COMPLETED), "")
     found = _SHARING.search(text)
     if found is None:
@@ -179,7 +179,7 @@ def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
 
 
 def _add_failures(proof: Proof, seen: Proof) -> Proof:
-    """Return the proof of a search, updated by further failed trials in ``seen``."""
+    """Return the proof of an exhaustive search, updated by further failed trials in ``seen``."""
     if seen.failed <= proof.failed:
         return proof
     lost = seen.failed - proof.failed
@@ -188,7 +188,10 @@ def _add_failures(proof: Proof, seen: Proof) -> Proof:
 
 
 def _parse_claims(text: str) -> Proof:
-    """Parse an event's text, in the form of :attr:`Coverage.text` or of earlier versions."""
+    """Parse the text of an event that states the result of an exhaustive search.
+
+    The text has the form of :attr:`Coverage.text`, or of earlier versions.
+    """
     found = _OVER.match(text)
     if found is None:
         counts = _LEGAL.findall(text)
@@ -219,7 +222,7 @@ def failure_text(problem: Problem, trial: Trial) -> str:
 
 
 def design_failure_text(problem: Problem, design: Design) -> str:
-    """Return :func:`failure_text` of a design without a trial, from modelled metrics only."""
+    """Return the failure of a design without a trial as text, from its modelled metrics."""
     return failure_text(problem, problem.modelled_trial(design))
 
 

@@ -105,7 +105,7 @@ class DesignSpace:
         return True
 
     def knows(self, design: Mapping[str, Value]) -> bool:
-        """Return whether every value is in its parameter's domain, regardless of the rules."""
+        """Return whether every value is in its parameter's domain; rules are not checked."""
         return all(name in self.by_name and v in self.by_name[name] for name, v in design.items())
 
     def fixed(self, values: Mapping[str, Value]) -> DesignSpace:
@@ -167,8 +167,8 @@ class DesignSpace:
     ) -> Batch:
         """Return legal designs at points of the unit cube; uniform points give uniform designs.
 
-        Points whose design violates a rule over real parameters (or one too large to solve) are
-        skipped.
+        Points whose design violates a rule over real parameters, or a rule too large to be solved
+        exactly, are skipped.
         """
         return self.legal.at_points(points)
 

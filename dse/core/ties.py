@@ -11,12 +11,12 @@ only affects what is reported, while limits decide feasibility."""
 
 
 def is_tie(one: float, other: float, size: float = 0.0) -> bool:
-    """Return whether two values are equal up to rounding errors, and reported as a tie.
+    """Return whether two values are equal up to rounding errors, so that they count as a tie.
 
     Args:
         one: a value.
         other: another value in the same unit.
-        size: the typical magnitude in this unit, to which the tolerance is relative if it is
-            larger than the magnitude of both values.
+        size: the typical magnitude in this unit, to which the tolerance is relative if it is larger
+            than the magnitude of both values.
     """
     return math.isclose(one, other, rel_tol=TIE, abs_tol=TIE * size)

@@ -1,6 +1,6 @@
 """Trials and the other records of a study: outcomes, events, asks, drivers and reports.
 
-An ask is one request to an optimizer for designs; a driver is a process that runs trials.
+An ask is one request to an optimizer for designs; a driver is a process that runs a study's trials.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class State(StrEnum):
 
     OUTSIDE is a finished trial from an older version of the space whose design is not in the
     present space: optimizers learn from it, but it is never part of a result. SCREENED is a
-    finished trial that was evaluated only on lower rungs of a fidelity ladder: a later trial of the
-    same design may evaluate the next rung. STOPPED is a finished trial that was stopped early
+    finished trial that was evaluated only at lower fidelities (rungs): a later trial of the same
+    design may be evaluated at the next one. STOPPED is a finished trial that was stopped early
     because it was certain to be dominated: its metrics may be those of an early step.
     """
 
@@ -35,7 +35,7 @@ class State(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether the trial has ended, so that nothing more will be learnt from it."""
+        """Whether the trial has ended, so that its result is final."""
         return self not in (State.PENDING, State.RUNNING)
 
 
@@ -59,7 +59,7 @@ class Outcome:
     finished_at: float | None = field(default=None, compare=False)
 
     def attempt(self, number: int, attempt: int) -> Attempt:
-        """Return the record of this failed outcome as an attempt at a trial to be repeated.
+        """Return the failed outcome as the record of an attempt at a trial that is repeated.
 
         Args:
             number: the number of the trial.
@@ -116,15 +116,18 @@ class Trial:
         )
 
     def moved(self, state: State) -> Trial:
-        """Return the trial in another state."""
+        """Return a copy of the trial in another state."""
         return replace(self, state=state)
 
     def held(self, worker: int) -> Trial:
-        """Return the trial as running, assigned to this driver."""
+        """Return a copy of the trial as running, assigned to this driver."""
         return replace(self, state=State.RUNNING, worker=worker)
 
     def freed(self, attempts: int = 0) -> Trial:
-        """Return the trial as pending, assigned to no driver, after ``attempts`` more attempts."""
+        """Return a copy as pending, without a driver and with ``attempts`` more attempts.
+
+        ``attempts`` is the number of attempts to add.
+        """
         return replace(
             self,
             state=State.PENDING,
@@ -155,7 +158,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Event recorded in a study, such as an optimizer's choice, a fallback or a proof."""
+    """Event recorded in a study: an optimizer's choice, a fallback, a proof or the like."""
 
     kind: str
     text: str
@@ -164,7 +167,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Designs to add to a study, with their origin: the request to an optimizer.
+    """Request to an optimizer for designs, with the designs to add to a study.
 
     ``told`` is the number of finished trials that the optimizer had seen. ``after`` is the number
     of trials that the study then had: if the number has changed, nothing is added; ``None`` skips
@@ -189,7 +192,7 @@ class Ask:
     at: float | None = None
 
     def issue(self, first: int, designs: Sequence[Design]) -> list[Trial]:
-        """Return new trials of the designs, numbered from ``first`` on."""
+        """Return new trials of the requested designs, numbered from ``first`` on."""
         new = [
             Trial(number=number, design=design, told=self.told, asked_at=self.at)
             for number, design in enumerate(designs, first)
@@ -200,7 +203,7 @@ class Ask:
         return [*(trial.held(self.worker) for trial in new[:held]), *new[held:]]
 
     def kept(self, first: int, count: int) -> Asked:
-        """Return the record to keep of this ask, which added ``count`` trials from ``first`` on."""
+        """Return the record of this request, which added ``count`` trials from ``first`` on."""
         return Asked(
             first=first,
             count=count,
@@ -306,7 +309,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Trials of a study that are new to a reader: those finished since (in order) and added."""
+    """Trials of a study that are new to a reader: those finished since its last read, and added."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()
@@ -344,7 +347,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Records of a study besides its initial data, each kind in its own order.
+    """Records of a study besides its initial specification, each kind in its own order.
 
     ``trials`` are sorted by number; ``order`` holds the numbers of the finished ones in the order
     of finishing.

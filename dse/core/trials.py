@@ -79,7 +79,7 @@ class Trials(Sequence[Trial]):
 
     @staticmethod
     def joined(parts: Sequence[Trials]) -> Trials:
-        """Concatenate the parts."""
+        """Concatenate several columnar parts to one sequence of trials."""
         parts = [part for part in parts if len(part)] or [Trials.of([])]
         joined: dict[str, Any] = {}
         for one in fields(Trials):
@@ -101,7 +101,7 @@ class Trials(Sequence[Trial]):
 
     @property
     def counts(self) -> dict[State, int]:
-        """Number of trials in each state that occurs."""
+        """Number of trials by state, for the states that occur."""
         found = np.bincount(self.state, minlength=len(STATES)).tolist()
         return {state: count for state, count in zip(STATES, found, strict=True) if count}
 
@@ -110,7 +110,7 @@ class Trials(Sequence[Trial]):
         return np.asarray(self.state == _CODES[state])
 
     def column(self, name: str) -> Column:
-        """Return a metric or, if there is none of that name, a parameter as a column of n rows."""
+        """Return a metric or, if there is none of that name, a parameter as a column, (n,)."""
         values = self.metrics.get(name)
         if values is None:
             return Column.of([design.get(name) for design in self.iter_designs()])
@@ -121,7 +121,7 @@ class Trials(Sequence[Trial]):
         return Column(np.where(gone, filler, values), gone)
 
     def take(self, rows: Any) -> Trials:
-        """Return the trials of the selected rows, given as indices, a mask or a slice."""
+        """Return the selected trials, given by indices, a mask or a slice."""
         taken: dict[str, Any] = {}
         for one in fields(self):
             held = getattr(self, one.name)
@@ -130,12 +130,12 @@ class Trials(Sequence[Trial]):
         return Trials(**taken)
 
     def parts(self, size: int = _PAGE) -> Iterator[Trials]:
-        """Yield the trials in parts of at most ``size``, in their order."""
+        """Yield the trials in order, in parts of at most ``size`` trials."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
 
     def iter_designs(self) -> Iterator[Design]:
-        """Yield the designs in order."""
+        """Yield the trials' designs in order."""
         for start in range(0, len(self), _PAGE):
             yield from _designs(self.designs[start : start + _PAGE].tolist())
 
@@ -179,7 +179,7 @@ _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStream:
-    """All trials of a study at one time, sorted by number, as a stream of parts."""
+    """All trials of a study at one time, sorted by number, as a stream of :class:`Trials`."""
 
     size: int
     """Total number of trials."""
@@ -196,7 +196,7 @@ class TrialStream:
 
 
 def column_of(trials: Sequence[Trial], name: str) -> Column:
-    """Return the metric or parameter of this name as a column of n rows, one per trial.
+    """Return the metric or parameter of this name as a column with one value per trial, (n,).
 
     Where a trial lacks the metric, its parameter of this name is used.
     """
@@ -213,7 +213,7 @@ def are(trials: Sequence[Trial], state: State) -> Mask:
 
 
 def numbers(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
-    """Convert n rows of numbers by name to one (n,) column per name; NaN where missing."""
+    """Convert n mappings of numbers to one column per name, (n,); NaN where a name is missing."""
     names = sorted({name for row in rows for name in row})
     return {
         name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names
@@ -221,7 +221,7 @@ def numbers(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 
 def objects(values: Sequence[Any]) -> Objects:
-    """Return a one-dimensional array of the values as objects."""
+    """Return a one-dimensional array with the values as Python objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
@@ -259,7 +259,7 @@ def _drop_nans(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]]:
-    """Return an iterator of mappings, one per row, from column name to value, without NaN."""
+    """Return an iterator of mappings, one per trial, from column name to value, without NaN."""
     if not columns:
         return ({} for _ in range(size))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)

@@ -26,7 +26,7 @@ _LEAST_MOVE = 1e-9
 def cross_parents(
     space: DesignSpace, mothers: Batch, fathers: Batch, rng: np.random.Generator
 ) -> Batch:
-    """Return one child per pair of parents, without children that violate a rule over reals.
+    """Return a child per pair of parents, without children that violate a rule over reals.
 
     Args:
         space: the space of the designs.
@@ -47,7 +47,7 @@ def cross_parents(
 def mutate_designs(
     space: DesignSpace, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
 ) -> Batch:
-    """Return designs with at least one gene changed: a component or a real parameter.
+    """Return designs with at least one gene changed (a component or a real parameter).
 
     One gene is selected at random, and each other one with probability ``chance``: by default one
     over the number of genes. Designs that did not change are left out, because rounding of their
@@ -81,7 +81,7 @@ def _mix_component(
     fathers: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """Return one component of each child: a parent's, or a mix of both parents' values.
+    """Return one component of each child, copied from a parent or mixed from both.
 
     Half the children inherit either parent's combination; in the others each value is from either
     parent, and illegal combinations are repaired to the nearest legal one.
@@ -106,7 +106,7 @@ def _step_rows(
     rows: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """Draw a nearby legal combination for each row, with probability inverse to its distance.
+    """Replace each combination by a nearby legal one, with probability inverse to distance.
 
     With these weights steps are log-uniform: among a hundred values, steps of 1 to 3 are as
     frequent as steps of 10 to 30.
@@ -139,7 +139,7 @@ def _strode(
     codes: NDArray[np.int32],  # (n,)
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Draw steps as :func:`_step_rows` does, for one unconstrained parameter, in closed form."""
+    """Draw steps of one unconstrained parameter, as :func:`_step_rows`, but in closed form."""
     last = len(parameter.values) - 1
     if not last:
         return codes
@@ -173,9 +173,10 @@ def _blend_shares(
     fathers: Floats,  # (n, r)
     rng: np.random.Generator,
 ) -> Floats:
-    """Return children's fractions of the range, for real parameters, (n, r).
+    """Cross over real parameters, given as fractions of their range; return children, (n, r).
 
-    Half of them result from simulated binary crossover; the others are copied from either parent.
+    Half of the values result from simulated binary crossover; the others are copied from either
+    parent.
 
     Source:
         Deb, Agrawal: Simulated Binary Crossover for Continuous Search Space, Complex Systems 9,
@@ -195,7 +196,7 @@ def _shaken(
     moves: Mask,  # (n, r)
     rng: np.random.Generator,
 ) -> Floats:
-    """Apply polynomial mutation to the selected fractions of ranges, bounded to 0 and 1, (n, r).
+    """Apply polynomial mutation to selected fractions of the range, kept in [0, 1], (n, r).
 
     Source:
         Deb, Goyal: A Combined Genetic Adaptive Search (GeneAS) for Engineering Design, 1996;

@@ -52,23 +52,23 @@ class Bound:
         return f"{self.name}@{self.scenario}" if self.scenario else self.name
 
     def metric(self, own: str) -> str:
-        """Return the study's name of its metric: ``chip.latency``, ``chip.latency@chat``."""
+        """Return the study's name of a metric of the evaluator: ``chip.latency@chat``."""
         full = f"{self.name}.{own}"
         return f"{full}@{self.scenario}" if self.scenario else full
 
     @property
     def pure(self) -> bool:
-        """Whether read-only commands may call it: it is modelled and starts no program."""
+        """Whether read-only commands may call the evaluator: a model that starts no program."""
         return self.evaluator.kind == "modelled" and is_pure(self.evaluator)
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Descriptions of the programs and functions that the study makes it call."""
+        """Descriptions of the programs and functions that the evaluator calls or starts."""
         return tuple(started_programs(self.evaluator))
 
     @property
     def reads(self) -> frozenset[str]:
-        """Inputs of the evaluator, by the study's names."""
+        """Inputs of the evaluator (parameters and metrics), by the study's names."""
         return frozenset(self.names.values())
 
     @property
@@ -95,7 +95,7 @@ class Bound:
         return _stack_rows(parts, self.evaluator.provides)
 
     def reads_of(self, own: str) -> frozenset[str]:
-        """Return the inputs that one of its metrics depends on, by their names in the study.
+        """Return the inputs that one of the evaluator's metrics depends on, by the study's names.
 
         For most evaluators these are all inputs of the evaluator.
         """
@@ -104,14 +104,17 @@ class Bound:
 
     @property
     def reads_apart(self) -> bool:
-        """Whether different metrics of it have different inputs.
+        """Whether the evaluator's metrics have different inputs.
 
         The evaluator then reports for each metric whether it has a value.
         """
         return isinstance(self.evaluator, ReadsByMetric)
 
     def answered(self, trial: Trial) -> bool:
-        """Return whether a trial has its metrics: all, or, if done, the deciding ones."""
+        """Return whether a trial has the evaluator's metrics; if done, the deciding ones suffice.
+
+        Without a finite deciding metric a design counts as failed.
+        """
         lacking = {name for name in self.provides if name not in trial.metrics}
         if not lacking or trial.state is not State.DONE or len(lacking) == len(self.provides):
             return not lacking
@@ -152,7 +155,7 @@ class Bound:
 
 
 def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
-    """Return the fault that describes why a metric has no value in this row."""
+    """Return the fault that describes why a metric has no value for a design."""
     reason = got.undefined.get(name, {}).get(row)
     if reason is None:
         missing = name not in got.columns
@@ -161,7 +164,7 @@ def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
 
 
 def _stack_rows(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
-    """Concatenate the metrics of single designs to those of a batch; failed designs have NaN."""
+    """Concatenate the metrics of single designs to a batch's; failed designs have NaN."""
     nothing = np.full(1, np.nan)
     columns = {
         name: np.concatenate([np.asarray(p.columns.get(name, nothing)) for p in parts])

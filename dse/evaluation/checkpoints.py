@@ -34,10 +34,10 @@ _OUTCOME = "outcome.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTrial:
-    """Trial for which an evaluator runs.
+    """Trial that an evaluator currently evaluates.
 
-    ``number`` is its number in the study, ``attempt`` the number of earlier attempts: 0 the first
-    time.
+    ``number`` is the number of the trial in the study, ``attempt`` that of its earlier attempts: 0
+    the first time.
     """
 
     number: int
@@ -59,7 +59,7 @@ _current: ContextVar[CurrentTrial | None] = ContextVar("dse_current_trial", defa
 
 
 def current_trial() -> CurrentTrial | None:
-    """Return the trial for which the calling evaluator runs, with a folder for checkpoints.
+    """Return the trial that the calling evaluator evaluates, with a folder for checkpoints.
 
     It is ``None`` outside of a study's run, as in ``dse evaluate``, and in modelled evaluators,
     which are called for many designs at once. Call it from the thread in which the evaluator was
@@ -73,8 +73,8 @@ def evaluating(task: Task, place: int) -> Iterator[None]:
     """Set the trial that :func:`current_trial` returns inside the block.
 
     Args:
-        task: the task of the trial.
-        place: the index of the evaluator in the study.
+        task: the evaluation task of the trial.
+        place: the index of the evaluator among those of the study.
     """
     if not task.folder:
         yield
@@ -109,7 +109,7 @@ class TrialFolders:
 
     Args:
         study: the study's name.
-        used: whether anything is measured; otherwise no trial has a folder.
+        used: whether the study has a measured evaluator; otherwise no trial has a folder.
     """
 
     def __init__(self, study: str, *, used: bool) -> None:
@@ -120,7 +120,7 @@ class TrialFolders:
     def prepare(self, task: Task, trial: Trial) -> Task:
         """Return the task with its trial's attempt number, checkpoint folder and ``again`` flag.
 
-        The flag requests an evaluation even if an outcome is saved in the folder.
+        The flag requests an evaluation even if an outcome of the trial is saved in the folder.
         """
         folder = folder_of(self._study, trial) if self._used else ""
         again = trial.number in self._again
@@ -128,7 +128,10 @@ class TrialFolders:
         return replace(task, attempt=trial.attempts, folder=folder, again=again)
 
     def renew(self, numbers: Iterable[int]) -> None:
-        """Mark trials, by number, for evaluation even if an outcome is saved in their folders."""
+        """Mark trials for a new evaluation even if outcomes are saved in their folders.
+
+        The trials are given by number.
+        """
         self._again.update(numbers)
 
     def forget(self, finished: Iterable[Trial]) -> None:
@@ -138,7 +141,10 @@ class TrialFolders:
                 shutil.rmtree(folder_of(self._study, trial), ignore_errors=True)
 
     def sweep(self, finished: Iterable[Trial]) -> None:
-        """Remove folders of finished trials that a killed driver has left behind."""
+        """Remove folders of finished trials that were left behind when a driver was killed.
+
+        A driver is a process that runs trials.
+        """
         if not self._used:
             return
         try:
@@ -207,7 +213,7 @@ def _make_private(folder: Path) -> None:
 
 
 def is_lost(outcome: Outcome) -> bool:
-    """Return whether an evaluation was lost: ended from outside, without a result."""
+    """Return whether an evaluation was lost: ended from outside its process, without a result."""
     return outcome.fault is not None and outcome.fault.kind == "lost"
 
 

@@ -114,10 +114,11 @@ def convert_for_optimizer(trial: Trial) -> Trial:
 
 
 def runs(reports: Sequence[Report]) -> list[int]:
-    """Return for each report the number of its run within its trial, counted from 0.
+    """Return for each report the index of its run among the runs of its trial, from 0.
 
-    A run is one evaluation by one driver in one attempt; if the step does not increase, a new run
-    has begun. Reports of two runs of a trial may alternate if one driver was considered lost.
+    A run is one evaluation by one driver (process) in one attempt; if the step does not increase, a
+    new run has begun. Reports of two runs of a trial may alternate if one driver was considered
+    lost.
     """
     found: list[int] = []
     begun = Counter[int]()
@@ -134,7 +135,10 @@ def runs(reports: Sequence[Report]) -> list[int]:
 
 
 def _find_first_reports(reports: Sequence[Report], rung: int) -> dict[int, Report]:
-    """Return, by trial number, the first report at or after the rung in the trial's latest run."""
+    """Return, by trial number, the first report at or after a rung in the trial's latest run.
+
+    A rung is a step at which trials are compared.
+    """
     found: dict[int, tuple[int, Report]] = {}
     newest: dict[int, int] = {}
     for run, one in zip(runs(reports), reports, strict=True):
@@ -150,12 +154,12 @@ def rank_rows(
     losses: Floats,  # (n, m), minimised
     broken: Floats,  # (n,), total limit violation; zero if all limits are satisfied
 ) -> tuple[Ints, Mask]:
-    """Return the row indices from best to worst, (n,), and a mask of the best rows, (n,).
+    """Return the trials' indices from best to worst, (n,), and a mask of the best ones, (n,).
 
-    Rows that satisfy all limits come first, by non-dominated front and, within a front, by
+    Trials that satisfy all limits come first, by non-dominated front and, within a front, by
     decreasing crowding distance; then the others, by increasing violation. Ties keep their order.
-    The mask is true for rows of the first front, or, if no row satisfies all limits, for those of
-    the least violation.
+    The mask is true for the first front, or, if no trial satisfies all limits, for those of the
+    least violation.
     """
     front = np.full(len(losses), len(losses), dtype=np.int64)
     left, number = np.flatnonzero(broken <= 0), 0
@@ -171,13 +175,13 @@ def rank_rows(
 
 
 def _unbeaten(losses: Floats) -> Ints:
-    """Return the indices of the non-dominated rows; of equal rows, all are returned."""
+    """Return the indices of the non-dominated points; of equal points, all are returned."""
     distinct, place = np.unique(losses, axis=0, return_inverse=True)
     return np.flatnonzero(nondominated(distinct)[place.reshape(-1)])
 
 
 def _crowding(losses: Floats) -> Floats:
-    """Return the crowding distance of each row of a front, (n,); infinite at its ends.
+    """Return the crowding distance of each point of a front, (n,); infinite at its ends.
 
     Source:
         Deb et al., NSGA-II, 2002, section III-B.

@@ -27,7 +27,7 @@ from dse.protocols import Needs, Task
 
 
 class Pipeline:
-    """Pipeline of all evaluators of a study: a callable that maps tasks to outcomes."""
+    """Pipeline of all evaluators of a study: maps evaluation tasks (designs) to outcomes."""
 
     def __init__(self, bound: Sequence[Bound], deciding: frozenset[str] | None = None) -> None:
         """Create a pipeline.
@@ -48,7 +48,7 @@ class Pipeline:
         self._turns = any(one.exclusive for one in self.bound)
 
     def _behind(self, asked: frozenset[str]) -> frozenset[str]:
-        """Return the given metrics, their summands, and all metrics they are computed from."""
+        """Return the given metrics, their summands, and all metrics these are computed from."""
         found = frozenset[str]()
         for one in reversed(self.bound):  # readers of a metric come after its provider
             for own, metric in one.evaluator.provides.items():
@@ -58,7 +58,7 @@ class Pipeline:
 
     @property
     def needs(self) -> Needs:
-        """Amount of each resource that the pipeline needs: the maximum over its evaluators."""
+        """Amount of each resource that the pipeline needs: the largest need of any evaluator."""
         return reduce(Needs.joined, (one.needs for one in self.bound))
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
@@ -118,7 +118,7 @@ class Pipeline:
         return Metrics(columns=columns, faults=faults)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
-        """Evaluate once each distinct combination of the parameters that it depends on."""
+        """Evaluate each distinct combination of inputs once; return all designs' metrics."""
         behind = frozenset[str]().union(*(self.sources[name].reads for name in bound.provides))
         among = batch.distinct(behind)
         if among.place is None:
@@ -150,7 +150,7 @@ class Pipeline:
                         row.spread[bound.metric(own)] = float(values[place])
 
     def _evaluate_reporting(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
-        """Return the evaluator's metrics; none if the trial was stopped early.
+        """Evaluate designs while listening to reports; no metrics if a trial was stopped early.
 
         Only the evaluation of a single design can send reports.
         """
@@ -190,7 +190,7 @@ class MeasurementCache:
 
     @property
     def measured(self) -> bool:
-        """Whether any evaluator of the study is a measured one."""
+        """Whether the study has a measured evaluator."""
         return bool(self._measured)
 
     def learn(self, trial: Trial) -> None:
@@ -220,7 +220,7 @@ class MeasurementCache:
 
 
 class _Row:
-    """Evaluation state of one task (one design) in the pipeline."""
+    """Evaluation state of one task (design) in the pipeline: its metrics, fault and cost so far."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -237,7 +237,7 @@ class _Row:
         self.measured = 0
 
     def needs(self, bound: Bound, read: Set[str]) -> bool:
-        """Return whether this task needs the evaluator, which reads the metrics ``read``."""
+        """Return whether this task still needs the evaluator, whose input metrics are ``read``."""
         if self.fault is not None:
             return self._may_be_impossible(bound, read)
         if self.stopped or bound.provides.keys() <= self.metrics.keys():
@@ -256,12 +256,12 @@ class _Row:
         return free and self.only is None and self.fault.kind != "infeasible"
 
     def judge(self, fault: Fault | None) -> None:
-        """Record an evaluator's fault; infeasibility replaces any other fault."""
+        """Record an evaluator's fault for the design; infeasibility replaces any other fault."""
         if self.fault is None or (fault is not None and fault.kind == "infeasible"):
             self.fault = fault
 
     def can(self, bound: Bound) -> bool:
-        """Return whether all inputs are defined; else set the evaluator's metrics to NaN."""
+        """Return whether all inputs of the evaluator are defined; else set its metrics to NaN."""
         if bound.reads_apart or not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads):
             return True
         self.metrics |= dict.fromkeys(bound.provides, np.nan)
@@ -290,7 +290,7 @@ class _Row:
 
 
 def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
-    """Return the evaluator with ``deciding`` restricted to its metrics in ``metrics``.
+    """Return the evaluator with only the metrics in ``metrics`` as deciding ones.
 
     A design without a deciding metric counts as failed.
     """
@@ -299,7 +299,7 @@ def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
 
 
 def _build_column(values: Floats) -> Column:
-    """Return a metric as a column, absent in the rows where it is undefined."""
+    """Return a metric of n designs as a column, absent where the metric is undefined."""
     gone = np.isnan(values)
     return Column(values, gone) if gone.any() else Column(values)
 
@@ -339,7 +339,7 @@ def order_evaluators(bound: Sequence[Bound]) -> tuple[Bound, ...]:
 
 
 def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
-    """Return each metric's kind and the parameters it depends on, directly or indirectly."""
+    """Return, by metric, its kind and the parameters that it depends on, also indirectly."""
     sources: dict[str, Source] = {}
     for one in bound:
         earlier = [sources[name] for name in one.reads if name in sources]

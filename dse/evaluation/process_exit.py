@@ -24,7 +24,7 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
-    """Return the kind of fault of a process that was ended by a signal.
+    """Return the fault kind of a process ended by a signal: out of memory, crashed or lost.
 
     Args:
         number: the signal number.
@@ -36,7 +36,7 @@ def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
 
 
 def describe_death(number: int, *, short: bool = False) -> str:
-    """Return the signal's name; for SIGKILL also whether memory was, or may have been, short.
+    """Return the signal's name; for SIGKILL, also whether memory was or may have been short.
 
     Args:
         number: the signal number.

@@ -87,7 +87,7 @@ def gpu() -> str:
 
 
 def _said(command: Sequence[str]) -> str:
-    """Return the output of a command; empty if it is missing, fails or exceeds the time limit."""
+    """Return the output of a command; empty if it is missing, fails or times out."""
     program = shutil.which(command[0])
     if program is None:
         return ""

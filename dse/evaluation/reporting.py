@@ -49,7 +49,7 @@ def report(step: int, metrics: Mapping[str, float]) -> None:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Pass reports of intermediate metrics, made inside the block, to the listener."""
+    """Pass each report of intermediate metrics made inside the block to the listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -58,5 +58,5 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def unheard(_number: int, _step: int, _metrics: Mapping[str, float]) -> bool:
-    """Ignore a report of intermediate metrics, and let the trial continue."""
+    """Ignore a report of intermediate metrics; the trial continues."""
     return False

@@ -1,4 +1,4 @@
-"""Retry policy: the number of times that a trial is reissued after each kind of fault."""
+"""Retry policy: how often trials are evaluated again after each kind of fault."""
 
 from __future__ import annotations
 

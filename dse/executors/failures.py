@@ -8,7 +8,7 @@ from dse.protocols import Task, Work
 
 
 def build_failure(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
-    """Return the outcome of a failed evaluation, with a fault of the given kind and reason."""
+    """Return the failed outcome of an evaluation, with a fault of the given kind and reason."""
     return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
 
 
@@ -19,7 +19,7 @@ def build_error_outcome(error: BaseException) -> Outcome:
 
 
 def alone(work: Work, task: Task) -> Outcome:
-    """Evaluate a single task with ``work`` and return its outcome; an exception gives a failure."""
+    """Evaluate a single task with ``work``; return its outcome, a failure after an exception."""
     try:
         (outcome,) = work([task])
     except Exception as error:  # noqa: BLE001 - an exception fails only its task

@@ -81,7 +81,7 @@ class Processes:
         self._workers.clear()
 
     def events(self) -> list[Event]:
-        """Return events for the user since the last call, such as failed starts of workers."""
+        """Return texts for the user since the last call, such as failed starts of workers."""
         found, self._events = self._events, []
         return found
 

@@ -14,7 +14,8 @@ from dse.protocols import ReportsIntermediate, Task, Work
 class Serial:
     """Executor that runs all submitted tasks in one call of ``work``, as vectorized models need.
 
-    A crash or hang of an evaluator affects this process; if that may happen, use ``processes``.
+    ``work`` is the function that evaluates tasks. A crash or hang of an evaluator affects this
+    process; if that may happen, use ``processes``.
 
     Args:
         batch: Maximum number of tasks per call.
@@ -51,10 +52,11 @@ class Serial:
             return {task.number: alone(work, task) for task in self._tasks}
 
     def _own_work(self) -> Work:
-        """Return a copy of the work whose intermediate reports go to this executor.
+        """Return a copy of the evaluation function whose reports go to this executor.
 
-        Executors in threads of one process share the work. If they also shared its listener for
-        reports, a trial's reports would go to the executor that started last, or be lost.
+        Executors in threads of one process share the function. If they also shared its listener for
+        intermediate reports, a trial's reports would go to the executor that started last, or be
+        lost.
         """
         work = copy(self._work)
         hooks: object = work

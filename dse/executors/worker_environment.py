@@ -94,7 +94,7 @@ def _block_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _silent_orphan() -> Iterator[None]:
-    """Make the process end without a traceback if its driver is killed during the start.
+    """Make a worker end without a traceback if its driver process is killed during the start.
 
     ``multiprocessing`` has no option for this, so its command line is patched.
     """

@@ -43,10 +43,10 @@ _CHECK_S = 1.0
 
 
 def serve(pipe: Connection[bytes, Task]) -> None:
-    """Run a worker process until its driver is gone.
+    """Run a worker process until its driver (parent process) is gone.
 
     Args:
-        pipe: Delivers the pickled work, which is loaded once, and then tasks. Receives
+        pipe: Delivers the pickled function that evaluates tasks, and then tasks. Receives
             :data:`READY`, then messages about waits, and pickled outcomes.
     """
     _settle()
@@ -55,7 +55,7 @@ def serve(pipe: Connection[bytes, Task]) -> None:
 
 
 def _work(pipe: Connection[bytes, Task]) -> None:
-    """Load the pickled work, then run the tasks that arrive, one after another.
+    """Load the pickled evaluation function, then run the tasks that arrive, one by one.
 
     Raises:
         EOFError: the driver is gone.
@@ -98,7 +98,7 @@ def guard(pipe: Connection[bytes, Task]) -> None:
 
 
 def _settle() -> None:
-    """Ignore SIGINT and closed output pipes; end this process when its driver ends."""
+    """Ignore SIGINT and closed output pipes; end this process when its driver process ends."""
     os.setsid()  # so that this process and its children can be killed as one group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -107,7 +107,7 @@ def _settle() -> None:
 
 
 def _follow(driver: int) -> None:
-    """Wait until the driver is gone, then end this worker and the processes that it started.
+    """Wait until the driver process is gone, then end this worker and its child processes.
 
     PR_SET_PDEATHSIG is not suitable: it kills the worker before it can end its children, and it
     fires when the *thread* that started the worker ends (prctl(2)).

@@ -1,4 +1,4 @@
-"""Driver-side handle of one worker process."""
+"""Handle, in the driver process, of one worker process."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def ignore_begin(_number: int, _at: float) -> None:
 
 
 class NotBegunError(Exception):
-    """Error of a worker that died, or did not start in time, before its task had begun."""
+    """Raised for a worker that died, or did not start in time, before its task had begun."""
 
 
 class WorkerProcess:
-    """Handle of a worker process; a pipe of its own isolates it from other workers' crashes.
+    """Handle of a spawned worker process, isolated from other workers' crashes by its own pipe.
 
-    It is spawned, never forked: a fork of a process whose libraries run threads can deadlock.
+    It is never forked: a fork of a process whose libraries run threads can deadlock.
 
     Args:
-        work: the pickled work.
-        main: whether the work needs definitions of the main script.
+        work: the pickled function that evaluates tasks.
+        main: whether the function needs definitions of the main script.
         guarded: whether to start it through :func:`~dse.executors.worker_main.guard`, because this
             process may be killed together with its children, but not their descendants.
 
@@ -86,7 +86,7 @@ class WorkerProcess:
 
     @property
     def processes(self) -> list[int]:
-        """Ids of its process and of all descendants."""
+        """Ids of the worker process and of all its descendants."""
         pid = self._process.pid
         return [] if pid is None else [pid, *descendants(pid)]
 
@@ -96,7 +96,10 @@ class WorkerProcess:
         return [self._pipe, self._process.sentinel]
 
     def left_s(self, timeout_s: float | None) -> float:
-        """Return the seconds until its task exceeds the time limit; infinite while it waits."""
+        """Return the seconds until the running task exceeds the time limit.
+
+        It is infinite while the task waits for the machine lock.
+        """
         limit_s = START_TIMEOUT_S if not self.ready else timeout_s
         if limit_s is None or self._watch.stopped:
             return math.inf
@@ -113,7 +116,7 @@ class WorkerProcess:
             self._pipe.send(task)
 
     def outcome(self, timeout_s: float | None) -> Outcome | None:
-        """Return the outcome of its task; ``None`` while the task runs.
+        """Return the outcome of the worker's task; ``None`` while the task runs.
 
         Raises:
             NotBegunError: the worker died before the task had begun.

@@ -16,7 +16,7 @@ from dse.interop.values import value_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceImport:
-    """Space imported from another tool.
+    """Space imported from another tool, with what could not be represented.
 
     ``warnings`` lists the properties that cannot be represented; ``names`` maps the other tool's
     names to those of the parameters.
@@ -59,7 +59,7 @@ class UnsupportedRules:
 
     @contextmanager
     def condition(self, name: str) -> Iterator[None]:
-        """Collect a SpecError raised in the block, for the condition of this parameter."""
+        """Collect a SpecError raised in the block, as a problem of this parameter's condition."""
         rule = self._space.conditions[name]
         what = f"that {name} exists only when {rule.text!r}"
         with self._collect_errors(what, self._space.places.get(name, "")):
@@ -67,7 +67,7 @@ class UnsupportedRules:
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
-        """Collect a SpecError raised in the block, for this rule."""
+        """Collect a SpecError raised in the block, as a problem of this rule."""
         with self._collect_errors(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 

@@ -14,7 +14,7 @@ from dse.errors import PluginError
 
 
 class TabularStudy(Protocol):
-    """Interface of a study that the conversion to a data frame needs."""
+    """Interface of a study that the conversion to a data frame needs: name, problem, trials."""
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ def _columns(problem: Problem, trials: Sequence[Trial]) -> Mapping[str, Sequence
 
 
 def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[float | None]]:
-    """Return the values of each objective that is a formula of metrics, by its text.
+    """Return the values of each objective that combines metrics, keyed by its expression.
 
     An objective that is a single metric has a column already. Values that are not finite are
     ``None``.

@@ -14,7 +14,7 @@ _LONGEST = 180
 
 
 class Document:
-    """Parsed JSON text that can locate names, for the line numbers of error messages."""
+    """Parsed JSON text that can find the line of a name, for error messages."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file

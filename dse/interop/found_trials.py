@@ -28,9 +28,9 @@ _TRUTHS = {"true": True, "false": False}
 class ExternalTrial:
     """Trial from an external source (a file or data frame), in that source's names and units.
 
-    ``values`` holds parameters and metrics by name, ``units`` the units of those that state one.
-    ``objectives`` are in the order and the units of the study's objectives. ``state`` is the final
-    state, if known.
+    ``values`` holds parameters and metrics by name, ``units`` the units of those for which the
+    source states one. ``objectives`` are in the order and the units of the study's objectives.
+    ``state`` is the final state, if known.
     """
 
     values: Mapping[str, Any]

@@ -18,7 +18,7 @@ _LEARNT = (State.DONE, State.INFEASIBLE, State.SCREENED, State.STOPPED, State.FA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """Result of a merge: the merged record, with numbers of designs.
+    """Result of a merge: the merged record, and how many designs several studies share.
 
     ``shared`` is the number of designs that occur in more than one study; ``unlike`` is the number
     of these whose metrics differ between studies.
@@ -34,15 +34,15 @@ def merge_records(
 ) -> Merged:
     """Merge the trials of all records into one study, with the first record's problem.
 
-    The trials are in the order of the first appearance of their designs, study by study, and do
-    not count against the new study's budget. For a design in several studies, the trial with the
-    most informative state is kept (see :data:`_LEARNT`), among equals the first.
+    The trials are in the order of the first appearance of their designs, study by study, and do not
+    count against the new study's budget. For a design in several studies, the trial with the most
+    informative state is kept (see :data:`_LEARNT`), among equals the first.
 
     Args:
         records: the studies.
         identities: the settings with which each study was created, in the current format.
         name: name of the new study.
-        by: name of the proposer that is recorded for imported trials.
+        by: name recorded in place of the optimizer that proposed the imported trials.
 
     Raises:
         StudyError: a space or an evaluator differs from the first study's.

@@ -1,4 +1,4 @@
-"""Conversion and validation of another tool's values: types, equality and count."""
+"""Conversion and validation of values in another tool's format: types, equality and count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NEAR = 1e-9
 
 
 def check_value(value: Any, owner: str) -> Value:
-    """Convert another tool's value to a parameter value; null becomes the text ``none``.
+    """Convert a value of another tool to a parameter value; null becomes the text ``none``.
 
     Raises:
         SpecError: the value is a list, an object, or a number that is not finite.
@@ -43,7 +43,7 @@ def check_value(value: Any, owner: str) -> Value:
 
 
 def number_in(item: Mapping[str, Any], key: str, owner: str) -> int | float:
-    """Return the number that the item has under the key.
+    """Return the number under a key of a JSON item.
 
     Raises:
         SpecError: there is no number.
@@ -59,7 +59,7 @@ def number_in(item: Mapping[str, Any], key: str, owner: str) -> int | float:
 def values_in(
     item: Mapping[str, Any], key: str, owner: str, warnings: list[str]
 ) -> tuple[Value, ...]:
-    """Return the values that the item lists under the key; Booleans as (False, True).
+    """Return the values listed under a key of a JSON item; Booleans as (False, True).
 
     Raises:
         SpecError: there are no values, too many, or duplicates.
@@ -96,7 +96,7 @@ def value_of(parameter: Parameter, value: Any) -> Value:
 
 
 def first(parameter: Parameter) -> Value:
-    """Return the parameter's first value, which for a real one is the lower bound."""
+    """Return the parameter's first value, or the lower bound of a real parameter."""
     return parameter.low if isinstance(parameter, Real) else parameter.values[0]
 
 

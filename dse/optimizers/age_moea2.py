@@ -56,10 +56,11 @@ def by_shape(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
 ) -> tuple[Ints, Floats]:
-    """Select survivors front by front; of the one that overflows, by AGE-MOEA-II's score.
+    """Select survivors front by front; of the front that fits only in part, by a score.
 
-    The shape is that of the first front. On it, a member scores by its distance from the members
-    already selected; on later fronts, by its proximity to the ideal point.
+    The score is that of AGE-MOEA-II, with the shape of the first front. On the first front, a
+    member scores by its distance from the members already selected; on later fronts, by its
+    proximity to the ideal point.
     """
     fronts = NonDominatedSorting().do(losses, n_stop_if_ranked=size)
     shape = FrontShape.of(losses[fronts[0]])

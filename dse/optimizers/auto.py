@@ -38,7 +38,7 @@ def needs_cost(problem: Problem) -> bool:
 
 
 def whole(problem: Problem) -> bool:
-    """Return whether ``auto`` will compute the exact front, which no trial budget may cut short."""
+    """Return whether ``auto`` will compute the exact front, so that no trial budget applies."""
     if problem.measured:
         return False
     return _searchable(problem) or (problem.space.count() is not None and not cannot(problem))
@@ -51,8 +51,8 @@ def optimizer_for(
 
     Args:
         problem: problem to optimise.
-        measurements: budget of measurements, or ``None``. A limited budget favours a surrogate,
-            whatever one measurement costs.
+        measurements: budget of measurements, or ``None``. A budget of few measurements favours a
+            surrogate, whatever one measurement costs.
         cost_s: seconds that the first trial took; ``None`` if no trial was run.
     """
     if not problem.measured:
@@ -75,7 +75,7 @@ def optimizer_for(
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
-    """Return why few measurements are assumed: the declared budget or the cost of the first."""
+    """Return as text why few measurements are assumed: the budget or the first one's time."""
     took = "" if cost_s is None else f"the first measurement took {cost_s:.2g} s"
     if measurements is not None:
         s = "" if measurements == 1 else "s"

@@ -19,16 +19,16 @@ from dse.optimizers.support.seeded_scope import seed_generators
 
 
 class AxService:
-    """Optimizer that uses Ax, with a fresh client built from all finished trials for each query.
+    """Optimizer that queries Ax, with a fresh client built from all finished trials per query.
 
-    So a study can be replayed. Each point that Ax proposes, alone or in a batch, is replaced by the
-    nearest legal design that was not asked before and violates no modelled constraint. Ax models
-    objectives and limits.
+    A study can therefore be replayed. Each point that Ax proposes, alone or in a batch, is replaced
+    by the nearest legal design that was not suggested before and violates no modelled constraint.
+    Ax models objectives and limits.
 
     Args:
         problem: problem to optimise.
-        initial: number of space-filling designs before the first proposal by Ax; by default one
-            per parameter, but at least 8 and at most 20.
+        initial: number of space-filling designs before the first proposal by Ax; by default one per
+            parameter, but at least 8 and at most 20.
         restarts: restarts of Ax's acquisition search. Ax's default is 20; fewer cost a fraction of
             the time, and every result is rounded to a legal design anyway.
 
@@ -63,9 +63,9 @@ class AxService:
         return drained
 
     def _is_early(self, pending: Sequence[Design]) -> bool:
-        """Return whether the optimizer still asks space-filling designs instead of Ax.
+        """Return whether space-filling designs are still suggested instead of Ax's proposals.
 
-        It does while there are too few trials for a model, or if Ax can vary no parameter.
+        They are while there are too few trials for a model, or if Ax can vary no parameter.
         """
         done = np.isfinite(trial_violations(self._problem, self._told)).sum()
         asked = len(self._told) + len(pending)

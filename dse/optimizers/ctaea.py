@@ -60,7 +60,10 @@ def ctaea(
 
 
 class TwoArchives:
-    """Survival rule of C-TAEA: a convergence and a diversity archive, stored as parent indices."""
+    """Survival rule of C-TAEA: a convergence and a diversity archive of parents.
+
+    Both archives hold indices into the parents.
+    """
 
     def __init__(
         self,
@@ -139,9 +142,9 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         )
 
     def converged(self, places: Ints, rng: np.random.Generator) -> Ints:
-        """Return the new convergence archive: feasible members first, then the least violating.
+        """Return the members of the new convergence archive, feasible ones first.
 
-        It has at most one member per direction.
+        The least violating ones follow. The archive has at most one member per reference direction.
         """
         if len(places) <= len(self.ref_dirs):
             return places
@@ -151,10 +154,10 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         return found
 
     def diverse(self, places: Ints, converged: Ints) -> Ints:
-        """Return the new diversity archive, feasible or not, with at most one member per direction.
+        """Return the members of the new diversity archive, at most one per reference direction.
 
-        It prefers the best members along directions that have few members of the convergence
-        archive.
+        They may be infeasible. The archive prefers the best members along directions that have few
+        members of the convergence archive.
         """
         places = np.unique(places)
         niches, values = self._associate(self._all[places])
@@ -178,7 +181,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         places: Ints,  # (n,)
         values: Floats,  # (n,), along the direction
     ) -> list[int]:
-        """Return member indices, sorted by front rank, then by value along the direction."""
+        """Return member indices sorted by front rank, then by their value along the direction."""
         if not len(places):
             return []
         _, ranks = NonDominatedSorting().do(self._all[places].get("F"), return_rank=True)

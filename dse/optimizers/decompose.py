@@ -27,8 +27,9 @@ SEARCHED = 1_000_000
 class Decomposed:
     """Exact front found by decomposition, with counts of designs, groups and combinations.
 
-    Of designs with equal objectives one is kept. If no design is feasible, ``designs`` holds the
-    one with the least constraint violation, if any design has metrics.
+    A group is a set of parameters that no rule or metric couples to the others. Of designs with
+    equal objectives one is kept. If no design is feasible, ``designs`` holds the one with the least
+    constraint violation, if any design has metrics.
     """
 
     designs: list[Design]
@@ -89,14 +90,14 @@ class Decompose:
 
     @property
     def ended(self) -> str:
-        """Text that ends the study, with the designs covered; empty until the front is reported."""
+        """Text that ends the study, with the designs covered; empty until the front is stored."""
         front = self._front
         told = front is not None and self._told.issuperset(front.designs)
         return front.coverage.text if front is not None and told else ""
 
 
 def find_exact_front(problem: Problem) -> Decomposed:
-    """Return the exact front of a problem that can be decomposed.
+    """Return the exact front of a problem that can be decomposed into independent groups.
 
     See :func:`~dse.optimizers.exact.separable_groups.cannot`.
 

@@ -92,7 +92,10 @@ class Factorial:
 
     @property
     def ended(self) -> str:
-        """Text on the designs covered, once all are reported; empty if some are not planned."""
+        """Text on the designs covered, once all planned ones are reported; else empty.
+
+        It is also empty if the plan leaves out some legal designs.
+        """
         whole = self._exact and self._told.issuperset(self._designs)
         return self._coverage.text if whole else ""
 
@@ -102,7 +105,7 @@ class Factorial:
 
 
 def _full(space: DesignSpace, levels: int | None, most: int) -> tuple[list[Design], str]:
-    """Return all legal combinations of levels, and a text with their number and levels."""
+    """Return all legal combinations of parameter levels, and a text on their number and levels."""
     parameters = tuple(_limit_levels(one, levels) for one in space.parameters)
     if any(getattr(one, "simplex", None) for one in space.lists.values()):
         raise StudyError(
@@ -123,7 +126,7 @@ def _full(space: DesignSpace, levels: int | None, most: int) -> tuple[list[Desig
 
 
 def _part(space: DesignSpace, resolution: int, levels: int | None) -> tuple[list[Design], str]:
-    """Return a two-level fractional factorial without its illegal runs, and its description."""
+    """Return the legal runs of a two-level fractional factorial design, and its description."""
     if resolution not in (3, 4, 5):
         raise StudyError(f"there is no fraction of resolution {resolution}", hint="3, 4 or 5")
     if levels not in (None, 2):
@@ -155,7 +158,7 @@ def _run(
 
 
 def _ends(parameter: Parameter) -> tuple[Value, ...]:
-    """Return the two levels of a parameter in a fraction; a single one if it is fixed."""
+    """Return the two levels of a parameter in a fractional factorial; one if it is fixed."""
     values = _values(_limit_levels(parameter, 2))
     if len(values) > 2:
         raise StudyError(

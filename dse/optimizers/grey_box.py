@@ -114,12 +114,16 @@ class GreyBox:
         return joined(measured, known_moments(self._problem, designs)) if measured else {}
 
     def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
-        """Return the keys of the measured parts that were or are being measured."""
+        """Return the keys of the measured parts that were measured or are pending."""
         told = [trial.design for trial in self._told]
         return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
 
     def _first(self, count: int, gone: set[bytes]) -> list[Design]:
-        """Return space-filling measured parts, each completed to be nearest to the ideal point."""
+        """Return designs whose measured parts fill the space.
+
+        The measured part of a design is the values of the parameters that measurements read; the
+        other values are those with which the design is nearest to the ideal point.
+        """
         found: list[Design] = []
         space = self._problem.space
         for design in self._sequence.first(64 * count + 64, ()):
@@ -166,9 +170,9 @@ class GreyBox:
         return found
 
     def _beliefs(self) -> Beliefs | None:
-        """Return the posterior given the finished trials, cached by their number.
+        """Return the posterior given the finished trials, cached by the number of these trials.
 
-        When hyperparameters are refitted depends on the number of trials alone.
+        When hyperparameters are refitted depends on that number alone.
         """
         told = len(self._told)
         if self._learnt[0] != told:
@@ -206,7 +210,11 @@ class GreyBox:
         return known.awaiting(batch, [own.losses for own in self._stairs.wholes(batch)])
 
     def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
-        """Return the design to measure next: the part of largest gain, with its best completion."""
+        """Return the design to measure next.
+
+        It has the measured part of largest expected gain, completed by the most promising values of
+        the other parameters.
+        """
         pool = self._parts.pool(self._elite(), gone, rng)
         pool = self._with_believed_front(known, pool, gone)
         if not len(pool):
@@ -269,7 +277,7 @@ class GreyBox:
         gone: set[bytes],
         rng: np.random.Generator,
     ) -> tuple[Batch, Floats]:
-        """Extend the pool by neighbours of its best members, at decreasing distances."""
+        """Extend the pool of candidates by neighbours of its best members, ever closer to them."""
         for width in _CLIMBS:
             top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
             near = self._parts.around(top, width, _EACH, gone, rng)
@@ -281,9 +289,9 @@ class GreyBox:
     def _looked_at(
         self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
-        """Return the best few candidates, re-evaluated on their complete conditional fronts.
+        """Return the best few candidate parts, valued again on complete conditional fronts.
 
-        The others were valued on estimated fronts only.
+        All were valued before on estimated conditional fronts only.
         """
         if not (self._roles.free and self._roles.known and known.feasible):
             return pool, worth
@@ -309,14 +317,20 @@ class GreyBox:
         return np.asarray(gains * chance)
 
     def _elite(self) -> Batch:
-        """Return the non-dominated feasible designs; until one exists, the last 16 measured."""
+        """Return the non-dominated feasible designs to search around.
+
+        Until a feasible one exists, these are the last 16 measured.
+        """
         done = [t for t in self._told if t.state is State.DONE]
         losses = self._problem.trial_losses(done)
         rows = _front(losses, self._problem.feasible(done)) if done else []
         return self._problem.space.batch([done[row].design for row in rows])
 
     def _complete_part(self, one: Batch, known: Beliefs | None) -> list[Design]:
-        """Return a measured part's best completion in a list; empty if none is feasible."""
+        """Return the most promising design with a given measured part, in a list.
+
+        The list is empty if no design with this part is feasible.
+        """
         stairs, groups = self._stairs.guess_fronts(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):
@@ -327,15 +341,19 @@ class GreyBox:
 
 
 def _stride(told: int) -> int:
-    """Return the refit interval in trials: 1 below 40 trials, then one more for every 20."""
+    """Return the number of trials between two fits of the hyperparameters.
+
+    It is 1 below 40 trials, then one more for every 20.
+    """
     return 1 + max(0, told - 20) // 20
 
 
 def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
-    """Return the indices of a conditional front's designs, most promising first.
+    """Return the indices of a conditional front's designs, the most promising first.
 
-    Before a posterior exists these are nearest to the ideal point; then by the volume of the box to
-    the reference point.
+    A conditional front is the non-dominated designs that share a measured part. Before a posterior
+    exists, the first are those nearest to the ideal point; then those with the largest box to the
+    reference point, by volume.
     """
     losses = case.losses
     if losses.shape[1] == 0 or len(losses) == 1:

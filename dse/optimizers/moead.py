@@ -71,7 +71,7 @@ def moead(
 
 
 class MOEADSelection:
-    """Survival rule of MOEA/D: each direction holds one parent, stored as an index."""
+    """Survival rule of MOEA/D: each direction holds one parent, as an index into the parents."""
 
     _ABROAD = 0.1
     """Probability of mating outside the neighbourhood: 1 - delta of Li, Zhang, IEEE TEC 2009."""
@@ -127,7 +127,10 @@ class MOEADSelection:
 
 
 def _pairs(count: int, size: int, rng: np.random.Generator) -> Ints:
-    """Draw random pairs of different indices below ``size``, (count, 2); equal ones if it is 1."""
+    """Draw ``count`` random pairs of different indices below ``size``, (count, 2).
+
+    If ``size`` is 1, both indices are 0.
+    """
     one = rng.integers(size, size=count)
     other = rng.integers(max(size - 1, 1), size=count)
     return np.column_stack([one, np.where(size > 1, other + (other >= one), one)])

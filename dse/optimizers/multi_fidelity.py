@@ -62,7 +62,10 @@ class Ladder:
         return list(self._inner.events())
 
     def _next(self, pending: Sequence[Design]) -> list[Design]:
-        """Return the design to evaluate next, screened or new, in a list; empty if none is left."""
+        """Return the design to evaluate next, in a list: a screened one or a new one.
+
+        The list is empty if no design is left.
+        """
         open_ = [trial for trial in self._list_open_trials() if trial.design not in set(pending)]
         best = self._choose_promotion(open_)
         if best is not None:
@@ -77,7 +80,7 @@ class Ladder:
         return [trial for trial in latest.values() if trial.state is State.SCREENED]
 
     def _choose_promotion(self, open_: Sequence[Trial]) -> Design | None:
-        """Return the screened design to promote to its next fidelity, unless a new one is better.
+        """Return the screened design to evaluate at its next fidelity, or ``None`` for a new one.
 
         While too few designs have both fidelities to calibrate the lower one, all are promoted.
         """

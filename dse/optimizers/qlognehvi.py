@@ -105,7 +105,7 @@ class QLogNehvi:
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
-        """Choose designs greedily by acquisition value, each given those chosen before."""
+        """Choose designs one by one, each by acquisition value given those chosen before."""
         with seed_generators(int(rng.integers(2**31))):
             from dse.optimizers.bayesian.botorch_models import NUMERICAL
 
@@ -144,9 +144,9 @@ class QLogNehvi:
 
 
 def _share(lesson: TrainingData, worth: float) -> float | None:
-    """Return the expected gain exp(``worth``) as a share of the front's hypervolume.
+    """Return the expected gain exp(``worth``) as a fraction of the front's hypervolume.
 
-    It is ``None`` without a volume or with too many objectives.
+    It is ``None`` if there is no hypervolume, or with too many objectives.
     """
     many = len(lesson.scales) > MANY_OBJECTIVES
     volume = hypervolume(lesson.front, np.zeros(len(lesson.scales))) if len(lesson.front) else 0.0

@@ -56,9 +56,10 @@ def by_contribution(
     told: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
-    """Select survivors front by front; the one that overflows loses its least contributors.
+    """Select survivors front by front; of the front that fits only in part, by contribution.
 
-    These are dropped one at a time, each time recomputing the hypervolume contributions.
+    The members with the least hypervolume contribution are dropped one at a time, each time
+    recomputing the contributions.
     """
     ends = {"ideal": np.zeros(losses.shape[1]), "nadir": np.ones(losses.shape[1])}
     survival = LeastHypervolumeContributionSurvival()

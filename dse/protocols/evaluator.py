@@ -26,19 +26,20 @@ COHERENT = "coherent"
 class Evaluator(Protocol):
     """Source of the metrics of designs; constructed with its own keyword options.
 
-    Each further capability that an evaluator may have is a protocol of this module.
+    Each further capability that an evaluator may have is another protocol of this module.
 
     A measuring evaluator may call :func:`dse.evaluation.checkpoints.current_trial`
     (``dse.current_trial()`` for users). It returns the trial, the attempt and a folder that
     persists over all attempts of the trial, so that a killed evaluation can resume from its files.
 
     Laws:
-        - The metrics of a row do not depend on the other rows of the batch.
-        - It provides every metric that it declares, in the declared unit, for every row without
-          a fault; a metric without a value in a row is NaN there, and ``Metrics.undefined`` has
+        - The metrics of a design do not depend on the other designs of the batch.
+        - It provides every metric that it declares, in the declared unit, for every design without
+          a fault; a metric without a value for a design is NaN there, and ``Metrics.undefined`` has
           the reason.
         - It reads only the inputs that it declares.
-        - A row's fault is reported in ``Metrics.faults``; an exception is a fault of every row.
+        - A design's fault is reported in ``Metrics.faults``; an exception is a fault of all
+          designs.
         - A ``pure`` evaluator starts no program, runs no code that its options name, and opens no
           connection.
         - It can be pickled, and is cheap to construct: ``evaluate`` imports heavy libraries.
@@ -72,7 +73,7 @@ class ChecksValues(Protocol, metaclass=Capability):
                 value between them for a real range, none for a metric.
 
         Raises:
-            SpecError: it cannot run on one of them.
+            SpecError: the evaluator cannot run on one of the values.
         """
         ...
 
@@ -85,14 +86,14 @@ class ChecksProgram(Protocol, metaclass=Capability):
         """Check that the program that the evaluator starts is installed.
 
         Raises:
-            SpecError: it does not.
+            SpecError: the program is not installed.
         """
         ...
 
 
 @runtime_checkable
 class MayBeMissing(Protocol, metaclass=Capability):
-    """Evaluator that may be unable to run on this machine; its studies can still be read."""
+    """Evaluator that may be unable to run on this machine; studies that use it can be read."""
 
     missing: str
     """The reason why it cannot run here; empty if it can."""
@@ -112,9 +113,10 @@ class ReadsByMetric(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class DeclaresPurity(Protocol, metaclass=Capability):
-    """Evaluator that declares whether it is pure: read-only commands may call it on any study.
+    """Evaluator that declares whether it is pure, so that read-only commands may call it.
 
-    Studies of unknown origin are meant in particular.
+    A pure evaluator starts no program and runs no code that its options name; this matters for
+    studies of unknown origin.
     """
 
     pure: bool
@@ -144,7 +146,7 @@ class ExpandsFormulas(HasFormulas, Protocol, metaclass=Capability):
     """Evaluator whose expressions may refer to the lists and tables of a design space."""
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Evaluator:
-        """Return a copy of the evaluator with its references to these lists and tables expanded."""
+        """Return a copy of the evaluator with lists and tables in its expressions expanded."""
         ...
 
 
@@ -227,6 +229,6 @@ def formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
 
 
 def written_formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
-    """Return the expression of each metric as the user wrote it, before expansion."""
+    """Return the expression of each metric as the user wrote it, before lists are expanded."""
     written = evaluator.written if isinstance(evaluator, HasFormulas) else None
     return written or formulas_of(evaluator)

@@ -50,7 +50,7 @@ class Needs:
     custom: Mapping[str, float] = field(default_factory=dict)
 
     def joined(self, other: Needs) -> Needs:
-        """Return the maximum of each resource: the needs of two steps run in sequence."""
+        """Return the larger amount of each resource: the needs of two steps run in sequence."""
         return Needs(
             cpu=max(self.cpu, other.cpu),
             gpu=max(self.gpu, other.gpu),
@@ -85,7 +85,7 @@ class Executor(Protocol):
         ...
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        """Return finished outcomes by trial number.
+        """Return outcomes of finished tasks by trial number.
 
         Args:
             timeout_s: the maximum time to wait, in seconds; ``None`` waits without limit.
@@ -105,7 +105,7 @@ Work = Callable[[Sequence[Task]], list[Outcome]]
 
 @runtime_checkable
 class NeedsResources(Protocol, metaclass=Capability):
-    """Work function that declares the CPUs, GPUs and other resources each of its tasks needs."""
+    """Work function that declares the CPUs, GPUs and other resources that each task needs."""
 
     needs: Needs
 
@@ -121,7 +121,7 @@ class WaitsForTurn(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class ReportsIntermediate(Protocol, metaclass=Capability):
-    """Work function or executor that passes on intermediate results, for early stopping."""
+    """Work function or executor that passes on intermediate metrics, for early stopping."""
 
     on_report: Callable[[int, int, Mapping[str, float]], bool]
     """Function that the study assigns: from a trial's number, a step and its metrics to whether the

@@ -20,8 +20,8 @@ class Optimizer(Protocol):
     Laws:
         - It draws random numbers only from ``problem.rng(n)`` or ``problem.rng(n, pending)``, where
           ``n`` is the number of finished trials that it received.
-        - ``ask`` changes nothing: asked twice, it returns the same designs.
-        - Each design it returns is legal and new: neither finished nor pending. Otherwise the run
+        - ``ask`` changes no state: called twice, it returns the same designs.
+        - Each design it returns is legal and new: neither finished nor pending; otherwise the run
           ends.
         - The same finished trials in the same order give the same designs, however the trials were
           split over calls.
@@ -56,8 +56,9 @@ class OptimizerTraits:
     Attributes:
         batch: preferred number of designs per ``ask`` when evaluations cost nothing.
         enumerates: it lists every legal design, so the space must be countable.
-        exhaustive: it ends by itself when every design is accounted for, and needs no budget.
-        completes_front: after its run, designs that share what was measured complete the front.
+        exhaustive: it ends by itself when all legal designs are searched, and needs no budget.
+        completes_front: after its run, the front is completed by designs that can reuse
+            measurements.
         multi_fidelity: it chooses the fidelity of each evaluation, and receives trials that were
             evaluated at a low fidelity alone (``State.SCREENED``).
         learns_outside: it receives finished trials whose designs the space no longer contains
@@ -96,7 +97,7 @@ def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:
 class ExpectsImprovement(Protocol, metaclass=Capability):
     """Optimizer that estimates the relative hypervolume gain of its last suggestion.
 
-    A study can stop when it is small: ``budget: {min_improvement: 0.1 %}``. The class has the
+    A study can stop when the gain is small: ``budget: {min_improvement: 0.1 %}``. The class has the
     attribute, too.
     """
 

@@ -35,7 +35,7 @@ NEW = History()
 
 
 class StudyStorage(Protocol):
-    """Studies of a storage: created, listed and deleted."""
+    """Interface to the studies of a storage: create, list and delete them."""
 
     def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
         """Create a study, with the history of an imported study if there is one.
@@ -65,12 +65,12 @@ class StudyStorage(Protocol):
 
 
 class TrialStorage(Protocol):
-    """Trials of a study: added, claimed, finished and read."""
+    """Interface to the trials of a study: add, claim, finish and read them."""
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
-        """Store the designs as new pending trials, with the record of the ask that produced them.
+        """Store the designs of an ask (optimizer request) as new trials, with its record.
 
-        If ``ask.worker`` is set, the trials are running and held by that driver.
+        The trials are pending, or running and held by driver ``ask.worker`` if that is set.
 
         Raises:
             Overtaken: the number of trials in the study differs from ``ask.after``.
@@ -84,7 +84,10 @@ class TrialStorage(Protocol):
     def claim(
         self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
     ) -> list[Trial]:
-        """Claim unfinished trials held by no driver, by a ``lost`` one, or by one that has left.
+        """Claim unfinished trials that no living driver of the study holds.
+
+        They are held by no driver (process that runs a study), by one in ``lost``, or by one that
+        has left.
 
         Args:
             study: the study's name.
@@ -137,7 +140,7 @@ class TrialStorage(Protocol):
         ...
 
     def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
-        """Return trials that are still unfinished to the queue: pending, held by no driver.
+        """Return trials that are still unfinished to the queue: pending, without a driver.
 
         Each counts one more attempt; its fault and cost are stored, see :meth:`attempts`.
 
@@ -151,11 +154,11 @@ class TrialStorage(Protocol):
         ...
 
     def attempts(self, study: str) -> list[Attempt]:
-        """Return all abandoned attempts, oldest first."""
+        """Return all abandoned attempts to evaluate trials, oldest first."""
         ...
 
     def trials(self, study: str) -> Trials:
-        """Return all trials by number, each with its place in the order of completion."""
+        """Return all trials by number, each with its index in the order of completion."""
         ...
 
     def finished_order(self, study: str) -> list[int]:
@@ -178,7 +181,7 @@ class TrialStorage(Protocol):
 
 
 class EventStorage(Protocol):
-    """Events of a study, and intermediate reports of its trials."""
+    """Interface to the events of a study and to intermediate reports of its trials."""
 
     def record(self, study: str, events: Sequence[Event]) -> None:
         """Append events to the study's record."""
@@ -201,10 +204,10 @@ class EventStorage(Protocol):
 
 
 class DriverStorage(Protocol):
-    """Drivers of a study, with their heartbeats."""
+    """Interface to the drivers (processes that run a study), with their heartbeats."""
 
     def enter(self, study: str, driver: Driver) -> int:
-        """Register a driver in the study and return the number that it is given.
+        """Register a driver (process that runs the study); return the id assigned to it.
 
         ``driver.id`` is ignored.
         """
@@ -215,7 +218,7 @@ class DriverStorage(Protocol):
         ...
 
     def leave(self, study: str, driver: int) -> None:
-        """Record that the driver has left; its unfinished trials become pending, held by none."""
+        """Record that the driver has left; its unfinished trials become pending."""
         ...
 
     def drivers(self, study: str) -> list[Driver]:
@@ -264,15 +267,18 @@ class Queueing(Storage, Protocol, metaclass=Capability):
     """
 
     def acquire_asker(self, study: str, driver: int, term: int) -> bool:
-        """Make the driver the asker of the term after ``term``; return whether it succeeded.
+        """Make the driver the asker of the term after ``term``; return whether this succeeded.
 
-        It fails if another term has begun. The caller must make sure that the asker of ``term`` is
-        lost. The call is idempotent.
+        The asker is the one driver that calls the optimizer. The call fails if another term has
+        begun. The caller must make sure that the asker of ``term`` is lost. The call is idempotent.
         """
         ...
 
     def release_asker(self, study: str, driver: int, term: int) -> None:
-        """End the driver's role as asker of the study, if it has it in this term."""
+        """End the driver's role as asker, if it has the role in this term.
+
+        The asker is the one driver that calls the optimizer.
+        """
         ...
 
     def take(
@@ -321,7 +327,7 @@ class StudyReader(Protocol):
     """Number of rows written of each part: ``trials``, ``finished``, ``events`` ..."""
 
     def trials(self) -> Iterator[Trials]:
-        """Iterate over all trials by number, each with its place in the order of completion."""
+        """Iterate over all trials by number, each with its index in the order of completion."""
         ...
 
     def spread_names(self) -> frozenset[str]:
@@ -329,7 +335,7 @@ class StudyReader(Protocol):
         ...
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the rows of one kind in order: ``events``, ``asks``, ``attempts``, ...
+        """Iterate over the records of one kind in order: ``events``, ``asks``, ``attempts``, ...
 
         Further kinds are ``reports`` and ``drivers``.
         """
@@ -361,5 +367,5 @@ class SupportsReading(SupportsSummaries, Protocol, metaclass=Capability):
         ...
 
     def check_database(self) -> Iterator[str]:
-        """Check database parts outside single studies; yield a sentence for each damage."""
+        """Check the database apart from its studies; yield a sentence for each damage."""
         ...

@@ -30,7 +30,7 @@ class Answer:
 
     If no design is feasible, ``trials`` are those with the smallest sum of constraint violations,
     ``feasible`` is false, and ``broken`` maps each limit that a trial violates to the amount (as a
-    share of the bound if the bound is a constant). ``weighty`` are the parameters by importance,
+    fraction of the bound if the bound is a constant). ``weighty`` are the parameters by importance,
     the most important first, if known.
     """
 
@@ -73,7 +73,7 @@ class Answer:
 
     @cached_property
     def common(self) -> dict[str, Value]:
-        """Parameter values that all trials share; empty with fewer than two trials."""
+        """Parameter values that all trials of the result share; empty for fewer than two."""
         if len(self.trials) < 2:
             return {}
         first, *others = (trial.design for trial in self.trials)
@@ -85,13 +85,13 @@ class Answer:
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
-        """Names of the parameters that differ between trials, in the order of the space."""
+        """Names of the parameters that differ between the result's trials, in the space's order."""
         used = {name for trial in self.trials for name in trial.design} - self.common.keys()
         return tuple(p.name for p in self.problem.space.parameters if p.name in used)
 
     @cached_property
     def told(self) -> tuple[str, ...]:
-        """Parameters that a report shows for each design, in the order of the space.
+        """Names of the parameters that a report shows for each design, in the space's order.
 
         These are the parameters that differ between trials, or all if none does. If there are more
         than ``MOST_PARAMETERS``, the most important ones are kept.
@@ -110,7 +110,7 @@ class Answer:
 
     @property
     def other_metrics(self) -> tuple[str, ...]:
-        """Metrics that limits and composite objectives read, except those that are objectives."""
+        """Metrics that limits and composite objectives read, without those that are objectives."""
         bare = {objective.text for objective in self.problem.objectives}
         return tuple(sorted(self.problem.asked - bare))
 
@@ -122,7 +122,10 @@ def objective_values(problem: Problem, trials: Sequence[Trial]) -> Floats:
 
 
 def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, float]]:
-    """Return each trial's violated limits, by the limit's text, with the amount of violation."""
+    """Return, per trial, the amount of violation by the text of each violated limit.
+
+    Amounts are fractions of the bound if the bound is a constant.
+    """
     slacks = problem.slacks(problem.columns(trials), len(trials))
     texts = [limit.text for limit in problem.limits]
     broken: list[dict[str, float]] = [{} for _ in range(len(trials))]

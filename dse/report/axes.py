@@ -74,7 +74,7 @@ class PlotAxis:
 
     @property
     def notes(self) -> str:
-        """The better direction, and a note of a logarithmic scale."""
+        """Note on the axis: the better direction, and a logarithmic scale if there is one."""
         return ", ".join(word for word in (self.aim, "log scale" if self.log else "") if word)
 
     @property
@@ -89,7 +89,7 @@ class PlotAxis:
         return ticks(self.low, self.high, log=self.log)
 
     def shares(self, values: Floats) -> Floats:
-        """Return the positions of values along the axis: 0 at its low end, 1 at its high end."""
+        """Return the positions of values along the axis: 0 at its low end and 1 at its high end."""
         return shares(values, self.low, self.high, log=self.log)
 
 
@@ -103,7 +103,7 @@ def axis_of(
     unit: str,
     values: Floats,  # (n,)
 ) -> Axis:
-    """Return an axis with the unit prefix and the scale, linear or log, that suit these values."""
+    """Return an axis with a unit prefix and a scale (linear or log) that suit these values."""
     finite = values[np.isfinite(values)]
     log = is_log(finite)
     typical = np.median(finite) if log else np.abs(finite).max(initial=0.0)
@@ -112,7 +112,7 @@ def axis_of(
 
 
 def is_log(values: Floats) -> bool:
-    """Return whether the finite ones of these values belong on a log axis."""
+    """Return whether the finite values among these belong on a log axis."""
     finite = values[np.isfinite(values)]
     return bool(len(finite) and 0 < finite.min() < finite.max() / LOG_FROM)
 
@@ -125,7 +125,7 @@ def plot_axis(
     aim: str = "",
     margin: float = MARGIN,
 ) -> PlotAxis:
-    """Return an axis whose range shows the best values and those of the others near them."""
+    """Return an axis of a fixed plot that shows the best values and others near them."""
     ends = focus(best, every, np.zeros(0), log=axis.log, margin=margin) or (0.0, 0.0)
     if ends[0] == ends[1]:  # all values near the best may be equal
         finite = every[np.isfinite(every)]
@@ -174,19 +174,19 @@ def focus(
 
 
 def _scale_values(values: Floats, *, log: bool) -> Floats:
-    """Return the finite values, (k,); for a log axis, log10 of the positive ones."""
+    """Return the finite values, (k,), or for a log axis log10 of the positive ones."""
     kept = values[np.isfinite(values) & (values > 0 if log else True)]
     return np.asarray(np.log10(kept) if log else kept)
 
 
 def seconds_axis(name: str, longest_s: float) -> Axis:
-    """Return a time axis in seconds, minutes or hours."""
+    """Return a time axis in the unit that suits the longest time: seconds, minutes or hours."""
     unit = next((unit for unit, most in _LONG_S.items() if longest_s < most), "h")
     return Axis(name=name, unit=unit, factor=converted(1.0, "s", unit))
 
 
 def widen(low: float, high: float, *, log: bool, margin: float = MARGIN) -> tuple[float, float]:
-    """Move both ends outwards by a share of the range, so that no point is on the border."""
+    """Move both ends of a range outwards by a fraction of it, so that no point is on a border."""
     if not margin:
         return low, high
     if log:
@@ -197,7 +197,7 @@ def widen(low: float, high: float, *, log: bool, margin: float = MARGIN) -> tupl
 
 
 def shares(values: Floats, low: float, high: float, *, log: bool) -> Floats:
-    """Return the positions of values, 0 at ``low`` and 1 at ``high``; NaN for one without any."""
+    """Return the positions of values on an axis: 0 at ``low``, 1 at ``high``; NaN if none."""
     if high == low:  # all values are equal: draw them in the middle
         return np.where(values == low, 0.5, np.nan)
     with np.errstate(all="ignore"):
@@ -234,7 +234,7 @@ def _step(least: float) -> float:
 
 
 def _powers(low: float, high: float, most: int) -> list[float]:
-    """Return powers of ten within the range, with multiples between them if there are few."""
+    """Return powers of ten within the range; if they are few, also multiples between them."""
     first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
     kinds = [
         [mark * 10.0**power for power in range(first, last + 1) for mark in marks]

@@ -41,7 +41,7 @@ def effects_table(problem: Problem, found: Effects, *, console: Console | None =
 
 
 def headline(found: Effects) -> str:
-    """Return a line with mean, standard deviation and variance share of all main effects."""
+    """Return a line on a metric: mean, deviation, and variance share of all main effects."""
     told = number_text(found.mean, found.unit)
     spread = number_text(found.deviation, found.unit)
     drawn = f" drawn of {found.of} by seed {found.seed}" if found.seed is not None else ""
@@ -104,7 +104,7 @@ def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
 
 
 def level_text(level: Level, unit: str) -> str:
-    """Return a parameter level as text: one value, or the range of a group of values."""
+    """Return a parameter level as text: its value, or the range of its group of values."""
     low, high = value_text(level.value, unit), value_text(level.to, unit)
     return low if low == high else f"{low} .. {high}"
 
@@ -136,7 +136,7 @@ def _pair_rows(found: Effects) -> tuple[list[str], list[list[str]]]:
 
 
 def share_text(share: float | None) -> str:
-    """Return a share of the variance as a percentage text."""
+    """Return a fraction of the variance as a percentage text."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 

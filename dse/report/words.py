@@ -101,7 +101,7 @@ def parameter_units(problem: Problem) -> dict[str, str]:
 
 
 def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
-    """Return the limits that a design violates, and by how much, as text.
+    """Return which limits a design violates, and by how much, as text.
 
     The amount is in percent of the bound if the bound is a constant.
     """

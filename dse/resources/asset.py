@@ -14,8 +14,8 @@ class Asset:
     """Wheel of a package registry, pinned by version and hash, whose files are read as data.
 
     ``used_by``, ``purpose`` and ``licence`` inform the user who decides whether to install it;
-    ``reads`` are the files that evaluators read, as glob patterns relative to the folder. The
-    wheel is never imported, and its dependencies are not installed.
+    ``reads`` are the files that evaluators read, as glob patterns relative to the asset's folder.
+    The wheel is never imported, and its dependencies are not installed.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Asset:
         """Check that the asset is installed.
 
         Raises:
-            PluginError: it is not.
+            PluginError: the asset is not installed.
         """
         if not self.installed:
             needs = "needs" if len(self.used_by) == 1 else "need"

@@ -1,4 +1,7 @@
-"""Installation and removal of evaluators' virtual environments, each all or nothing."""
+"""Installation and removal of evaluators' virtual environments, each atomic.
+
+An interrupted installation leaves no environment.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,8 @@ _PIP = (
 def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
     """Create a virtual environment with its pinned packages; return false if it exists already.
 
-    It is built in a draft folder that the last step renames. The environment's Python locates its
-    packages relative to itself, so it survives the rename; the packages' scripts would not, and
+    It is built in a temporary folder, which the last step renames. The environment's Python locates
+    its packages relative to itself, so it survives the rename; the packages' scripts would not, and
     are not used.
 
     Raises:

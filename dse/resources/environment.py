@@ -52,7 +52,7 @@ class Environment:
         """Check that the environment is installed.
 
         Raises:
-            PluginError: it is not.
+            PluginError: the environment is not installed.
         """
         if not self.installed:
             raise PluginError(

@@ -104,7 +104,7 @@ def _download(asset: Asset, folder: Path, watch: Watch) -> None:
 
 
 def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
-    """Report the number of bytes downloaded until pip exits.
+    """Report the number of bytes downloaded so far until pip exits.
 
     It is estimated by the size of the largest wheel in the folder.
     """
@@ -142,7 +142,7 @@ def _largest_bytes(folder: Path) -> int:
 
 
 def reason(log: str) -> str:
-    """Return the error message in pip's output: the last error or, without one, the last line."""
+    """Return the error message in pip's output: the last error or, if none, the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["pip printed no output"])[-1]

@@ -58,7 +58,7 @@ class AccessRules:
         return name in self.hosts or (self.addresses and _is_address(name))
 
     def may_look(self, authorization: str, cookie: str) -> bool:
-        """Return whether a request with this authorization header or cookie may read data."""
+        """Return whether a request with this authorization header or this cookie may read data."""
         return self.open or _same(cookie, self.reading_pass) or self.may_change(authorization)
 
     def may_change(self, authorization: str) -> bool:

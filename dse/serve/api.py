@@ -152,7 +152,7 @@ def pause(house: Here, name: Name) -> models.StudyState:
 
 @changing.post("/studies/{name}/designs")
 def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
-    """Check whether a design is legal and, on request, evaluate it or add it to the study."""
+    """Check a design for legality; on request, evaluate it or add it to the study."""
     snapshot = house.watch.snapshot(name)
     values: dict[str, Scalar] = dict(told.values)
     try:

@@ -1,4 +1,4 @@
-"""Cache of one value for many threads: one thread at a time reads it anew, and not too often."""
+"""Cache of one value for many threads; one thread at a time reads it anew, at intervals."""
 
 from __future__ import annotations
 

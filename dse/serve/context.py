@@ -58,7 +58,7 @@ class WorkQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """State shared by the routes of one server."""
+    """State shared by the routes of one server: snapshots of studies, processes, access rules."""
 
     storage: str
     watch: StorageMonitor

@@ -105,8 +105,9 @@ def comparison(
     """Return a comparison of several studies as an HTML page.
 
     With ``seeds``, studies that differ only in their seed form one group; with ``joint``, the
-    reference point is the worst point of all fronts even if the studies state one. If the studies
-    cannot be compared, the page for choosing them is returned with the reason.
+    reference point is the worst value of each objective over all fronts, even if the studies state
+    a point. If the studies cannot be compared, the page for choosing them is returned with the
+    reason.
     """
     found = [house.watch.snapshot(name) for name in dict.fromkeys(study)]
     with house.turns.one():

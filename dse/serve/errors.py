@@ -24,11 +24,11 @@ _LONGEST = 2_000
 
 
 class UnknownError(DseError):
-    """Error for a requested resource that does not exist."""
+    """Raised if a requested resource does not exist."""
 
 
 class BusyError(DseError):
-    """Error for a server that is overloaded at the moment."""
+    """Raised if the server is overloaded at the moment."""
 
 
 def refusal(

@@ -61,14 +61,14 @@ class IdleTimeout(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether the connection holds no slot: its request is incomplete, refused or answered."""
+        """Whether no request occupies the connection: it is incomplete, refused or answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or PLACE not in cycle.scope
 
     def _look(self) -> None:
         """Drop the connection if it was idle since the last check; else schedule the next check.
 
-        It also stays while its client reads at least half of the unsent data between two checks.
+        It is kept, too, while its client reads at least half of the unsent data between two checks.
         """
         cycle: RequestResponseCycle | None = self.cycle
         idle = cycle is None or cycle.response_complete or self.transport.is_closing()

@@ -43,7 +43,7 @@ class ClientSlots:
         self._held: Counter[str] = Counter()
 
     def enter(self, client: str) -> bool:
-        """Take a slot for the client and return true; false if it may not have one more."""
+        """Take a slot for the client and return true; return false if it may not have another."""
         if self._held[client] >= self._most - self._held.total():
             return False
         self._held[client] += 1

@@ -58,8 +58,8 @@ class RequestMiddleware:
     """Middleware that checks every request, and refuses some, before it reaches any route.
 
     Args:
-        app: the application that answers them.
-        gate: the rules for reading and changing.
+        app: the application that answers admitted requests.
+        gate: the access rules for reading and changing.
         requests: the slots for requests that are answered at once.
         streams: the slots for event streams; a reader without a slot gets a single response.
     """
@@ -77,8 +77,8 @@ class RequestMiddleware:
 
         Args:
             scope: the request.
-            receive: yields the body in pieces.
-            send: takes the response.
+            receive: yields the messages of the request, with its body.
+            send: takes the messages of the response.
         """
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
@@ -174,7 +174,7 @@ def _too_long() -> _Refused:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return an ASGI receiver that replays the body, then yields the client's messages."""
+    """Return an ASGI receiver that replays the request body, then yields client messages."""
     told = False
 
     async def replayed() -> Message:
@@ -188,7 +188,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 class _Armed:
-    """ASGI sender that adds the security headers and splits a long body into pieces."""
+    """ASGI sender that adds the security headers and sends a long body in several messages."""
 
     def __init__(self, send: Send) -> None:
         self.begun = False
@@ -205,7 +205,7 @@ class _Armed:
 
 
 def _pieces(message: Message) -> Iterator[Message]:
-    """Yield the response message, split into several if its body is long."""
+    """Yield the response message, split into several messages if its body is long."""
     body = message.get("body", b"")
     cut = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
     for at in range(0, cut, PIECE_BYTES):

@@ -65,7 +65,7 @@ class Runners:
     """Registry of the processes that run studies, at most one for each study.
 
     Args:
-        url: the storage of the studies; an in-memory one cannot be shared with a driver.
+        url: the storage of the studies; an in-memory one cannot be shared with another process.
     """
 
     url: str
@@ -76,7 +76,7 @@ class Runners:
     )
 
     def of(self, study: str) -> Runner | None:
-        """Return the latest process that this server started for the study, if any."""
+        """Return the latest process that this server started for the study; else ``None``."""
         return self._runners.get(study)
 
     def start(self, study: str, options: Sequence[str] = ()) -> None:
@@ -109,7 +109,7 @@ class Runners:
 
         Args:
             study: the study's name.
-            there: all drivers that are at work on it.
+            there: all living drivers (processes that run the study).
 
         Raises:
             StudyError: this server does not run it.
@@ -126,7 +126,7 @@ class Runners:
         raise StudyError(f"no process runs {study!r}")
 
     def own(self, study: str, driver: Driver) -> bool:
-        """Return whether the driver is a process that this server started."""
+        """Return whether the driver (process that runs a study) was started by this server."""
         runner = self._runners.get(study)
         return runner is not None and driver.pid == runner.process.pid and driver.host == here()
 

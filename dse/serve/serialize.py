@@ -22,7 +22,7 @@ _SHOWN_NUMBERS = 8
 
 
 def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummary]:
-    """Yield the summary of each study; for one that cannot be read, it has the reason."""
+    """Yield the summary of each study; a study that cannot be read has the reason instead."""
     for name in watch.names():
         try:
             yield _row(watch.snapshot(name), runners)
@@ -126,7 +126,7 @@ def trial(snapshot: Snapshot, number: int) -> models.TrialRecord:
 
 
 def process(driver: Driver) -> str:
-    """Return a driver as text, such as ``process 4711 of host``."""
+    """Return a driver (process that runs a study) as text: ``process 4711 of host``."""
     return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
 
 

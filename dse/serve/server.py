@@ -95,7 +95,10 @@ class _Telling(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle SIGHUP like SIGINT unless it is ignored: closing the terminal ends the server."""
+        """Inside the block, handle SIGHUP like SIGINT unless it is ignored.
+
+        Closing the terminal then ends the server.
+        """
         with super().capture_signals(), ExitStack() as handled:
             here = threading.current_thread() is threading.main_thread()
             if here and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

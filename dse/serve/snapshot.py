@@ -73,7 +73,7 @@ class Snapshot:
 
     @cached_property
     def proof(self) -> Proof:
-        """Whether the front is proved to be exact, over how many designs, and how many failed."""
+        """Proof of the front: whether it is exact, over how many designs, and how many failed."""
         return Proof.of_study(self.study.problem, self.finished, self.events)
 
     @cached_property
@@ -86,7 +86,7 @@ class Snapshot:
 
     @cached_property
     def room(self) -> Room:
-        """Number of further trials that the study's budget allows, with the reason if it is 0."""
+        """Number of trials that the study's budget still allows, with the reason if it is 0."""
         bounds, over = self.study.bounds(), self.trials.over
         spent_s = float(self.trials.cost_s[over].sum())
         if bounds.time_s is not None and spent_s >= bounds.time_s:
@@ -100,7 +100,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """Text that changes whenever the trials, events or drivers of the study do."""
+        """Text that changes whenever the study's trials, events or drivers change."""
         there = ",".join(str(driver.id) for driver in self.there)
         return f"{len(self.finished)}.{len(self.trials)}.{len(self.events)}.{there}"
 
@@ -108,7 +108,9 @@ class Snapshot:
 def load_snapshot(
     name: str, storage: Storage, presence: Presence, before: Snapshot | None
 ) -> Snapshot:
-    """Return a snapshot of the study's present record; ``before`` itself if nothing has changed.
+    """Return a snapshot of the study's present record.
+
+    It is the earlier snapshot ``before`` itself if nothing has changed.
 
     Raises:
         UnknownError: no study has that name.
@@ -158,7 +160,7 @@ def _same(
 
 
 def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
-    """Return whether the record has new trials, or the study was deleted and started anew."""
+    """Return whether a record has new trials, or its study was deleted and started anew."""
     finished, asked = len(before.finished), len(before.trials)
     news = storage.since(name, max(finished - 1, 0), max(asked - 1, 0))
     counted = (len(news.finished), len(news.added)) == (min(finished, 1), min(asked, 1))

@@ -31,7 +31,7 @@ _QUIET_S = 15.0
 
 
 class Listeners:
-    """Source of event streams; streams of one study share the reads of its state.
+    """Source of server-sent events; all streams of one study share the reads of its state.
 
     All streams end when the server does.
     """
@@ -43,7 +43,7 @@ class Listeners:
     async def told(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
-        """Yield the events of one study: its present state, then each new state."""
+        """Yield the server-sent events of one study: its present state, then each new state."""
         yield f"retry: {AGAIN_MS}\n\n".encode()
         mark, begun = "", time.monotonic()
         said = begun
@@ -64,7 +64,7 @@ class Listeners:
     async def told_once(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
-        """Yield the present state of the study, and after what time to reconnect.
+        """Yield the present state of the study as an event, with the time until a reconnect.
 
         This is for a client that has no slot for a lasting stream.
         """

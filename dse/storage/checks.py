@@ -22,19 +22,19 @@ def taken(study: str) -> StudyError:
 
 
 def no_driver(study: str, number: int) -> StudyError:
-    """Return the error for a driver that never entered the study."""
+    """Return the error for a driver (process that runs a study) that never joined the study."""
     return StudyError(f"no driver {number} ever entered the study {study!r}")
 
 
 def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) -> None:
-    """Check that a driver may add new designs: its request for designs is not outdated.
+    """Check that a driver (process that runs the study) may add designs that it has requested.
 
     Args:
         study: the study's name, for the message.
-        ask: the request for designs.
+        ask: the driver's request to the optimizer that the designs come from.
         trials: the study's number of trials.
-        asker: the driver that leads, the only one to request designs; ``None`` without a leader.
-        term: the number of the leader's term, or of the last one.
+        asker: the leader, the only driver that may request designs; ``None`` without a leader.
+        term: the number of the leader's term of office, or of the last leader's.
 
     Raises:
         Overtaken: the study has another number of trials than the request expects, or another
@@ -135,7 +135,7 @@ def check_finite(number: int, outcome: Outcome) -> None:
 
 
 def check_reports(reports: Collection[Report]) -> None:
-    """Check that the metrics of the reports are finite.
+    """Check that the metrics in reports of running trials are finite.
 
     Raises:
         StorageError: a number is infinite or NaN.

@@ -255,7 +255,7 @@ class MemoryStorage:
 
 @dataclass(slots=True, kw_only=True)
 class _Study:
-    """State of one study; indices in ``trials`` and ``drivers`` are their numbers."""
+    """State of one study in memory; trials and drivers are stored at the index of their number."""
 
     spec: str
     trials: list[Trial] = field(default_factory=list)
@@ -277,8 +277,8 @@ class _Study:
     ) -> list[int]:
         """Return the numbers of the unfinished trials that a driver may take, in ascending order.
 
-        These have no driver, or one that has left or is lost, or they are its own but not ``known``
-        to it.
+        These belong to no driver, or to one that has left or is lost, or to this driver itself if
+        their numbers are not among ``known``, the trials it has received.
         """
 
         def is_free(number: int) -> bool:

@@ -50,15 +50,16 @@ class Retrier:
         return self._since is not None
 
     def read(self, call: Callable[[], R]) -> R:
-        """Return the result of a read, which is retried while the storage is unavailable."""
+        """Return the result of a read call; repeat the call while the storage is unavailable."""
         return self._call(call, call)
 
     def write(self, first: Callable[[], R], again: Callable[[], R]) -> R:
-        """Return the result of a write, which is retried while the storage is unavailable.
+        """Return the result of a write call; repeat the call while the storage is unavailable.
 
         Args:
-            first: the write.
-            again: the retry, which must allow that an earlier call has taken effect.
+            first: the function that writes.
+            again: the function for repetitions, which must allow that an earlier call has taken
+                effect.
 
         Raises:
             OutageError: the time limit has passed.

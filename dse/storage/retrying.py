@@ -41,8 +41,8 @@ class RetryingStorage:
 
     A failed write may have taken effect. Before it is repeated, the record is therefore checked for
     a trace that only this write can have left: an ``add`` records its driver and the number of
-    trials before it, a claimed trial its driver, a trial takes only one outcome, and a driver's
-    entry has a unique mark.
+    trials before it, a claimed trial records its driver, a trial takes only one outcome, and the
+    registration of a driver has a unique mark.
 
     Only :class:`~dse.errors.StorageUnavailableError` causes a retry. If the storage refuses writes,
     they are retried only after an earlier write has succeeded: otherwise it was never writable.
@@ -72,7 +72,7 @@ class RetryingStorage:
         self._expected: dict[tuple[int, int, int | None], int] = {}
 
     def set_aside(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Remember outcomes to be stored; write them to disk while the storage is unavailable."""
+        """Hold outcomes until they are stored; write them to disk during a storage outage."""
         self._unstored |= outcomes
         if self._retrier.is_away:
             self._spool()
@@ -206,7 +206,10 @@ class RetryingStorage:
         return self._retrier.read(lambda: self._storage.events(study))
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Store reports of one attempt of a trial; only this driver reports on that attempt."""
+        """Store reports (intermediate metrics) of one attempt of a trial, none of them twice.
+
+        Only this driver reports on that attempt, so the stored reports can be counted.
+        """
         if not reports:
             return
         of = reports[0].number, reports[0].attempt, reports[0].worker
@@ -260,7 +263,7 @@ class RetryingStorage:
         self._storage.close()
 
     def _standing(self, study: str, numbers: Collection[int]) -> list[Trial]:
-        """Return the present state of the trials with these numbers.
+        """Return the trials with these numbers in their present state, as stored.
 
         Raises:
             StudyError: a number is unknown, since the storage lost trials during an outage.
@@ -280,7 +283,7 @@ class RetryingStorage:
         return [event for event in events if event not in recorded]
 
     def _count_reports(self, study: str, of: tuple[int, int, int | None]) -> int:
-        """Return the number of stored reports on ``of``: a trial, its attempt, and the driver."""
+        """Return the number of stored reports on one attempt of a trial by one driver (``of``)."""
         new = self._storage.reports(study, self._known_reports)
         self._reports.update((one.number, one.attempt, one.worker) for one in new)
         self._known_reports += len(new)
@@ -294,7 +297,7 @@ class RetryingStorage:
             self._spool()
 
     def _spool(self) -> None:
-        """Write outcomes that are not stored to the spool file; remove it if there are none."""
+        """Write the outcomes that are not yet stored to the spool file; remove it if all are."""
         if self._unstored and self._driver is not None:
             unstored = Spooled(
                 entry=self._entry,
@@ -309,10 +312,11 @@ class RetryingStorage:
 
 
 class RetryingQueue(RetryingStorage):
-    """Retrying storage with a trial queue, for which one driver per study requests new designs.
+    """Retrying storage with a queue of trials; one driver per study, its leader, adds new designs.
 
-    The queue's calls can be repeated safely: acquiring the same term again succeeds for the same
-    driver, and ``take`` again returns the trials that the driver holds without having received.
+    The queue's calls can be repeated safely: a leader may acquire the same term of office again,
+    and a repeated ``take`` returns also the trials that were assigned to the driver by a call whose
+    result it has not received.
     """
 
     _storage: Queueing

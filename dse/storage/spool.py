@@ -48,17 +48,17 @@ def write_spool(spooled: Spooled) -> Path | None:
 
 
 def remove_spool(entry: str) -> None:
-    """Remove the spool file of a driver, given by its unique mark, if there is one."""
+    """Delete the spool file of a driver, if it exists; ``entry`` is the unique mark in its name."""
     for folder in spool_folders():
         with suppress(OSError):
             (folder / f"{_PREFIX}{entry}{_SUFFIX}").unlink()
 
 
 def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
-    """Yield the outcomes that these drivers could not store; unreadable files are skipped.
+    """Yield the outcomes in the spool files of these drivers; unreadable files are skipped.
 
     Args:
-        entries: the drivers of a study by their unique marks.
+        entries: the number of each driver of a study by the unique mark of its registration.
     """
     for folder in spool_folders():
         with suppress(OSError):

@@ -63,5 +63,5 @@ def remove_import_mark(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_trust(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Return the events without the user's consent, which is valid in one storage only."""
+    """Return a study's events without the user's consent, which is valid in one storage only."""
     return tuple(event for event in events if event.kind != TRUST)

@@ -1,8 +1,8 @@
-"""Coordination of asking between drivers: each takes trials from the study's queue or fills it.
+"""Coordination of a study's drivers (processes): each takes trials from its queue or fills it.
 
-At most one driver of a study, the asker, may ask its optimizer for designs at a time. It holds this
-role (for one numbered term) only during the ask, so a driver that evaluates never blocks the
-others.
+At most one driver of a study, the asker, may ask its optimizer for designs at a time. The asker
+holds this role (for one numbered term) only during the ask, so a driver that evaluates never blocks
+the others.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ _FEW = 20
 
 
 class AskCoordinator:
-    """One driver's access to the queue, and to the exclusive right to ask (the asker's role).
+    """One driver's access to the queue of trials and to the asker's role, the right to add designs.
 
-    A single driver asks without acquiring the role. So does every driver of a storage without a
-    queue: such a storage rejects an ask that was made without knowing all trials.
+    A single driver asks its optimizer for designs without acquiring the role. So does every driver
+    of a storage without a queue: such a storage rejects designs that were asked for without knowing
+    all trials.
 
     Args:
-        ledger: the driver's view of the study.
-        lease: the driver's lease.
+        ledger: the driver's copy of the study's trials.
+        lease: the driver's lease, which detects lost drivers by their heartbeats.
         clock: the clock for waits and intervals.
-        inherit: records lost attempts of trials taken from lost drivers; returns those to run.
+        inherit: records the failed attempts of trials taken from lost drivers; returns the trials
+            to run.
         below: only trials with lower numbers are taken.
         lingers: whether the driver waits for others, and takes their trials.
     """
@@ -65,7 +67,7 @@ class AskCoordinator:
 
     @property
     def queues(self) -> bool:
-        """Whether the storage has a queue, from which drivers take trials."""
+        """Whether the storage has a queue of trials, from which drivers take those to evaluate."""
         return self._storage is not None
 
     @property
@@ -86,7 +88,7 @@ class AskCoordinator:
         return self._clock.draw_s(0.5 * pause_s, 1.5 * pause_s)
 
     def take(self, room: int, own: Set[int]) -> list[Trial]:
-        """Take up to ``room`` trials from the queue; those of lost drivers count as waiting.
+        """Take up to ``room`` trials from the queue, including those that lost drivers held.
 
         Args:
             room: maximum number of trials.
@@ -119,7 +121,7 @@ class AskCoordinator:
 
         Args:
             own: number of designs that the driver asks for itself.
-            holds: whether the driver holds a trial.
+            holds: whether the driver has a trial to evaluate already.
         """
         if self._storage is None or not self.shares or not self._lingers:
             return 0
@@ -127,7 +129,7 @@ class AskCoordinator:
         return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
 
     def is_free(self) -> bool:
-        """Return whether no other live driver holds the asker's role."""
+        """Return whether the asker's role is free or held by this driver or a lost one."""
         asker = self._queue.asker
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 
@@ -143,18 +145,18 @@ class AskCoordinator:
         return True
 
     def end(self) -> None:
-        """Release the asker's role without an ask."""
+        """Release the asker's role without having added designs."""
         if self._storage is not None and self.term is not None:
             self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
-        """Note that the designs of an ask were stored, which ended the asker's term.
+        """Note that new designs were stored, which ended this driver's term as asker.
 
         Args:
             asked: number of designs stored.
             ahead: number of those left in the queue for any driver.
-            ask_s: seconds that the ask took.
+            ask_s: seconds that the optimizer took for them.
         """
         queue = self._queue
         self._vain = 0
@@ -169,7 +171,10 @@ class AskCoordinator:
         )
 
     def note_overtaken(self) -> None:
-        """Update the state after a rejected ask; the driver keeps its term if it is still asker."""
+        """Update the state after the storage rejected designs as outdated.
+
+        The driver keeps its term if it is still the asker.
+        """
         if self._storage is None:
             return
         queue = self._refresh_queue(self._storage)
@@ -186,7 +191,7 @@ class AskCoordinator:
         return self._queue.drivers - 1 - len(self._lease.lost)
 
     def _look(self) -> bool:
-        """Check the other drivers' leases if a check is due; return whether it was."""
+        """Check the other drivers' leases if a check is due; return whether one was made."""
         now_s = self._clock.now_s()
         if now_s < self._look_at_s:
             return False

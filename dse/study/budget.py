@@ -1,4 +1,4 @@
-"""Bounds at which a study stops asking, shared by all its drivers."""
+"""Limits of a study's budget, at which all its drivers stop asking for designs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ENOUGH = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Number of further trials that a study may ask for, and the exhausted bound if it is 0.
+    """Number of further trials that a budget allows, and the exhausted limit if it is 0.
 
-    Open trials with numbers below ``until`` may still leave part of the budget unused, whichever
-    driver runs them. ``affordable`` is the number of trials in advance for other drivers that the
-    cost bound allows, at the mean cost of the finished trials.
+    Unfinished trials with numbers below ``until`` may still leave part of the budget unused,
+    whichever driver runs them. ``affordable`` is the number of trials that the cost limit allows in
+    advance for other drivers, at the mean cost of the finished trials.
     """
 
     count: int
@@ -25,14 +25,14 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds at which a study stops asking for designs; ``None`` means unbounded.
+    """Limits at which a study stops asking for designs; ``None`` means unlimited.
 
     All drivers of a study count together. ``time_s`` is in seconds: of evaluation before the run
     began, plus the elapsed time of the run.
 
     ``cost`` is in dollars, at ``price_per_s`` dollars per second of evaluation;
-    ``min_improvement`` is the least expected improvement of a suggestion, as a fraction of the
-    hypervolume.
+    ``min_improvement`` is the least expected hypervolume improvement of a suggested design, as a
+    fraction of the present hypervolume.
     """
 
     measurements: int | None = None
@@ -45,12 +45,12 @@ class Bounds:
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0
     ) -> Room:
-        """Return how many more trials the bounds allow.
+        """Return how many more trials the limits allow.
 
         Args:
             asked: number of trials of the study.
             measured: number of finished trials that cost a measurement.
-            under_way: number of open trials, each of which may cost a measurement.
+            under_way: number of unfinished trials, each of which may cost a measurement.
             spent_s: seconds of evaluation so far.
             finished: number of finished trials.
         """

@@ -1,4 +1,4 @@
-"""Trials that a driver holds: claiming them, storing their outcomes, and reissuing failures."""
+"""Trials that a driver evaluates: claiming them, storing their outcomes, reissuing failed ones."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LOST = Outcome(
 
 
 class ClaimedTrials:
-    """Claims of one driver on trials, and the transitions that end them.
+    """Trials that one driver has claimed for evaluation, and the storage of their outcomes.
 
     Args:
-        ledger: the driver's view of the study.
-        lease: the driver's lease.
-        retries: how often a trial is issued again, for each kind of fault.
-        begins: whether the study's drivers record which trials they have begun.
+        ledger: the driver's copy of the study's trials.
+        lease: the driver's lease, which identifies it and detects lost drivers.
+        retries: how often a failed trial is evaluated again, by kind of fault.
+        begins: whether the study's drivers record when the evaluation of a trial begins.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ClaimedTrials:
         return got
 
     def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return those of the trials that the driver still holds according to the storage."""
+        """Return those of the trials that the storage still assigns to this driver."""
         known = self._ledger.storage.trials(self._ledger.study) if trials else ()
         return [one for one in trials if known[one.number].worker == self._lease.id]
 
@@ -99,8 +99,8 @@ class ClaimedTrials:
     def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
         """Return those trials that may be evaluated together in one process, as a batch.
 
-        A trial that would be given up if it were lost once more is evaluated alone, after all
-        others, so that a trial that kills its process does not fail others.
+        A trial that is given up if its process dies once more is evaluated alone, after all others,
+        so that a trial that kills its process does not fail others.
         """
         limit = self._retries.get("lost", 0)
         last = [trial for trial in trials if limit and trial.attempts >= limit]
@@ -108,12 +108,12 @@ class ClaimedTrials:
         return [trial for trial in trials if trial.number not in numbers] or last[:1]
 
     def _counts_as_attempt(self, trial: Trial) -> bool:
-        """Return whether a lost driver's trial had begun, or its begin would not be on record."""
+        """Return whether a lost driver's trial counts as tried: it has or may have begun."""
         noted = self._begins or trial.attempts > 0
         return trial.begun_at is not None or not noted
 
     def _claim_trials(self, numbers: Sequence[int]) -> list[Trial]:
-        """Claim the trials that no other driver holds, and return those of them to run.
+        """Claim those of the trials that no live driver holds, and return the ones to evaluate.
 
         If a driver was lost with a trial, that counts as an attempt of the trial, unless the
         evaluation is known not to have begun.
@@ -127,7 +127,7 @@ class ClaimedTrials:
         )
 
     def inherit(self, take: Take) -> list[Trial]:
-        """Record the lost attempts of trials taken from lost drivers; return the trials to run.
+        """Record failed attempts of trials taken from lost drivers; return the trials to evaluate.
 
         The record is read first, because some trial may have finished by now.
         """
@@ -137,7 +137,7 @@ class ClaimedTrials:
         return self._settle_lost_trials(got, take.inherited)
 
     def _settle_lost_trials(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
-        """Record the lost attempts of trials inherited from lost drivers; return the trials to run.
+        """Record failed attempts of trials held by lost drivers; return the trials to evaluate.
 
         A trial lost with its driver counts as tried, unless it is known not to have begun.
         """

@@ -10,7 +10,7 @@ class Clock:
     """Monotonic clock of this process."""
 
     def now_s(self) -> float:
-        """Return the seconds since an arbitrary fixed moment."""
+        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Early stopping in a driver: trials' reports are recorded, and decisions use only the record."""
+"""Early stopping in a driver: trials' reports are recorded, and only the record decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIND = "stopped"
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopMonitor:
-    """Receiver of the intermediate reports of a driver's trials; it decides which to stop."""
+    """Receiver of intermediate metrics (reports) of running trials, which decides which to stop."""
 
     ledger: TrialHistory
     problem: Problem
@@ -79,11 +79,12 @@ def contradiction(
     finished: Sequence[Trial] = (),
     events: Sequence[Event] = (),
 ) -> tuple[int, str] | None:
-    """Return the first trial whose end contradicts the record, and why; else ``None``.
+    """Return the first trial that was stopped or continued against the rule, and why.
 
-    Under successive halving every report is a decision: a trial has to be stopped exactly where the
-    rule stops it. Under the rule of certain domination, a stop is checked against the finished
-    trials that its event records as known. A trial's end is judged by the last run of the driver
+    The result is ``None`` if all reports agree with the rule. Under successive halving every report
+    is a decision: a trial has to be stopped exactly where the rule stops it. Under the rule that
+    stops a trial once it is certain to be dominated, a stop is checked against the finished trials
+    that its event records as known. A trial's end is judged by the last run of the driver
     that stored its outcome. Records of older versions do not name that driver: there the end has to
     be consistent with one of the runs.
 
@@ -118,14 +119,14 @@ def contradiction(
 def _judged_runs(
     trials: Sequence[Trial], reports: Sequence[Report], last: Mapping[tuple[int, int], int]
 ) -> dict[int, list[int]]:
-    """Return, by trial number, the runs that may have led to the trial's end.
+    """Return, by trial number, the evaluation runs that may have produced the trial's outcome.
 
-    At least one of them has to be consistent with it.
+    At least one of these runs has to be consistent with the outcome: stopped or not.
 
     Args:
         trials: all trials.
         reports: all reports, in the order of the record.
-        last: index of the last report of each (trial, run), runs in their order.
+        last: index of the last report by (trial number, run number), in order of runs.
     """
     of_trial: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
     for (number, run), place in last.items():
@@ -142,7 +143,7 @@ def _judged_runs(
 
 
 def _refute(trial: Trial, due: int | None, last: int | None) -> str:
-    """Return why a run of a trial contradicts its end; empty if it is consistent.
+    """Return why a run of a trial contradicts its outcome (stopped or not); empty if it does not.
 
     Args:
         trial: the trial.
@@ -166,9 +167,9 @@ def _decisive(
     of_report: Sequence[tuple[int, int]],
     judged: Mapping[int, Sequence[int]],
 ) -> Iterator[int]:
-    """Yield the indices of the reports with which a run of a trial reached a halving rung.
+    """Yield the indices of the reports with which a trial reached a rung of successive halving.
 
-    Only finished trials count, with those of their runs that are in ``judged``.
+    Only finished trials count and, of their evaluation runs, only those in ``judged``.
     """
     before: dict[int, list[Report]] = defaultdict(list)
     for place, (number, run) in enumerate(of_report):

@@ -10,11 +10,12 @@ from dse.study.history import TrialHistory
 
 
 class TrialFidelities:
-    """Fidelity rung of each trial: the number of earlier trials with the same design.
+    """Fidelity level (rung) of each trial: the number of earlier trials with the same design.
 
     Args:
-        ledger: the driver's view of the study, which has the trials.
-        stages: the lowest rung at which each evaluator runs; empty without a ladder.
+        ledger: the driver's copy of the study's trials.
+        stages: the lowest rung at which each evaluator runs, by its label; empty if the study has
+            only one fidelity.
         whole: designs that are evaluated in full the first time, such as baselines.
     """
 

@@ -42,7 +42,7 @@ class TrialHistory:
             self.numbers.setdefault(trial.design, []).append(trial.number)
 
     def hold(self, trials: Iterable[Trial]) -> None:
-        """Replace open trials by newer versions, which name the drivers that hold them."""
+        """Replace unfinished trials by newer versions, which name the drivers that run them."""
         for trial in trials:
             self.open[trial.number] = trial
 
@@ -66,10 +66,10 @@ class TrialHistory:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """State of the record when an ask was made.
+    """State of a study's record when an optimizer was asked for designs.
 
     ``news`` are the finished trials that were known at this ask but not at the one before;
-    ``pending`` are the designs of the trials that were open as far as the asking driver knew.
+    ``pending`` are the designs of the trials that were unfinished as far as the asking driver knew.
     """
 
     ask: Asked
@@ -80,7 +80,7 @@ class Moment:
 def moments(
     asks: Iterable[Asked], trials: Sequence[Trial], finished: Sequence[Trial]
 ) -> Iterator[Moment]:
-    """Yield the state of a record at each ask.
+    """Yield the state of a study's record at each request for designs (ask).
 
     Args:
         asks: in order of their first trial numbers; each knew at least what the previous one knew.

@@ -36,7 +36,7 @@ _FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """Result of an import: the study, its trials inside and outside its space, and the skipped."""
+    """Result of an import: study, trials inside and outside its space, and skipped trials."""
 
     study: StudyEngine
     inside: int
@@ -61,11 +61,12 @@ def begun(
     storage: str | Storage | None = None,
     trusted: bool = False,
 ) -> Begun:
-    """Create the study of a file with trials that another tool has recorded.
+    """Create the study that a study file describes, with trials that another tool has recorded.
 
-    Parameters and metrics are matched by name; modelled metrics are computed here. A design that
-    is not legal in the space is stored as *outside*: surrogates learn from it, but it is never part
-    of the front. The trials do not count against the budget. Of equal designs the first is used.
+    Parameters and metrics are matched by name; metrics of analytical models are computed anew. A
+    design that is not legal in the space is stored as *outside*: surrogates learn from it, but it
+    is never part of the front. The trials do not count against the budget. Of equal designs the
+    first is used.
 
     Args:
         path: the new study's file.
@@ -73,7 +74,7 @@ def begun(
         source: their origin, for the record.
         name: the new study's name, instead of the file's.
         storage: a storage or its URL, instead of the file's.
-        trusted: whether the file's modelled evaluators may start programs, and its storages may be
+        trusted: whether the file's model evaluators may start programs, and its storages may be
             opened.
 
     Raises:
@@ -175,7 +176,7 @@ class Taker:
         return ""
 
     def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
-        """Return the design of the matching values, and whether it is legal in the space."""
+        """Return the design with an external trial's parameter values, and whether it is legal."""
         space = self._problem.space
         told = {
             (name if name in space.by_name else legal_name(name)): v for name, v in values.items()
@@ -189,7 +190,7 @@ class Taker:
         return space.batch([exact]).design(0), True
 
     def _metrics(self, found: ExternalTrial) -> dict[str, float]:
-        """Return the finite metrics, converted to the problem's units.
+        """Return the finite metrics of an external trial, converted to the problem's units.
 
         The value of an objective that is a single metric also provides that metric.
         """
@@ -209,7 +210,7 @@ class Taker:
 
 
 def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[Taken]:
-    """Return the trials with modelled metrics computed here.
+    """Return the trials with the metrics that analytical models compute, computed anew.
 
     Another tool's values of these metrics are overridden.
     """
@@ -232,7 +233,7 @@ def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[T
 
 
 def _value(parameter: Any, value: Any) -> Value:
-    """Return the parameter's value that an external value denotes.
+    """Return the value of the parameter that an external value (of a table) denotes.
 
     A number in a table may denote a string choice ('8'), and a spreadsheet may hold -O2 as "'-O2".
     """

@@ -25,7 +25,7 @@ _BEATS = 3
 
 
 class Lease:
-    """Lease by which a driver holds its trials while its heartbeats arrive, as a context manager.
+    """Claim of a driver to its trials, valid while its heartbeats arrive; a context manager.
 
     Clocks of different machines are never compared: an observer measures, by its own clock, how
     long another driver's heartbeat counter has not increased. A driver on this machine is lost as
@@ -78,7 +78,7 @@ class Lease:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to check the other drivers."""
+        """Whether it is time to check the other drivers' heartbeats."""
         return time.monotonic() - self._looked_at >= min(LOOK_S, self._lease_s / _BEATS)
 
     def look(self) -> None:
@@ -103,7 +103,7 @@ class Lease:
         return self._unanswered_late() or since != self._blind_until
 
     def free(self, trial: Trial) -> bool:
-        """Return whether the trial has no driver, or one that had left or was lost."""
+        """Return whether no live driver holds the trial, so that it may be claimed."""
         return trial.worker is None or self.has_gone(trial.worker)
 
     def _is_lost(self, driver: Driver, now: float) -> bool:
@@ -119,7 +119,7 @@ class Lease:
         return since is not None and self._is_late(since)
 
     def _is_late(self, since: float) -> bool:
-        """Return whether more than one heartbeat interval has passed since a time."""
+        """Return whether more than one heartbeat interval has passed since the time ``since_s``."""
         return time.monotonic() - since > self._lease_s / _BEATS
 
     def _beat(self) -> None:

@@ -1,4 +1,4 @@
-"""Policy for drivers that share a queue: how many designs to ask ahead, how long to poll."""
+"""Policy for drivers that share a queue: how many designs to add ahead, how often to poll."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Lookahead:
         self._rate_per_s = 0.0
 
     def note(self, now_s: float, queue: Queue) -> None:
-        """Update the rate of finished trials from an observation of the queue.
+        """Update the estimated rate of finished trials from an observation of the queue.
 
         Args:
             now_s: time of the observation by the driver's own clock.
@@ -57,17 +57,17 @@ class Lookahead:
             self._anchors = [(last_s, last), here]
 
     def low(self, queue: Queue) -> int:
-        """Return how many designs must wait in the queue so that it lasts during an ask."""
+        """Return how many designs must wait in the queue to last for the duration of an ask."""
         return math.floor(_MARGIN * self._rate_per_s * queue.ask_s)
 
     def count(self, queue: Queue, *, own: int, holds: bool, lost: int) -> int:
-        """Return how many designs to ask in addition to the driver's own.
+        """Return how many designs to ask for in addition to the driver's own.
 
         Args:
             queue: the observed state of the queue.
             own: number of designs that the driver asks for itself; if 0, nothing is asked unless
                 the queue is about to run empty.
-            holds: whether the driver holds a trial.
+            holds: whether the driver has a trial to evaluate already.
             lost: number of drivers that have not left and are known to be lost.
         """
         others = queue.drivers - lost - 1
@@ -83,7 +83,7 @@ class Lookahead:
         """Return the pause in seconds before the next poll of the queue.
 
         Args:
-            waits: number of consecutive polls in vain.
+            waits: number of consecutive polls that found no trial.
             drivers: number of drivers of the study.
         """
         shortest_s = _SHORTEST_S * max(1.0, drivers / _FEW)
@@ -92,9 +92,10 @@ class Lookahead:
 
     @staticmethod
     def _most(queue: Queue) -> int:
-        """Return the most designs to request in one ask, so that it takes about ``PATIENCE_S``.
+        """Return the maximum number of designs for one ask, so that it takes about ``PATIENCE_S``.
 
-        The time per design is that of the last ask; the result is at least ``FIRST``.
+        The optimizer's time per design is taken from the last ask; the result is at least
+        ``FIRST``.
         """
         if queue.asked <= 0 or queue.ask_s <= 0.0:
             return FIRST

@@ -1,4 +1,4 @@
-"""Main loop of a study: ask, store, evaluate, store, inform the optimizer.
+"""Main loop of a study: ask for designs, store, evaluate, store, inform the optimizer.
 
 Starting, resuming and continuing a study are the same operation.
 
@@ -110,10 +110,10 @@ class Loop:
     _patience: Patience | None = field(default=None, init=False)
 
     def run(self) -> str:
-        """Run until a bound is met or nothing is left to ask; return the reason.
+        """Run until a limit of the budget is reached or no design is left; return the reason.
 
         Raises:
-            OutageError: the storage was unavailable for too long; outcomes are set aside.
+            OutageError: the storage was unavailable for too long; outcomes are kept in a file.
         """
         try:
             return self._run()
@@ -157,12 +157,15 @@ class Loop:
 
     @property
     def _room(self) -> int:
-        """Number of further trials that the executor accepts."""
+        """Number of further trials that the executor accepts at this moment."""
         busy = self.executor.barrier and self._flying
         return 0 if busy else self.executor.capacity - len(self._flying)
 
     def _remember(self) -> str:
-        """Read the record and restore the state; return why the study has ended, else ''."""
+        """Read the study's record and restore the loop's state; return why the study has ended.
+
+        The result is empty if the study continues.
+        """
         ledger = self.ledger
         stages = self.stages if traits_of(self.optimizer).multi_fidelity else {}
         self._rungs = TrialFidelities(ledger, stages, whole=self.first)
@@ -210,7 +213,7 @@ class Loop:
             self._folders.forget(self._note_news())  # a take that gives trials reads the record
 
     def _ask(self) -> str:
-        """Queue new designs if this or other drivers need some; return why it cannot, else ''.
+        """Ask for new designs if any driver needs some; return why the study ends, else ``''``.
 
         The loop is idle if this driver needs designs while another driver has the asker's role.
         """
@@ -255,7 +258,7 @@ class Loop:
         return room
 
     def _queue_designs(self, count: int, own: int) -> str:
-        """Queue up to ``count`` designs, ``own`` of them for this driver; return why none is left.
+        """Add up to ``count`` designs, ``own`` for this driver itself; return why none is left.
 
         Raises:
             Overtaken: another driver added trials in between; nothing was stored.
@@ -306,7 +309,7 @@ class Loop:
         )
 
     def _propose_designs(self, count: int) -> list[Design]:
-        """Return the optimizer's proposals, and collect its events."""
+        """Return the designs that the optimizer suggests, and collect its events for the record."""
         designs = self.optimizer.ask(count, self.ledger.pending)
         self._unsaid += self.optimizer.events()
         if not designs:
@@ -314,7 +317,7 @@ class Loop:
         return designs
 
     def _enough(self, designs: Sequence[Design]) -> str:
-        """Return why asking ends although the budget allows more; empty if it does not end."""
+        """Return why the loop asks for no more designs within the budget; empty if it does."""
         if not designs:
             self._until = len(self.ledger.trials)
             return getattr(self.optimizer, "ended", "") or DRY
@@ -327,7 +330,7 @@ class Loop:
         return reason
 
     def _news(self) -> tuple[Event, ...]:
-        """Return the pending events that are not in the record yet.
+        """Return the optimizer's events that are not in the study's record yet.
 
         A resumed study produces some of them again.
         """
@@ -362,7 +365,7 @@ class Loop:
             self.executor.submit(self._folders.prepare(task, trial))
 
     def _collect(self) -> None:
-        """Collect and store outcomes; wait only briefly if the executor has room for more."""
+        """Collect and store finished evaluations; wait only briefly if more can be started."""
         called_s = self.clock.now_s()
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
@@ -383,7 +386,7 @@ class Loop:
             self._learn()
 
     def _finish_measuring(self) -> None:
-        """Complete the running evaluations, as each may take days, and set their outcomes aside."""
+        """Wait for the running evaluations (each may take days) and save their outcomes locally."""
         if isinstance(self.executor, ReportsIntermediate):
             self.executor.on_report = unheard
         with suppress(DseError):  # the executor may have been lost with the storage
@@ -393,7 +396,7 @@ class Loop:
                 self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
     def _is_awaiting_others(self) -> bool:
-        """Return whether other drivers' open trials may free budget or may have to be rerun."""
+        """Return whether to wait for trials of other drivers, which may free budget or be rerun."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
     def _pause(self) -> None:
@@ -406,7 +409,7 @@ class Loop:
         return self._asker.pause_s if self._asker.shares else self._pause_s
 
     def _learn(self) -> None:
-        """Read the trials that any driver has added or finished."""
+        """Read the trials that any driver has added or finished since the last call."""
         known = len(self.ledger.trials)
         news = self.ledger.read()
         changed = bool(news) or len(self.ledger.trials) > known
@@ -432,9 +435,9 @@ class Loop:
         return news
 
     def _teach(self, finished: Sequence[Trial]) -> None:
-        """Pass finished trials, in chunks of any size, to the optimizer.
+        """Pass newly finished trials to the optimizer.
 
-        This is done as late as possible: in a large group many drivers never ask.
+        This is done as late as possible: of many drivers, most never ask their optimizer.
         """
         self.optimizer.tell(teachable(self.optimizer, finished))
         self._told += len(finished)

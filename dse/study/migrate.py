@@ -38,17 +38,17 @@ def migrate_stored_study(
     settings: Mapping[str, Value] | None = None,
     storage: str | Storage | None = None,
 ) -> Carried:
-    """Create the study of a file with the finished trials of the study ``name``.
+    """Create the study that a study file describes, with the finished trials of the study ``name``.
 
     A trial that is legal in the new space counts like one of the new study's own, except for the
-    budget. One that is not is stored as *outside*: the surrogate learns from it, but it is never
-    part of the front. The old study is unchanged.
+    budget. An illegal one is stored as *outside*: surrogates learn from it, but it is never part of
+    the front. The old study is unchanged.
 
     Args:
         name: the old study's name.
         path: the new study's file.
         to: the new study's name; by default the file's, with the next free number if it is taken.
-        settings: values of the old trials for parameters that only the new space has.
+        settings: values that the old trials get for the parameters that only the new space has.
         storage: the storage of both studies, or its URL; by default :data:`DEFAULT_STORAGE`.
 
     Raises:
@@ -78,11 +78,11 @@ def migrate_stored_study(
 
 
 def build_history(outcomes: Iterable[tuple[Design, Outcome]], text: str) -> History:
-    """Build the history of designs under new numbers, at no cost to the new study.
+    """Build the initial history of a new study from evaluated designs, at no cost to its budget.
 
     Args:
-        outcomes: the designs with their outcomes, in order.
-        text: the event that records where they are from.
+        outcomes: the designs with their outcomes, in the order of their new numbers.
+        text: text of the event that records their origin.
     """
     trials = [
         Trial(number=number, design=design).finished(outcome)
@@ -108,7 +108,7 @@ def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, n
 def _fit_design(
     trial: Trial, space: DesignSpace, settings: Mapping[str, Value]
 ) -> tuple[Design, bool]:
-    """Return the trial's design in the new space's parameters, and whether it is legal there."""
+    """Return the trial's design with the new space's parameters, and whether it is legal there."""
     values = {name: value for name, value in trial.design.items() if name in space.by_name}
     with_settings = Design({**settings, **values})
     for design in (with_settings, Design(values)):

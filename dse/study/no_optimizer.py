@@ -15,7 +15,7 @@ class NoOptimizer:
         return []
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        """Ignore the trials."""
+        """Ignore the finished trials."""
 
     def events(self) -> list[Event]:
         return []

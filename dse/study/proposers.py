@@ -28,12 +28,12 @@ _SCENARIO = "(scenario) "
 
 
 def is_plugin(by: str) -> bool:
-    """Return whether a recorded optimizer name is a plug-in's, not a part of the engine's."""
+    """Return whether a recorded optimizer name is a plug-in's, not a phase of the engine."""
     return not by.startswith("(")
 
 
 def scenario(name: str) -> str:
-    """Return the name by which the record refers to the optimizer of a single scenario."""
+    """Return the recorded name of the optimizer that completes a single scenario's front."""
     return _SCENARIO + name
 
 
@@ -72,6 +72,6 @@ def find_auto_choice(events: Iterable[Event]) -> str:
 
 
 def list_given_designs(plan: Plan, inherited: Inherited) -> list[Design]:
-    """Return the designs evaluated before any suggestion: inherited ones, then baselines."""
+    """Return the designs evaluated before the optimizer's: from earlier studies, then baselines."""
     baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
     return list(dict.fromkeys([*inherited.designs, *baselines]))

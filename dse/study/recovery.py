@@ -13,14 +13,14 @@ from dse.study.history import TrialHistory
 
 
 def store_spools(ledger: TrialHistory, retries: Mapping[FaultKind, int]) -> int:
-    """Store the outcomes that spool files of this machine hold for a study; count the trials.
+    """Store a study's outcomes that spool files of this machine hold; return how many.
 
     They are attributed to the driver that measured them. A trial that has finished meanwhile is
     unchanged: the first outcome counts.
 
     Args:
         ledger: the study's trials, already read; its next read returns the stored outcomes.
-        retries: how often a trial is issued again, for each kind of fault.
+        retries: how often a failed trial is evaluated again, by kind of fault.
     """
     drivers = ledger.storage.drivers(ledger.study)
     entries = {one.provenance[ENTRY]: one.id for one in drivers if ENTRY in one.provenance}

@@ -1,4 +1,4 @@
-"""Replay of a study's record: fresh optimizers with the same inputs must ask the same designs."""
+"""Replay of a study's record: new optimizers with the same inputs must repeat the designs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from dse.study.study import StudyEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """First trial that contradicts the replay of the ask that created it, and the reason.
+    """First trial that the replay of the record cannot reproduce, and the reason.
 
-    ``versions`` maps each component whose version changed to (version then, version now).
+    ``versions`` maps each software component whose version changed to (version then, version now).
     """
 
     trial: int
@@ -67,25 +67,25 @@ class ReplayResult:
 
     @property
     def whole(self) -> bool:
-        """Whether every ask of the record was replayed and matched."""
+        """Whether every recorded ask (request for designs) was replayed and matched."""
         return self.sound and not self.skipped_asks
 
     @property
     def sound(self) -> bool:
-        """Whether no check failed and no trial is unknown or salvaged; samples may be sound."""
+        """Whether no replayed ask failed and no trial is unknown or salvaged; also for a sample."""
         return self.mismatch is None and not self.unknown and not self.salvaged
 
     @property
     def miss_probability(self) -> float:
-        """Probability that the sample misses a change of one ask, each ask being equally likely."""
+        """Probability that the sampled replay misses a changed ask, all being equally likely."""
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
     def after(self, ask: Asked, *, replayed: bool = True) -> ReplayResult:
-        """Return the result extended by one more ask that matches.
+        """Return the replay's result after one more ask (request for designs) that matches.
 
         Args:
-            ask: the ask.
-            replayed: whether it was replayed, not only checked for contradictions.
+            ask: the recorded request.
+            replayed: whether it was replayed, rather than only checked for contradictions.
         """
         if not ask.by:
             return self
@@ -105,9 +105,9 @@ class Replay:
     Args:
         study: the study.
         on_progress: called with the number of asks replayed so far and the total.
-        sample: number of the optimizers' asks to replay, one drawn from each of that many equal
-            stretches of the record; by default all. An optimizer that received the same trials
-            asks the same designs, so asks in between can be skipped.
+        sample: number of asks (requests for designs) to replay, one drawn from each of that many
+            equal stretches of the record; by default all. An optimizer that received the same
+            trials suggests the same designs, so asks in between can be skipped.
         seed: seed of the sample.
 
     Raises:
@@ -182,7 +182,7 @@ class Replay:
         return None if found is None else Mismatch(trial=found[0], reason=found[1])
 
     def _wrong(self, moment: Moment) -> Mismatch | None:
-        """Return the mismatch of an ask; ``None`` if it matches."""
+        """Return the first trial of an ask that replays differently; ``None`` if all match."""
         ask = moment.ask
         found = self._record.trials[ask.first : ask.first + ask.count]
         reason = self._contradiction(ask, found)
@@ -200,7 +200,7 @@ class Replay:
         return None
 
     def _contradiction(self, ask: Asked, found: Sequence[Trial]) -> str:
-        """Return why the ask cannot have been made; empty if it can."""
+        """Return why the recorded ask contradicts the rest of the record; empty if it does not."""
         if any(trial.told != ask.told for trial in found):
             return "the trial and its ask differ in the number of finished trials known"
         if ask.told > len(self._record.finished):
@@ -215,7 +215,7 @@ class Replay:
         return ""
 
     def _replay_ask(self, moment: Moment) -> list[Design]:
-        """Return the designs that a fresh optimizer asks, given the trials known at the ask."""
+        """Return the designs that a new optimizer suggests, given the trials known at the ask."""
         ask = moment.ask
         wanted = ask.count if ask.wanted is None else ask.wanted
         if ask.by == GIVEN:
@@ -228,7 +228,7 @@ class Replay:
         return optimizer.ask(wanted, moment.pending)
 
     def _list_changed_versions(self, ask: Asked) -> dict[str, tuple[str, str]]:
-        """Return (version then, version now) of what changed since the driver asked, by name."""
+        """Return (version then, version now), by name, of software changed since an ask."""
         drivers = {one.id: one.provenance for one in self._study.storage.drivers(self._study.name)}
         then = drivers.get(-1 if ask.worker is None else ask.worker, {})
         now = versions()

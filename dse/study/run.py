@@ -1,4 +1,4 @@
-"""One driver's run of a study, in phases: baselines, main optimizer, free completion."""
+"""One driver's run of a study: baselines, main optimizer, then designs without measurements."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class StudyRun:
         return trials[0].cost_s if trials and trials[0].state.finished else None
 
     def _add_what_is_free(self) -> None:
-        """Add designs that need no new measurement, also those on each scenario's own front."""
+        """Add designs whose metrics follow from existing measurements, also by scenario."""
         chosen = self.plan.optimizer
         completed = (
             chosen.use == AUTO or optimizer_traits(chosen, self.plan.objects).completes_front
@@ -195,7 +195,7 @@ class StudyRun:
                 self._loop_here(scenario(name))
 
     def _loop_here(self, by: str) -> None:
-        """Run a loop without measurements, in this process and without waiting for others."""
+        """Run a loop of designs without measurements, in this process, waiting for no driver."""
         optimizer = suggesting(self.plan, by)
         batch = traits_of(optimizer).batch
         here = PluginSpec(use="serial", batch=batch)  # type: ignore[call-arg]

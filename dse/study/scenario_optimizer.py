@@ -1,4 +1,4 @@
-"""Optimizer for the front of a single scenario, run in addition to the study's own."""
+"""Optimizer that completes the front of a single scenario after the study's own optimizer."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ def for_free(problem: Problem, *, exact: bool) -> Optimizer | None:
         exact: whether the study's own front is exact.
 
     Returns:
-        An exhaustive search if everything is modelled and ``exact``; otherwise the completion from
-        shared measurements, or ``None`` if that is not worthwhile.
+        An exhaustive search if no metric is measured and ``exact`` is set; otherwise the evaluation
+            of
+        designs that share all measured values with finished trials, or ``None`` if that is not
+        worthwhile.
     """
     if exact and not problem.measured:
         return Exhaustive(problem)

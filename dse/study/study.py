@@ -1,4 +1,4 @@
-"""Study engine: a plan with its storage; opened, loaded and run by the Python API and the CLI."""
+"""Study engine: a problem with optimizer, budget and storage, used by the Python API and CLI."""
 
 from __future__ import annotations
 
@@ -176,12 +176,12 @@ class StudyEngine:
 
     @property
     def trials(self) -> Trials:
-        """All trials by number."""
+        """All trials of the study, by number."""
         return self.storage.trials(self.name)
 
     @property
     def finished(self) -> Trials:
-        """Finished trials in order of finishing."""
+        """Finished trials of the study, in order of finishing."""
         return self.trials.finished
 
     @property
@@ -214,12 +214,12 @@ class StudyEngine:
 
     @property
     def exact(self) -> bool:
-        """Whether the front is exact: all legal designs were considered, and none lacks a value."""
+        """Whether the front is exact: all legal designs were considered, no value is missing."""
         return self.proof.exact
 
     @property
     def proof(self) -> Proof:
-        """What is proved about the front, such as exactness, and designs without a value."""
+        """Statement of what is proved about the front (such as exactness), and missing values."""
         return Proof.of_study(self.problem, self.finished, self.events)
 
     @property
@@ -292,7 +292,7 @@ class StudyEngine:
 
         Args:
             executor: the executor that evaluates designs.
-            bounds: the bounds, instead of those of the study's budget.
+            bounds: the limits at which to stop, instead of those of the study's budget.
             on_finished: called with each trial when it is stored.
 
         Raises:
@@ -360,13 +360,13 @@ class StudyEngine:
                 )
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
-        """Return the bounds of a budget, with defaults so that every study ends.
+        """Return the limits of a budget, with defaults so that every study ends.
 
-        Without any bound, a measured study stops after 100 measurements and a modelled one after
-        20,000 trials. An exhaustive or factorial study needs no default: it ends when all its
-        designs are done, and where nothing is measured a bound on measurements does not limit it.
-        In a measured study with a bound on measurements only, trials are limited to 20 per
-        measurement, because some cost none.
+        Without any limit, a study with measured metrics stops after 100 measurements, and one with
+        computed metrics only after 20,000 trials. An exhaustive or factorial study needs no
+        default: it ends when all its designs are done, and where nothing is measured a limit on
+        measurements has no effect. In a measured study with a limit on measurements only, trials
+        are limited to 20 per measurement, because some cost none.
 
         Args:
             budget: the budget; by default the study's own.
@@ -412,9 +412,9 @@ def _begun(
 
 
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
-    """Return what a new study inherits from the earlier studies that its file names.
+    """Return what a new study takes over from the earlier studies that its file names.
 
-    If ``whole`` is false, it inherits no initial designs, because it begins with carried trials.
+    If ``whole`` is false, it takes over no initial designs, because it begins with carried trials.
     """
     new = StudyLineage.of(plan, plan.identity)
     found = Inherited(studies={})

@@ -31,8 +31,8 @@ def check_suggestions(
         space: the space in which they have to be legal.
         by: the optimizer's name, for the message.
         wanted: maximum number of designs.
-        asked: the trial numbers of each design asked before, finished or not.
-        rungs: how often a design may be asked again, on higher rungs of a fidelity ladder.
+        asked: the numbers of the trials, finished or not, of each earlier design.
+        rungs: how often a design may be suggested again, at higher fidelities.
 
     Raises:
         PluginError: a check fails; the message names the design and the rule that it breaks.
@@ -53,7 +53,7 @@ def check_suggestions(
 
 
 def _check_legal(designs: Sequence[Design], space: DesignSpace, by: str) -> None:
-    """Check all designs in one batch; if that fails, one at a time to find the message."""
+    """Check the legality of all designs in one batch; if it fails, find the illegal design."""
     if all(isinstance(design, Design) for design in designs):
         try:
             batch = space.batch(designs)

@@ -13,11 +13,11 @@ from dse.study.history import TrialHistory
 
 
 class Times:
-    """Recorder of when trials begin, and of begin and end times in their outcomes.
+    """Recorder of when the evaluation of trials begins, and of both times in their outcomes.
 
     Args:
         ledger: the study's trials.
-        kept: whether a begin time is stored at once; otherwise it is stored with the outcome.
+        kept: whether a begin time is stored immediately; otherwise it is stored with the outcome.
     """
 
     def __init__(self, ledger: TrialHistory, *, kept: bool) -> None:
@@ -34,7 +34,7 @@ class Times:
             self.note_all({number: at})
 
     def note_trials(self, trials: Sequence[Trial]) -> None:
-        """Note that trials begin now.
+        """Note that the evaluation of trials begins now.
 
         The begin of trials that were tried before (lost with a driver, perhaps by its crash) is
         always stored at once, so that the next loss counts only for trials that had begun.

@@ -171,7 +171,7 @@ def _private() -> tuple[str, ...]:
 
 
 def _is_apart(text: str, place: int) -> bool:
-    """Return whether a word or quoted text begins at index ``place`` of the text.
+    """Return whether the URL at index ``place`` of the text begins a word or a quotation.
 
     A URL that begins within a word may be part of a password.
     """

@@ -21,7 +21,7 @@ def mark_interrupt(number: int) -> None:
 
 
 def clear_interrupts() -> None:
-    """Remove the marks of all interrupts."""
+    """Remove the marks of all keyboard interrupts, lost or not."""
     _marked.clear()
 
 

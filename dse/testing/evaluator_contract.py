@@ -80,7 +80,7 @@ CONNECTING = frozenset(
 
 
 class EvaluatorContract:
-    """Contract tests of :class:`~dse.protocols.Evaluator`; results must agree to 12 digits."""
+    """Contract tests of :class:`~dse.protocols.Evaluator`; repeated results agree to 12 digits."""
 
     @pytest.fixture
     def make(self) -> Callable[[], Evaluator]:
@@ -217,7 +217,7 @@ class EvaluatorContract:
 
 
 def _modules_after(make: Callable[[], Evaluator]) -> list[str]:
-    """Return the modules of a process that imported only numpy and then made an evaluator."""
+    """Return the modules loaded in a process that imported only numpy and made an evaluator."""
     maker = _maker()
     assert maker.stdin is not None
     assert maker.stdout is not None
@@ -228,7 +228,7 @@ def _modules_after(make: Callable[[], Evaluator]) -> list[str]:
 
 @cache
 def _maker() -> subprocess.Popen[bytes]:
-    """Start a process that forks for each evaluator, so that numpy is imported only once."""
+    """Start a process that forks for each new evaluator, so that numpy is imported only once."""
     words = [sys.executable, "-c", _MAKER]
     maker = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - a constant program
     atexit.register(maker.communicate)  # closes its standard input, which ends it
@@ -244,7 +244,7 @@ def _same(got: Metrics, other: Metrics, size: int, noisy: frozenset[str]) -> Non
 
 
 def _row(got: Metrics, row: int, noisy: frozenset[str]) -> dict[str, float]:
-    """Return the metrics of a design without the noisy ones, or the kind of its fault."""
+    """Return a design's metrics except the noisy ones or, if it has a fault, its kind."""
     if row in got.faults:
         return {got.faults[row].kind: 0.0}
     return {name: float(values[row]) for name, values in got.columns.items() if name not in noisy}

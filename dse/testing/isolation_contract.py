@@ -139,7 +139,7 @@ class IsolationContract:
 
 
 def written(path: Path) -> list[int]:
-    """Wait for a file of process ids, and return them."""
+    """Wait for the file in which a worker writes process ids, and return these ids."""
     until = time.monotonic() + LONG_S
     while not path.exists():
         assert time.monotonic() < until, f"{path} was not written"

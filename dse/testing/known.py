@@ -29,7 +29,7 @@ _SEEN = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Problem with its true metrics for any design, and its exact front.
+    """Benchmark problem with a function for the true metrics of any design, and its exact front.
 
     ``front`` holds losses, objective values oriented for minimization; ``reference`` is the
     reference point of hypervolumes.
@@ -62,7 +62,7 @@ class Known:
 
 
 def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1) -> list[Trial]:
-    """Run an optimizer on up to ``budget`` designs, ``at_once`` per request; return the trials."""
+    """Run an optimizer for up to ``budget`` designs, ``at_once`` per ask; return the trials."""
     trials: list[Trial] = []
     while len(trials) < budget:
         designs = optimizer.ask(min(at_once, budget - len(trials)))
@@ -88,7 +88,7 @@ def enumerated(
         space: a space of at most a million legal designs.
         kinds: kind of each metric, by name.
         goals: goal of each objective, by the name of its metric.
-        truth: the true metrics.
+        truth: returns the true metrics of a design.
         limits: limits that feasible designs satisfy.
     """
     problem = problem_of(space, kinds, goals, truth, limits=limits)
@@ -116,9 +116,9 @@ def problem_of(
     *,
     limits: tuple[Limit, ...] = (),
 ) -> Problem:
-    """Return a problem with a model that computes its ``modelled`` metrics from ``truth``.
+    """Return a problem whose metrics named ``modelled`` an evaluator computes with ``truth``.
 
-    The model reports faults too if all metrics are modelled.
+    If it computes all metrics, it also reports the faults of infeasible designs.
     """
     modelled = {name for name, kind in kinds.items() if kind == "modelled"}
     reads = frozenset(space.by_name)
@@ -143,7 +143,10 @@ def problem_of(
 
 
 def beaten(losses: Floats) -> Mask:
-    """Return which of n loss vectors, (n, m), another one dominates, (n,), by brute force."""
+    """Return which of n loss vectors of shape (n, m) another one dominates, shape (n,).
+
+    All pairs are compared.
+    """
     no_worse = (losses[:, None, :] <= losses[None, :, :]).all(axis=2)
     better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)
     return np.asarray((no_worse & better).any(axis=0))

@@ -27,8 +27,8 @@ class OptimizerContract:
     """Contract tests of optimizers: inherit, and override the fixture ``make``.
 
     The fixture ``known`` may be overridden by a problem with more than twenty legal designs. The
-    finished trials that the optimizer receives include designs within and outside limits, an
-    infeasible one and a failed one.
+    finished trials that the optimizer receives include designs that satisfy or violate limits, an
+    infeasible design and a failed one.
     """
 
     @pytest.fixture
@@ -43,7 +43,7 @@ class OptimizerContract:
 
     @pytest.fixture
     def history(self, known: Known) -> list[Trial]:
-        """Return finished trials of all kinds."""
+        """Return finished trials of all kinds: feasible, infeasible, failed."""
         designs = fresh(known.problem.space, _TOLD, np.random.default_rng(5), ())
         trials = known.finished(designs)
         return [*trials[:-2], _crash_trial(trials[-2]), _impossible(trials[-1])]

@@ -42,10 +42,11 @@ def zdt1(dimensions: int = 6, kind: Kind = "measured") -> Known:
 
 
 def tiny_codesign(kind: Kind = "measured") -> Known:
-    """Return a small problem of parallelism, number format and clock with rules and a limit.
+    """Return a small problem with parallelism, number format and clock, constraints and a limit.
 
     Args:
-        kind: kind of the accuracy and the cost (which is limited); time and energy are modelled.
+        kind: kind (such as measured) of the accuracy and of the cost, which has a limit; time and
+            energy are computed by a model.
     """
     space = DesignSpace(
         parameters=(
@@ -70,7 +71,7 @@ def tiny_codesign(kind: Kind = "measured") -> Known:
 
 
 def pocket_codesign() -> Known:
-    """Return a problem of 24 designs with a rule, a condition, limits and faults; fast to solve."""
+    """Return a problem of 24 designs with a constraint, a condition, limits and infeasibility."""
     space = DesignSpace(
         parameters=(
             Ordinal(name="tp", values=(1, 2, 4)),
@@ -94,7 +95,7 @@ def pocket_codesign() -> Known:
 
 
 def mixed_reals() -> Known:
-    """Return a mixed problem: ordinals with a fixed product, a conditional real, a rule on a real.
+    """Return a mixed problem: ordinals of fixed product, a conditional real, a constrained real.
 
     Its front is that of ZDT1 with ``g`` slightly above 1, because ``knob`` is at least 1e-3.
     """

@@ -47,7 +47,7 @@ def _say(what: str, numbers: list[int]) -> None:
 
 
 def main() -> None:
-    """Write the study that the command line specifies."""
+    """Write to the study that the command line specifies."""
     url, study, rounds = sys.argv[1:]
     storage = opened(url)
     try:

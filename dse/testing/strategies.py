@@ -59,7 +59,7 @@ def losses(rows: int = 12, columns: int = 3) -> st.SearchStrategy[Floats]:
 
 @st.composite
 def _tests(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
-    """Generate a comparison of one parameter with one of its values."""
+    """Generate a comparison of one parameter with one of its values, as an expression."""
     parameter = draw(st.sampled_from(parameters))
     value = draw(st.sampled_from(parameter.values))
     if isinstance(parameter, Choice):

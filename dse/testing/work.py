@@ -20,7 +20,7 @@ def task(number: int, do: str, at: Value = 0) -> Task:
 
     Args:
         number: the task's number.
-        do: the action's name, a key of ``_DEEDS``.
+        do: the action's name, a key of ``_DEEDS``, such as a crash.
         at: the action's argument.
     """
     return Task(number=number, design=Design({"do": do, "at": at}))

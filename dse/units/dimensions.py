@@ -25,7 +25,7 @@ def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
 
 
 def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
-    """Raise SpecError if a quantity in percent is compared with a bare number above one.
+    """Raise SpecError if a quantity in percent is compared with a plain number above one.
 
     A user who writes ``accuracy >= 90`` means 90 percent, but a bare 90 is 9,000 percent.
 
@@ -174,12 +174,12 @@ def _number(node: syntax.Node, units: Mapping[str, str], text: str) -> str:
 
 
 def _units(node: syntax.Node, units: Mapping[str, str], text: str) -> list[str]:
-    """Return the unit of each operand."""
+    """Return the units of the operands of an expression, in order."""
     return [_unit(child, units, text) for child in syntax.children(node)]
 
 
 def _agree(nodes: Sequence[syntax.Node], told: Sequence[str], text: str) -> str:
-    """Return the operands' unit, that of the first; raise SpecError if dimensions differ.
+    """Return the first operand's unit; raise SpecError if the operands' dimensions differ.
 
     A bare 0 fits any dimension.
     """
@@ -196,7 +196,7 @@ def _agree(nodes: Sequence[syntax.Node], told: Sequence[str], text: str) -> str:
 
 
 def _mend(nodes: Sequence[syntax.Node], first: str, other: str) -> str:
-    """Return a hint: the unit that a literal lacks, else the unit that both operands need."""
+    """Return a hint on a unit error: the unit that a number lacks, or that both operands need."""
     pairs = [
         (node, unit) for node in nodes if isinstance(node, syntax.Number) for unit in (first, other)
     ]

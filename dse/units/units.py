@@ -95,7 +95,7 @@ def _meant(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return a unit's text in pint's syntax."""
+    """Return a unit's text in the syntax of the library pint."""
     return _POWER.sub(r"**\1", text.replace("$", "dollar").replace("%", "percent"))
 
 

@@ -1,4 +1,4 @@
-"""Helpers for evaluating a batch: equal designs once, others grouped by the values they share."""
+"""Helpers for evaluating a batch: each distinct design once, or grouped by shared values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from dse.core.values import Ints, Mask, Value
 
 
 def told_once(batch: Batch, names: Iterable[str], told: Callable[[Batch], Metrics]) -> Metrics:
-    """Return the metrics of n designs, evaluating those that agree in ``names`` once.
+    """Return the metrics of n designs, evaluating those with equal values of ``names`` once.
 
-    All are evaluated where finding equal ones does not pay off (see ``Batch.distinct``).
+    Where finding equal designs costs more than it saves, each is evaluated (see
+    ``Batch.distinct``).
     """
     among = batch.distinct(names)
     found = told(batch if among.place is None else batch.take(among.rows))
@@ -71,8 +72,8 @@ def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
 def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Ints]]:
     """Yield each combination of values in the columns of ``usual``, with the designs that have it.
 
-    The designs are given by index. ``usual`` maps each column to the value used where the batch
-    lacks it.
+    The designs are given by index. ``usual`` maps each column to the default that is used if the
+    batch lacks the column.
     """
     codes, words = np.zeros(len(batch), dtype=np.int64), [tuple[str, ...]()]
     for name, otherwise in usual.items():
@@ -84,7 +85,7 @@ def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, 
 
 
 def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], Ints]:
-    """Return the sorted distinct values of a column, and each row's index into them."""
+    """Return the sorted distinct values of a column, and each design's index into them, (n,)."""
     values = batch.get(name, otherwise).tolist()
     own = sorted(set(values))
     places = {each: place for place, each in enumerate(own)}

@@ -9,7 +9,7 @@ from dse.units.units import converted, quantity
 
 
 def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> float:
-    """Return the value of the option ``name`` as a number in ``unit``.
+    """Convert the value of an evaluator's option ``name`` to a number in ``unit``.
 
     Raises:
         SpecError: it is not a number, has an incompatible unit, or is less than ``least``.
@@ -26,7 +26,7 @@ def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> fl
 
 
 def _mend(told: float | str, unit: str) -> str:
-    """Return a hint: the value without quotes if the text is a number, else an example."""
+    """Return a hint on a wrong option: the number without quotes, or else an example value."""
     try:
         value = float(told)
     except ValueError:

@@ -102,7 +102,7 @@ class DeclaredEvaluator:
         self.declare(Readings.of(self.__table, self))
 
     def declare(self, readings: Readings) -> None:
-        """Set the inputs; those of the class header are set unless a subclass calls this."""
+        """Set the table of inputs; by default it is that of the class header."""
         self._readings = readings
         self.reads, self.optional, self.units = readings.declared
 
@@ -122,7 +122,7 @@ class DeclaredEvaluator:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs: those of :meth:`compute`.
+        """Return the metrics of n designs, as :meth:`compute` returns them, and no faults.
 
         Override it where columns of numbers do not suffice; ``self._readings`` reads the inputs.
         """
@@ -132,6 +132,7 @@ class DeclaredEvaluator:
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics | Mapping[str, Floats]:
         """Return the metrics of n designs, each (n,), from their inputs, each (n,).
 
-        The inputs are those of the table, in its units; a categorical one is a column of codes.
+        The inputs are keyed by name, in the units of the table of inputs; a categorical one is an
+        array of codes, the indices of its choices.
         """
         raise NotImplementedError(f"{type(self).__name__} defines neither compute nor evaluate")

@@ -1,4 +1,4 @@
-"""Fitted constants with their provenance: points fitted on, held-out points and held-out errors."""
+"""Fitted constants with their provenance: points used for the fit, held-out points, errors."""
 
 from __future__ import annotations
 

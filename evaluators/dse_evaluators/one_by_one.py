@@ -15,7 +15,7 @@ from dse.errors import DseError, InfeasibleError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Measured metrics of one design, with the standard errors of those that have one."""
+    """Measured metrics of one design, and the standard errors of those metrics that have one."""
 
     values: Mapping[str, float]
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -35,7 +35,8 @@ def one_by_one(
     Args:
         batch: the designs.
         provides: the names of the metrics.
-        measured: measures one design; returns :class:`Found` if metrics have standard errors.
+        measured: measures one design and returns its metrics, as :class:`Found` if some have
+            standard errors.
         uncertain: the names of the metrics that have a standard error.
     """
     columns = {name: np.full(len(batch), np.nan) for name in provides}

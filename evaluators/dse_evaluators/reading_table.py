@@ -52,10 +52,10 @@ class ChoiceInput(NamedTuple):
 
 
 class CheckedInput(NamedTuple):
-    """Input that the evaluator takes from the batch itself, such as a text; it has no column.
+    """Input that is not a number or category, such as a text; evaluators read it from the batch.
 
-    ``check`` can be pickled: a function of a module, a bound method, or a ``functools.partial`` of
-    one. The input is required unless it has a default.
+    ``check`` checks a value; it can be pickled: a function of a module, a bound method, or a
+    ``functools.partial`` of either. The input is required unless it has a default.
     """
 
     check: Check
@@ -72,14 +72,14 @@ def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Inputs of an evaluator by name; those in ``settled`` have one value for all designs."""
+    """Inputs of an evaluator by name; those in ``settled`` have the same value for all designs."""
 
     table: Mapping[str, Reading]
     settled: Mapping[str, Value] = field(default_factory=dict)
 
     @staticmethod
     def of(table: Mapping[str, Reading], owner: object) -> Readings:
-        """Return the table with each input fixed for which the owner has an option that is set.
+        """Return an evaluator's inputs, with those fixed that have an option of the same name set.
 
         Raises:
             SpecError: an option has an invalid value, or its unit does not fit.
@@ -88,7 +88,7 @@ class Readings:
         return Readings(table).fixed({k: value for k, value in told.items() if value is not None})
 
     def fixed(self, given: Mapping[str, Value]) -> Readings:
-        """Return a copy with these inputs fixed too; a value may be text such as ``1.2 GHz``.
+        """Return a copy with these inputs fixed for all designs; values may be texts (``1.2 GHz``).
 
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
@@ -107,7 +107,7 @@ class Readings:
 
     @property
     def declared(self) -> tuple[frozenset[str], frozenset[str], dict[str, str]]:
-        """Names of required and of optional inputs, and units, of the inputs that are not fixed.
+        """Names of required and of optional inputs, and units by name, without fixed inputs.
 
         They are an evaluator's ``reads``, ``optional`` and ``units``.
         """
@@ -130,7 +130,10 @@ class Readings:
     def check(
         self, values: Mapping[str, Sequence[Value]], lists: Mapping[str, int] | None = None
     ) -> None:
-        """Raise SpecError if an input's possible value is invalid: :func:`check_readings`."""
+        """Raise SpecError if a value that a space allows for an input is invalid.
+
+        The checks are those of :func:`check_readings`.
+        """
         check_readings(values, {name: _check(one) for name, one in self.table.items()}, lists)
 
     def columns(self, batch: Batch) -> dict[str, Floats]:
@@ -143,7 +146,7 @@ class Readings:
         return {name: self.column(name, batch) for name in told}
 
     def column(self, name: str, batch: Batch) -> Floats:
-        """Return one input of n designs, (n,), as :meth:`columns` does; not a text.
+        """Return one input of n designs, (n,), as :meth:`columns` does; it must not be a text.
 
         Raises:
             EvaluationError: a categorical value is not among those that the input takes.
@@ -157,7 +160,7 @@ class Readings:
         return np.asarray(found, dtype=np.float64)
 
     def rows(self, batch: Batch) -> list[dict[str, float]]:
-        """Return each design's inputs by name, categorical values as their codes."""
+        """Return the list of each design's inputs by name, categorical values as their codes."""
         columns = self.columns(batch)
         lists = [column.tolist() for column in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
@@ -227,7 +230,7 @@ def _with_default(one: Reading, value: Value) -> Reading:
 
 
 def number_of(one: Reading, value: Value) -> float:
-    """Return a value of an input as a number, which is its code if it is categorical."""
+    """Return a value of an input as a number: the value, or its code if it is categorical."""
     return one.numbers[value] if isinstance(one, ChoiceInput) else float(value)
 
 

@@ -26,8 +26,8 @@ def check_readings(
     """Check every value that a design space allows for the inputs of an evaluator.
 
     Args:
-        values: possible values by input; elements of a list by their own names, as ``ffn[0]``.
-        checks: the check of each input; inputs without one can have any value.
+        values: possible values by input; elements of a list have their own names, as ``ffn[0]``.
+        checks: the check of each input's values; inputs without a check can have any value.
         lists: the inputs that may be lists, with the length that the list must have.
 
     Raises:
@@ -51,7 +51,7 @@ def check_readings(
 
 
 def word(*valid: Value) -> Check:
-    """Return a check that an input's value is one of ``valid``."""
+    """Return a function that checks whether an input's value is one of ``valid``."""
 
     def check(name: str, value: Value) -> None:
         if value not in valid:
@@ -62,7 +62,7 @@ def word(*valid: Value) -> Check:
 
 
 def look_up_row(name: str, value: Value, table: Mapping[str, Row]) -> Row:
-    """Return the table's entry whose key is the value of the option ``name``.
+    """Look up the value of an evaluator's option ``name`` in a table.
 
     Raises:
         SpecError: the table has no such key.
@@ -72,9 +72,9 @@ def look_up_row(name: str, value: Value, table: Mapping[str, Row]) -> Row:
 
 
 def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> Check:
-    """Return a check that an input's value is a number from ``low`` to ``high``.
+    """Return a function that checks whether an input's value is a number in a closed range.
 
-    With ``whole`` it must be an integer.
+    The range is ``low`` to ``high``; with ``whole`` the value must be an integer.
     """
 
     def check(name: str, value: Value) -> None:
@@ -90,7 +90,7 @@ def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> C
 
 
 def one_among(checks: Mapping[str, Check]) -> Check:
-    """Return a check that applies ``checks[name]`` to the input ``name``; others are invalid."""
+    """Return a function that checks a value with ``checks[name]``; other names are invalid."""
 
     def check(name: str, value: Value) -> None:
         if name not in checks:
@@ -101,17 +101,17 @@ def one_among(checks: Mapping[str, Check]) -> Check:
 
 
 def flag(name: str, value: Value) -> None:
-    """Check that the value is true or false."""
+    """Raise an error unless an input's value is true or false."""
     if value not in (True, False):
         raise SpecError(f"{name} cannot be {value!r}", hint="true or false")
 
 
 def check_with_lookup(find: Callable[[str], object], *others: str) -> Check:
-    """Return a check that ``find`` accepts the value, or that it is one of ``others``.
+    """Return a function that checks whether ``find`` accepts a value, or it is in ``others``.
 
-    It can be pickled if ``find`` can.
+    The function can be pickled if ``find`` can.
 
-    ``find`` raises a DseError for invalid texts; its message is the one that users see.
+    ``find`` raises a DseError for invalid texts, whose message users see.
     """
     return partial(_check_found, find, others)
 
@@ -127,9 +127,9 @@ def _check_found(
 
 
 def number_format(*others: str) -> Check:
-    """Return a check that an input's value is a number format's name, or one of ``others``."""
+    """Return a function that checks for the name of a number format, or one of ``others``."""
     return check_with_lookup(format_of, *others)
 
 
 def _anything(name: str, value: Value) -> None:
-    """Accept any value; the check of inputs that have none."""
+    """Accept any value of an input; used for inputs without a check."""

@@ -16,7 +16,7 @@ def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]
     Args:
         name: the function's name.
         metrics: the metrics it returns.
-        spec: its entry in a study file.
+        spec: its entry in a study file, which lists its inputs and its version.
     """
     kind = str(spec.get("kind", "measured"))
     optional = [f"{one} (may be absent)" for one in spec["optional"]]

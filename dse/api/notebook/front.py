@@ -37,7 +37,7 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
         name: the study's name.
         front: the trials of the front with their losses.
         trials: all finished trials, in the order of completion.
-        proof: over how many designs the front is exact, and how many have no metric values.
+        proof: for how many designs the front is proved exact, and how many have no metric values.
     """
     answer = Answer.of(front, trials)
     kept = Trials.of(trials if len(trials) else front.trials)
@@ -52,9 +52,9 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
 
 
 def failed_note(proof: Proof) -> str:
-    """Return a note on failed designs and on what the front is exact over; else an empty text.
+    """Return a note on failed designs, and on the designs for which the front is exact.
 
-    The note names one of the failed designs.
+    The note names one of the failed designs. It is empty if no design failed.
     """
     if not proof.failed_words:
         return ""

@@ -14,7 +14,7 @@ from dse.services.progress.watch import ProgressTracker
 
 
 def running_html(panel: StudyPanel, remark: str) -> str:
-    """Return the current state of a progress panel as HTML, with a remark."""
+    """Return the current state of a run's progress panel as HTML, with a remark below it."""
     objectives = panel.watch.problem.objectives
     drawn = picture(_points(panel.watch), objectives, panel.name)
     ways = [panel.way, *([] if panel.search is None else [panel.search])]

@@ -19,7 +19,7 @@ _PARTS = "notebook/parts.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """Column of a table; numbers are right-aligned."""
+    """Column of an HTML table: its title and cells; numbers are right-aligned."""
 
     heading: str
     cells: Sequence[str]
@@ -28,7 +28,7 @@ class TableColumn:
 
 
 def framed(title: str, *parts: str, beside: str = "") -> str:
-    """Return the complete HTML view of an object: style, title and parts."""
+    """Return the complete HTML view of an object: style, title and content."""
     return call_macro(_PARTS, "framed", title, parts, beside, _style(), LONGEST)
 
 
@@ -48,7 +48,7 @@ def table(columns: Sequence[TableColumn]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return name-value pairs as an HTML description list; empty values are left out."""
+    """Return (name, value) pairs as an HTML description list, without those of empty value."""
     told = [pair for pair in pairs if pair[1]]
     return call_macro(_PARTS, "facts", told, LONGEST) if told else ""
 
@@ -65,7 +65,7 @@ def note(text: str) -> str:
 
 
 def paragraphs(sentences: Sequence[str]) -> str:
-    """Return each sentence as an HTML paragraph."""
+    """Return texts as HTML, each as a paragraph."""
     return call_macro(_PARTS, "paragraphs", sentences)
 
 
@@ -81,7 +81,7 @@ def bar(share: float | None, words: str) -> str:
 
 
 def steady(bars: Sequence[str], sentences: Sequence[str]) -> str:
-    """Return bars and sentences of a running study as HTML that keeps its height."""
+    """Return progress bars and sentences of a running study as HTML of constant height."""
     return call_macro(_PARTS, "steady", bars, sentences, LONGEST)
 
 

@@ -28,7 +28,7 @@ def picture(points: Points | None, objectives: Sequence[Objective], name: str) -
 
 
 def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
-    """Return remarks on omitted objectives, and on points beyond the axes."""
+    """Return remarks on objectives that the plot omits, and on points outside its axis ranges."""
     beyond = hidden(points)
     words = [
         f"the first two of {len(objectives)} objectives" if len(objectives) > 2 else "",
@@ -38,7 +38,7 @@ def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
 
 
 def _along(points: Points) -> str:
-    """Return the name and the range of each axis as text."""
+    """Return the name and the range of both axes as text."""
     return ", ".join(
         f"{one.title} from {one.low:.4g} to {one.high:.4g}" for one in (points.x, points.y)
     )

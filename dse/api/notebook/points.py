@@ -24,10 +24,10 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Points in the units of two axes.
+    """Points of the scatter plot: best ones and others, in the units of its two axes.
 
-    ``labels`` holds a text for each best point, or is empty. ``line`` holds the corners of the
-    step line through the best points.
+    ``labels`` holds a text for each best point, or is empty. ``line`` holds the corners of the step
+    line through the best points.
     """
 
     x: PlotAxis
@@ -75,7 +75,7 @@ def plane(
     knee: int | None = None,
     labels: tuple[str, ...] = (),
 ) -> Points | None:
-    """Return the points in the plane of the first two objectives; ``None`` if there are none."""
+    """Return the trials as points over the first two objectives; ``None`` if there are none."""
     parts = [one[:, :2] * _signs(objectives[:2]) for one in (best, others, outside)]
     if not sum(map(len, parts)):
         return None
@@ -100,7 +100,7 @@ def descent(
     others: Floats,  # (n, 2): after how many trials, and the loss
     outside: Floats,  # (o, 2)
 ) -> Points | None:
-    """Return a single objective over trial numbers, with the best value so far as a step line."""
+    """Return one objective over trial numbers, with the best value so far as a step line."""
     signs = np.array([1.0, *_signs([objective])])
     best, others, outside = (one * signs for one in (steps, others, outside))
     every = np.concatenate([best, others, outside])
@@ -118,7 +118,7 @@ def descent(
 def steps_of(
     when: Floats,  # (n, 2): after how many trials, and the loss
 ) -> Floats:
-    """Return the (trial, loss) rows whose loss is lower than in all earlier rows, (s, 2)."""
+    """Return the rows (number of trials, loss) whose loss is the lowest so far, (s, 2)."""
     if not len(when):
         return when
     lowest = np.minimum.accumulate(when[:, 1])
@@ -155,7 +155,7 @@ def _signs(objectives: Sequence[Objective]) -> Floats:
 
 
 def _extent(objective: Objective, parts: Sequence[Floats]) -> PlotAxis:
-    """Return an objective's axis, with a range that shows the best points and most others."""
+    """Return an objective's plot axis, with a range that shows the best points and most others."""
     best, others, outside = parts
     shown = np.concatenate([best, others]) if len(best) + len(others) else outside
     axis = axis_of(objective.name, objective.unit, shown)

@@ -23,7 +23,7 @@ def shell() -> Any | None:  # of IPython, which is optional
 
 
 def in_notebook() -> bool:
-    """Return whether this code runs in a notebook cell, whose output can be updated."""
+    """Return whether this code runs in a notebook cell whose output can be updated."""
     return hasattr(shell(), "kernel")
 
 
@@ -52,12 +52,12 @@ class _Trials:
         self._problems: list[Problem] = []
 
     def know(self, problem: Problem) -> None:
-        """Register a problem, so that its trials are displayed with their units."""
+        """Register a study's problem, whose metric units the display of its trials uses."""
         others = [one for one in self._problems if one is not problem]
         self._problems = [problem, *others][:_REMEMBERED]
 
     def one(self, trial: Trial) -> str:
-        """Return the HTML view of a trial."""
+        """Return the HTML view of one trial."""
         return or_message(f"Trial {trial.number}", lambda: trial_html(trial, self._of(trial)))
 
     def several(self, trials: Trials) -> str:
@@ -68,7 +68,7 @@ class _Trials:
     def _of(self, trial: Trial) -> Problem | None:
         """Return the last registered problem with the trial's parameters and metrics, or ``None``.
 
-        A trial itself does not refer to its problem.
+        The lookup is needed because a trial does not refer to its problem.
         """
         return next((one for one in self._problems if _asks(one, trial)), None)
 

@@ -26,7 +26,7 @@ _Text = tuple[float, float, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shapes:
-    """SVG paths of a plot; the best points with their labels, and the centres of its rings."""
+    """SVG elements of a plot: point paths, labelled best points, and the centres of rings."""
 
     grid: Sequence[str] = ()
     crosses: str = ""
@@ -39,7 +39,7 @@ class _Shapes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Plot area between the axes; converts points from the axes' units to pixels."""
+    """Plot area between the axes, which converts points from the axes' units to pixels."""
 
     points: Points
     left: float
@@ -135,7 +135,7 @@ def _crosses(points: Floats) -> str:
 
 
 def _distinct(points: Floats, cell: int) -> list[list[int]]:
-    """Return each grid cell, as pixel coordinates, that holds a point, (k, 2).
+    """Return the pixel coordinates of each grid cell that holds at least one point, (k, 2).
 
     Drawing one mark per cell bounds the size of the plot even for a million points.
     """

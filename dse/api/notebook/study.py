@@ -33,7 +33,7 @@ class BudgetProgress:
 
     @staticmethod
     def of(trials: Trials, bounds: Bounds) -> BudgetProgress:
-        """Return the progress of trials towards the first of the budget's limits that is set."""
+        """Return what the trials have spent of the first limit that the budget sets."""
         measured = int(((trials.measured > 0) | trials.are(State.FAILED)).sum())
         spent_s = float(trials.cost_s.sum())
         if bounds.measurements is not None:
@@ -44,7 +44,7 @@ class BudgetProgress:
 
     @property
     def share(self) -> float | None:
-        """Used share of the budget, from 0 to 1; ``None`` without a bound."""
+        """Used fraction of the budget, from 0 to 1; ``None`` without a bound."""
         return None if not self.end else self.done / self.end
 
     @property
@@ -55,7 +55,7 @@ class BudgetProgress:
 
 
 def study_html(study: StudyEngine) -> str:
-    """Return the HTML view of a study from its current record."""
+    """Return the HTML view of a study from its present record."""
     problem, every = study.problem, study.trials
     trials = every.finished
     front = ParetoSet.of(problem, trials)
@@ -105,7 +105,7 @@ def counts(problem: Problem, trials: Trials) -> str:
 
 
 def faults(trials: Trials) -> str:
-    """Return the number of trials per kind of fault, and the first reason of each, as text."""
+    """Return the number of trials per kind of fault, each with its first reason, as text."""
     rows = np.flatnonzero(trials.faults != np.array(None))
     kinds = Counter(trials.faults[row].kind for row in rows.tolist())
     reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}

@@ -90,6 +90,6 @@ def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Return the distinct names of all rows: known ones in their order, then the others."""
+    """Return the distinct names in all table rows: known ones in their order, then the others."""
     there = dict.fromkeys(name for row in rows for name in row)
     return list(dict.fromkeys([*(name for name in known if name in there), *there]))

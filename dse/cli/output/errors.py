@@ -16,14 +16,14 @@ _HEAD, _TAIL = 60, 240
 
 
 def gist(reason: str) -> str:
-    """Return the reason of a failure, with the middle cut out if it is long."""
+    """Return the reason of a failure as one text, with the middle cut out if it is long."""
     told = reason.strip()
     short = len(told) <= _HEAD + _TAIL
     return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
 
 
 def are_in_vain(trials: Sequence[Trial]) -> bool:
-    """Return whether all trials except infeasible ones have failed, and there is one that has."""
+    """Return whether every trial that is not infeasible has failed, and at least one has."""
     states = {trial.state for trial in trials} - {State.INFEASIBLE}
     return states == {State.FAILED}
 

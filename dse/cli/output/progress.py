@@ -34,7 +34,7 @@ class Progressing:
     def finished(self, trial: Trial) -> None:
         """Count a finished trial; report the first failure of each kind at once.
 
-        A user who learns of it only at the end has spent the budget on failing trials.
+        A user who saw failures only at the end would have spent the budget on failing trials.
         """
         fault = trial.fault if trial.state is State.FAILED else None
         if fault is not None and fault.kind not in self._failures:

@@ -8,7 +8,7 @@ from dse.study.replay import Mismatch, ReplayResult
 
 
 def words(proof: ReplayResult) -> str:
-    """Return the result of a replay (see ``dse verify``) as text."""
+    """Return the result of a replay (see ``dse verify``) as sentences for the terminal."""
     wrong = proof.mismatch
     carried = f", besides {proof.carried} from another study" if proof.carried else ""
     carried += f", besides {proof.attached} whose results were attached" if proof.attached else ""

@@ -27,7 +27,7 @@ class ConversionTarget(StrEnum):
 
 
 class Origin(StrEnum):
-    """Tool that wrote a file."""
+    """Tool that wrote the file to import: ConfigSpace or Optuna."""
 
     CONFIGSPACE = "configspace"
     OPTUNA = "optuna"
@@ -130,7 +130,7 @@ def diff(
 
 
 def _give(text: str, path: Path | None, notes: Sequence[str], output: OutputFormat) -> None:
-    """Print a text or write it to a file, and print the notes on the error stream."""
+    """Print a text or write it to a file, and print the conversion's notes on the error stream."""
     if path is not None:
         write_whole(path, text)
     if output is OutputFormat.JSON:

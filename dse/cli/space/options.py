@@ -64,7 +64,7 @@ def title_of(file: str) -> dict[str, str]:
 
 
 def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
-    """Return the part of a space whose designs have these ``parameter=value`` settings."""
+    """Return the subspace whose designs have these ``parameter=value`` settings."""
     from dse.cli.settings import settings
     from dse.core.inspection.explain import narrow_space
 

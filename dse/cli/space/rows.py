@@ -1,4 +1,4 @@
-"""Output of designs as rows: a table, JSON or CSV."""
+"""Output of designs, one per row, as a table, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def plain_rows(space: DesignSpace, batch: Batch) -> Iterator[Row]:
-    """Yield the designs as plain dictionaries, with parameters in the order of the space."""
+    """Yield the designs as plain mappings, with parameters in the order of the space."""
     names = [parameter.name for parameter in space.parameters]
     for row in zip(*(_cells(batch.columns[name], _same) for name in names), strict=True):
         yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
@@ -81,7 +81,7 @@ def stream(space: DesignSpace, limit: int | None, output: str) -> None:
 
 
 def _json_lines(space: DesignSpace, batch: Batch) -> Iterator[str]:
-    """Yield one JSON object per line; each value of a domain is encoded once."""
+    """Yield one JSON object per design, each as a line; each value of a domain is encoded once."""
     columns = []
     for parameter in space.parameters:
         key = json.dumps(parameter.name)
@@ -108,10 +108,10 @@ def _first(space: DesignSpace, limit: int | None) -> Iterator[Batch]:
 
 
 def _write_csv(space: DesignSpace, batches: Iterable[Batch]) -> None:
-    """Write a header of names, then a line for each design.
+    """Write designs as CSV: a header of parameter names, then a line per design.
 
-    An absent parameter is an empty field, an empty string a quoted one: ``csv`` writes such only
-    from Python 3.12 on. Each value of a domain is encoded once.
+    An absent parameter is an empty field, an empty string a quoted one; Python's ``csv`` module
+    writes the latter only from 3.12 on. Each value of a domain is encoded once.
     """
     names = [parameter.name for parameter in space.parameters]
     file = csv_output()
@@ -137,7 +137,7 @@ def _same(value: Value) -> Value:
 
 
 def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
-    """Return ``cell(value)`` for each row of a column; ``None`` where the parameter is absent."""
+    """Return ``cell(value)`` for each design of a column; ``None`` where the value is absent."""
     if column.codes is not None:
         known = [*map(cell, column.domain), None]
         return [known[code] for code in column.codes.tolist()]
@@ -149,7 +149,7 @@ def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
 
 
 def _print_table(space: DesignSpace, rows: Sequence[Row]) -> None:
-    """Print designs as rows if these fit the terminal, else as columns, else as name=value."""
+    """Print designs as table rows if they fit the terminal, else transposed or as name=value."""
     console, known = results_console(), entries(space)
     upright = [
         Lane(heading=e.name, cells=[e.text(row) for row in rows], right=e.is_number) for e in known

@@ -54,9 +54,9 @@ def _condition(space: DesignSpace, entry: Entry) -> str:
 
 
 def _active(portions: Portions, entry: Entry) -> str:
-    """Return the share of designs in which a parameter is active.
+    """Return the fraction of designs in which a parameter is active, as text.
 
-    For a list whose members differ, return the range from the lowest to the highest share.
+    For a list whose members differ, it is the range from the lowest to the highest fraction.
     """
     known = [portions.activity[m.name] for m in entry.members if m.name in portions.activity]
     if not known:
@@ -84,13 +84,13 @@ def _rules(removals: Sequence[Removal], extent: SpaceSize) -> list[Lane]:
 
 
 def _alone(removal: Removal) -> str:
-    """Return the share of designs that only this rule removes, with their number if known."""
+    """Return the fraction of designs that only this rule removes, with their number if known."""
     number = [short(removal.removed)] if removal.removed else []
     return "\n".join([*number, percent(removal.alone)])
 
 
 def _growth(removal: Removal, extent: SpaceSize) -> str:
-    """Return the factor by which the number of designs would grow without a rule."""
+    """Return the factor by which the number of legal designs would grow without a rule."""
     if not removal.alone.share or not extent.share.share:
         return ""
     about = "~" if removal.alone.draws or extent.share.draws else ""
@@ -106,7 +106,7 @@ def _groups(groups: Sequence[RuleGroup], known: Sequence[Entry]) -> list[Lane]:
 
 
 def _members(group: RuleGroup, known: Sequence[Entry]) -> str:
-    """Return the names of a coupled group's parameters; a list entirely in it by its own name."""
+    """Return the names of parameters coupled by rules; a list by its own name if it is complete."""
     mine = set(group.component.names)
     found: list[str] = []
     for entry in known:
@@ -142,7 +142,7 @@ def _has_estimates(portions: Portions) -> bool:
 
 
 def percent(portion: Portion) -> str:
-    """Format a share: ``24.2 %``, ``~24.2 %`` if estimated, ``nothing``, ``1 in 2,000,000``."""
+    """Format a fraction: ``24.2 %``, ``~24.2 %`` if estimated, ``nothing``, ``1 in 2,000,000``."""
     share, about = portion.share, "~" if portion.draws else ""
     if share == 0:
         return f"less than 1 in {portion.draws:,}" if portion.draws else "nothing"

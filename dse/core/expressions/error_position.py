@@ -35,6 +35,6 @@ def shorten_text(text: str) -> str:
 
 
 def _window(text: str, column: int) -> tuple[str, str]:
-    """Return an excerpt of the text around a column, and a line with ``^`` under the column."""
+    """Return an excerpt of the text around a column, and a line with ``^`` below that column."""
     start = 0 if len(text) <= _SHOWN else max(column - _SHOWN // 2, 0)
     return text[start : start + _SHOWN], " " * (column - start) + "^"

@@ -48,11 +48,11 @@ class Expression:
         return frozenset(name.name for name in syntax.names_in(self.node))
 
     def values(self, columns: Mapping[str, Column], size: int) -> Column:
-        """Return the formula's value in each row, absent where it is unknown.
+        """Return the formula's value for each of n designs, absent where it is unknown.
 
         Args:
-            columns: a column for each of the formula's names, of ``size`` rows or of one.
-            size: the number of rows.
+            columns: a column for each of the formula's names, with ``size`` values or one for all.
+            size: the number of designs.
         """
         with np.errstate(all="ignore"):
             known = _evaluate(self.node, columns)
@@ -61,7 +61,10 @@ class Expression:
         return Column(values, absent)
 
     def holds(self, columns: Mapping[str, Column], size: int, *, unknown: bool) -> Mask:
-        """Return in which rows the formula is true, (size,), with ``unknown`` if it is unknown."""
+        """Return for each design whether the formula is true, (size,).
+
+        Where it is unknown, the result is the argument ``unknown``.
+        """
         result = self.values(columns, size)
         truth = result.values.astype(bool)
         return truth if result.absent is None else np.where(result.absent, unknown, truth)
@@ -86,7 +89,7 @@ class Expression:
 
 
 def fold_unit(value: float, factor: float) -> int | float:
-    """Return ``value * factor``, rounded to 15 digits: 0.7 for 70 percent.
+    """Return a number converted to the coherent unit, rounded to 15 digits: 0.7 for 70 percent.
 
     Args:
         value: a number in some unit.

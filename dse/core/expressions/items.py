@@ -15,9 +15,9 @@ from dse.errors import SpecError, nearest
 class Items:
     """List in a formula, as the syntax-tree nodes of its items.
 
-    ``name`` is for messages, ``owner`` is the list or table that defines the keys. The items are
-    ``nodes`` or, for a column of a data table, the values of ``column`` in ``unit``, with ``None``
-    for a blank cell. ``flags`` and ``sizes`` have the same meaning as in
+    ``name`` is used in messages, ``owner`` is the name of the list or table that defines the keys.
+    The items are ``nodes`` or, for a column of a data table, the values of ``column`` in ``unit``,
+    with ``None`` for a blank cell. ``flags`` and ``sizes`` have the same meaning as in
     :class:`~dse.core.expressions.list_rules.Listing`.
     """
 
@@ -40,7 +40,7 @@ class Items:
 
     @cached_property
     def counted(self) -> bool:
-        """Whether the keys are 0 to n - 1."""
+        """Whether the list's keys are the integers 0 to n - 1 and not names."""
         return self.keys == tuple(range(len(self)))
 
     def item(self, place: int) -> Node:
@@ -57,7 +57,7 @@ class Items:
         return literal(value, self.unit)
 
     def place(self, key: Value) -> int:
-        """Return the position of a key; if keys are 0 to n - 1, negative ones count from the end.
+        """Return the position of a key in the list; a negative integer key counts from the end.
 
         Raises:
             SpecError: there is no such key.
@@ -74,7 +74,9 @@ class Items:
         raise SpecError(f"{self.owner} has no item {key!r}", hint=hint if self.keys else "")
 
     def looked_up(self, key: Node) -> Lookup:
-        """Return a lookup of the item whose key depends on the design; unknown for a blank cell.
+        """Return a table lookup of the item whose key depends on the design.
+
+        The value is unknown for a blank cell.
 
         Raises:
             SpecError: the items are parameters, not data.
@@ -132,9 +134,9 @@ def literal(value: Value, unit: str = "") -> Node:
 
 
 def by_item(parts: Iterable[Part], build: Callable[[Sequence[Node]], Node]) -> Part:
-    """Apply ``build`` to operands, elementwise if any of them is a list.
+    """Apply ``build`` to operands of a formula, elementwise if any of them is a list.
 
-    Single values are repeated for every item.
+    Single values are repeated for every item of the lists.
 
     Raises:
         SpecError: lists differ in length or in the names of their items.

@@ -88,7 +88,7 @@ def expand_lists(
 
 @dataclass(frozen=True)
 class _Sources:
-    """Lists of parameters and data tables that a formula may refer to by name."""
+    """Lists of parameters and data tables, by name, to which a formula may refer."""
 
     lists: Mapping[str, Listing]
     data: Mapping[str, Table]
@@ -163,7 +163,7 @@ class _Writer:
         self.parts = 0
 
     def one(self, node: syntax.Node) -> syntax.Node:
-        """Return the expanded node; SpecError if it is a list where a single value is needed."""
+        """Return the expanded node of a single value; SpecError if the node is a list."""
         found = self.value(node)
         if not isinstance(found, Items):
             return found
@@ -176,7 +176,7 @@ class _Writer:
         raise SpecError(problem, hint=f"reduce it to one value: {hint}")
 
     def value(self, node: syntax.Node) -> Part:
-        """Return the expanded node: one value or a list."""
+        """Return the expanded node, which is a single value or a list."""
         try:
             return self._value(node)
         except SpecError:
@@ -241,7 +241,7 @@ class _Writer:
                 return folds.fold(function, arguments)
 
     def _read_table_keys(self, node: syntax.Node) -> Part:
-        """Return the expanded node; for the name of a table, the list of its keys."""
+        """Return the expanded node; a table's name becomes the list of its keys."""
         if isinstance(node, syntax.Name) and node.name in self.sources.data:
             return self.sources.keys(node.name)
         return self.value(node)
@@ -280,7 +280,7 @@ class _Writer:
 
 
 def _pick_item(found: Items, key: syntax.Node) -> syntax.Node:
-    """Return the item at a constant key; for any other key, a lookup evaluated per design."""
+    """Return the list's item at a constant key; for any other key, a lookup per design."""
     if isinstance(key, syntax.Text | syntax.Truth) or (
         isinstance(key, syntax.Number) and not key.unit
     ):

@@ -18,12 +18,12 @@ _DENSE = 2**22
 
 @dataclass(frozen=True)
 class ValueIndex:
-    """Index from a value to its position in a list of distinct values; -1 if not in the list."""
+    """Index that maps a value to its position among distinct values; -1 for other values."""
 
     values: tuple[Value, ...]
 
     def of(self, column: Column) -> Ints:
-        """Return the position of each row's value, (n,); undefined where the value is absent."""
+        """Return the position of each design's value in the list, (n,); undefined where absent."""
         if column.codes is not None:
             own = [self._known.get(value, -1) for value in column.domain]
             return np.array([*own, -1], dtype=np.int64)[column.codes]
@@ -39,7 +39,7 @@ class ValueIndex:
 
     @cached_property
     def _numbers(self) -> tuple[Array, Ints]:
-        """The numeric values in ascending order, and the position of each in ``values``."""
+        """Numeric values in ascending order, and the position of each in ``values``."""
         own = [(value, p) for p, value in enumerate(self.values) if not isinstance(value, str)]
         numbers = np.array([value for value, _ in own])
         order = np.argsort(numbers, kind="stable")
@@ -48,12 +48,12 @@ class ValueIndex:
 
 @dataclass(frozen=True)
 class ValueMap:
-    """Map from keys to values that looks up a column of keys at once."""
+    """Map from keys to values that looks up a column of n keys at once."""
 
     entries: tuple[tuple[Value, Value], ...]
 
     def of(self, key: Column) -> Column:
-        """Return the value at each row's key; unknown where the key is absent or has no entry."""
+        """Return the value at each design's key; unknown for an absent or missing key, (n,)."""
         if not self.entries:
             return Column(np.zeros(key.values.shape), np.ones(key.values.shape, dtype=bool))
         places = self._keys.of(key)
@@ -81,14 +81,14 @@ class CombinationIndex:
     width: int
 
     def of(self, columns: Sequence[Column]) -> Column:
-        """Return whether each combination of the columns is a row of the table.
+        """Return whether each design's combination of values is a row of the table, (n,).
 
         A value in the table matches only the same value, and ``None`` matches only an absent one.
-        If all columns are absent, there is no combination to find: the result is unknown unless
-        the table has a row that is all ``None``.
+        If all columns are absent, there is no combination to find: the result is unknown unless the
+        table has a row that is all ``None``.
 
         Args:
-            columns: ``width`` columns of n rows each.
+            columns: one column of n values for each column of the table.
         """
         place: Ints = np.zeros(1, dtype=np.int64)
         if not self.rows:
@@ -112,7 +112,7 @@ class CombinationIndex:
 
 
 def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
-    """Return the mask of rows with all columns absent and no matching table row, or ``None``."""
+    """Return where all columns are absent and the table has no row of ``None``; else ``None``."""
     masks = [column.absent for column in columns if column.absent is not None]
     if not masks or len(masks) < len(columns):
         return None
@@ -122,14 +122,17 @@ def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
 
 @dataclass(frozen=True)
 class _Step:
-    """Search step for one column of a table: its distinct values, and the prefixes ending in it."""
+    """Step of the search for one table column: its distinct values, and prefixes ending in it.
+
+    A prefix is the values of a table row up to and including this column.
+    """
 
     values: tuple[Value | None, ...]
     keys: Ints  # sorted
     combinations: int
 
     def after(self, place: Ints, column: Column) -> Ints:
-        """Return the index of each row's prefix extended by this column; -1 if it is in no row."""
+        """Return the index of each design's prefix extended by this column; -1 if no row has it."""
         own = self._own(column)
         keys = place * len(self.values) + own
         keys = np.where((place < 0) | (own < 0), -1, keys)
@@ -151,7 +154,7 @@ class _Step:
 
     @cached_property
     def _nothing(self) -> int:
-        """Index of ``None`` among the column's values; the number of values if it is not one."""
+        """Index of ``None`` among the column's values; the number of values if it is absent."""
         return self.values.index(None) if None in self.values else len(self.values)
 
     @cached_property
@@ -168,7 +171,7 @@ def _find_places(
     wanted: Array,  # (n,)
     places: Ints | None,  # (k,)
 ) -> Ints:
-    """Find the position of each wanted value; -1 where it is not among the ordered values."""
+    """Return the position of each wanted value among sorted values; -1 where it is missing."""
     if not len(ordered):
         return np.full(wanted.shape, -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)

@@ -28,7 +28,7 @@ _BITS = 62
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Function of the formula language: the range of its number of arguments, and its code.
+    """Function of the formula language: its range of numbers of arguments, and its code.
 
     ``lists`` is true if a list may be given as the arguments; ``truth`` is true if the result is
     Boolean and not a number.
@@ -42,7 +42,7 @@ class Function:
 
 
 def constant(value: Value) -> Column:
-    """Return a column of one row, which broadcasts the value to every row."""
+    """Return a column with one value, which broadcasts to every design."""
     return Column(build_array((value,)))
 
 
@@ -64,7 +64,7 @@ def negative(operand: Column) -> Column:
 
 
 def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
-    """Return whether all comparisons of a chain hold, such as ``a < b <= c``."""
+    """Return where every comparison of a chain such as ``a < b <= c`` holds, as a column."""
     links = [
         Column(_compare_columns(op, a, b), either([a.absent, b.absent]))
         for op, a, b in zip(operators, operands, operands[1:], strict=False)
@@ -73,7 +73,7 @@ def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
 
 
 def membership(item: Column, values: Sequence[Column], *, negated: bool) -> Column:
-    """Return whether the item equals one of the values or, if negated, none of them."""
+    """Return where the item equals one of the values or, if negated, none of them."""
     differ = [
         Column(np.logical_not(_equal(item, value)), either([item.absent, value.absent]))
         for value in values
@@ -110,13 +110,13 @@ def conjunction(operands: Sequence[Column]) -> Column:
 
 
 def absence(operand: Column, *, negated: bool) -> Column:
-    """Return whether the operand is absent; always known."""
+    """Return where the operand is absent, as a column that is always known."""
     absent = np.array([False]) if operand.absent is None else operand.absent
     return Column(np.logical_not(absent) if negated else absent)
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
-    """Return where any of the masks is true; ``None`` if there is no mask."""
+    """Return the elementwise OR of the masks; ``None`` if there is no mask."""
     present = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, present) if present else None
 
@@ -153,7 +153,10 @@ def _compare_columns(operator: str, left: Column, right: Column) -> Array:
 
 
 def agree(a: Array, b: Array) -> Array:
-    """Return where finite numbers agree up to rounding errors, such as 0.1 + 0.2 and 0.3."""
+    """Return where two columns of finite numbers are equal up to rounding errors.
+
+    For example, 0.1 + 0.2 and 0.3 are.
+    """
     size = np.maximum(np.abs(a), np.abs(b))
     return np.asarray((np.abs(a - b) <= AGREEMENT * size) & np.isfinite(size))
 
@@ -229,7 +232,7 @@ def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
 
 
 def _encode_values(values: Array) -> tuple[tuple[Value, ...], Array]:
-    """Return the distinct values, and for each row the index of its value among them."""
+    """Return the distinct values, and for each design the index of its value among them."""
     if values.dtype == object:  # texts and numbers have no common order
         places = {value: place for place, value in enumerate(dict.fromkeys(values.tolist()))}
         return tuple(places), np.array([places[value] for value in values.tolist()])
@@ -242,7 +245,7 @@ def _plain(compute: Callable[..., Array]) -> Callable[[Sequence[Column]], Array]
 
 
 def _fold(step: Callable[[Array, Array], Array]) -> Callable[[Sequence[Column]], Array]:
-    """Build a left-to-right reduction, so that a sum rounds exactly like ``a + b + c``."""
+    """Build a left-to-right reduction of columns; a sum rounds exactly like ``a + b + c``."""
     return lambda columns: reduce(step, [_convert_truths(column) for column in columns])
 
 

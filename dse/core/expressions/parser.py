@@ -347,7 +347,7 @@ class _Parser:
 
 
 def _height(node: syntax.Node) -> int:
-    """Return the height of the tree: the number of nodes on its longest branch."""
+    """Return the height of the syntax tree: the number of nodes on its longest branch."""
     height, level = 0, [node]
     while level:
         height += 1

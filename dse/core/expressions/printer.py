@@ -19,7 +19,7 @@ _MEMBER = re.compile(r"(?P<list>.*)\[(?P<key>[^\[\]]*)\]", re.DOTALL)
 
 
 class _Tightness(IntEnum):
-    """Operator precedence of a printed expression, loosest first: the levels of the grammar."""
+    """Operator precedence of a printed expression, from the loosest binding to the tightest."""
 
     IMPLIES = 0
     OR = 1
@@ -40,10 +40,10 @@ _LOGIC = {"->": (_T.IMPLIES, _T.OR), "or": (_T.OR, _T.AND), "and": (_T.AND, _T.N
 
 
 def format_node(node: syntax.Node) -> str:
-    """Return the tree as text with the fewest parentheses.
+    """Return the syntax tree as text with the fewest parentheses.
 
-    A lookup is printed as the formula wrote it, and a table as a description; the parser cannot
-    read either back.
+    A lookup is printed as the formula wrote it, and a table constraint as a description; the parser
+    cannot read either of these back.
 
     Raises:
         SpecError: the tree holds a value that the language cannot express, such as infinity.

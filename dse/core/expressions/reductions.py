@@ -158,8 +158,8 @@ def fold_constant(node: syntax.Node) -> syntax.Node:
 def _settled_unit(node: syntax.Node) -> str | None:
     """Return the unit of a constant formula.
 
-    It is ``None`` if the formula is not constant, or if its numbers have units that its operation
-    does not keep.
+    It is ``None`` if the formula is not constant, or if its operation does not preserve the units
+    of its numbers.
     """
     leaves = _leaves(node)
     if not syntax.children(node) or not all(
@@ -184,7 +184,7 @@ def _combine_items(operator: str, items: Sequence[syntax.Node]) -> syntax.Node:
 
 
 def _truth(node: syntax.Node, name: str) -> syntax.Node:
-    """Return a list's item as a condition; a parameter name is true where its value is not 0."""
+    """Return a list's item as a condition; a numeric parameter is true where it is not 0."""
     if isinstance(node, syntax.Name):
         return syntax.Compare(("!=",), (node, syntax.Number(0)))
     if not syntax.is_truth(node):
@@ -196,7 +196,7 @@ def _truth(node: syntax.Node, name: str) -> syntax.Node:
 
 
 def _build_membership(found: Items, item: syntax.Node) -> syntax.Node:
-    """Return the condition that the item is selected in the subset."""
+    """Return the condition that an item is selected in a subset parameter."""
     if isinstance(item, syntax.Number | syntax.Text | syntax.Truth):
         return found.item(found.place(item.value))
     pairs = zip(found.keys, found.all, strict=True)

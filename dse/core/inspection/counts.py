@@ -32,9 +32,9 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """Share of the designs that satisfy some rules, relative to the designs without constraints.
+    """Fraction of the designs without constraints that satisfies some rules.
 
-    The share ignores the rules in ``left``: with these, the designs cannot be counted.
+    It ignores the rules in ``left``, with which the designs cannot be counted.
     """
 
     share: Fraction
@@ -53,9 +53,9 @@ def groups_of(space: DesignSpace, forms: frozenset[str]) -> tuple[RuleGroup, ...
 
 
 def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
-    """Return the share of the unconstrained designs that satisfy the rules; ``None`` if unknown.
+    """Return the fraction of unconstrained designs that satisfies the rules.
 
-    It is unknown if the designs cannot be counted.
+    It is ``None`` if the designs cannot be counted.
 
     Args:
         groups: the groups of coupled parameters.
@@ -74,7 +74,7 @@ def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
 
 
 def without(rules: Rules, others: Rules) -> Rules:
-    """Return the rules that are not among ``others``; rules are compared by object identity."""
+    """Return the rules that are not among ``others``, compared by object identity."""
     known = {id(rule) for rule in others}
     return tuple(rule for rule in rules if id(rule) not in known)
 
@@ -94,7 +94,7 @@ def _group(space: DesignSpace, component: Component, forms: frozenset[str]) -> R
 
 
 def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
-    """Return a group's number of legal combinations, and the rules ignored in this count."""
+    """Return the number of legal combinations of coupled parameters, and the rules it ignores."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)
     if not mine and group.unruled is not None:
@@ -106,7 +106,7 @@ def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
 
 
 def _countable(space: DesignSpace) -> DesignSpace:
-    """Return the space with each real parameter fixed, and without rules that read one."""
+    """Return the space with each real parameter fixed, and without rules on real parameters."""
     reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
     return DesignSpace(
         parameters=tuple(

@@ -38,7 +38,7 @@ def difference(
     """Return sentences that describe how the new space differs from the old; empty if equal.
 
     Args:
-        old: a space, or the outline that a study's record stored.
+        old: a space, or the outline (canonical form) that a study's record stored.
         new: the present space, or its outline.
         shown: formats a number with its coherent unit.
     """
@@ -142,7 +142,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _merge_sentences(told: Iterator[_Told]) -> Iterator[str]:
-    """Yield the sentences, merging equal ones about consecutive members of a list parameter."""
+    """Yield the sentences, with equal ones about consecutive members of a list merged into one."""
     for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
         names = [name for name, _ in group]
         who = names[0] if len(names) == 1 else f"each of {names[0]} to {names[-1]}"
@@ -188,7 +188,7 @@ def _inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
 
 
 def _holds(values: Sequence[Value], value: Value) -> bool:
-    """Return whether the value is among the values; ``True`` is distinct from 1."""
+    """Return whether the value is among the values; unlike in Python, ``True`` differs from 1."""
     return any(
         mine == value and isinstance(mine, bool) == isinstance(value, bool) for mine in values
     )

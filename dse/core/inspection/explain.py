@@ -53,7 +53,7 @@ Oracle = Callable[[DesignSpace, Sequence[Rule]], bool]
 def contradiction(
     space: DesignSpace, values: Mapping[str, Value] | None = None
 ) -> tuple[Rule, ...]:
-    """Return a minimal set of rules and set values that no design satisfies together.
+    """Return a minimal set of rules and set values that contradict one another.
 
     If any one of them is removed, the rest is no longer proved contradictory. The set is empty if
     legal designs exist, or if their absence cannot be proved, as with rules over real parameters or
@@ -85,7 +85,7 @@ def suspects(space: DesignSpace, values: Mapping[str, Value] | None = None) -> t
 
 
 def draw_legal(space: DesignSpace, rng: np.random.Generator) -> Design:
-    """Return a random legal design, even if few of the drawn designs are legal.
+    """Return a random legal design, even if few of the randomly drawn candidates are legal.
 
     Raises:
         DesignError: no legal design was found.
@@ -109,7 +109,7 @@ def constraint_rules(space: DesignSpace) -> tuple[Rule, ...]:
 
 
 def holds(rule: Rule, row: Batch) -> bool:
-    """Return whether a design, given as a batch of one row, satisfies the rule."""
+    """Return whether a design satisfies the rule; the batch holds this design only."""
     return bool(rule.expression.holds(row.columns, 1, unknown=rule.kind != "condition")[0])
 
 
@@ -175,7 +175,7 @@ def _conflict(
 
 
 def _is_empty(space: DesignSpace, rules: Sequence[Rule]) -> bool:
-    """Return whether it is proved that no design satisfies the rules."""
+    """Return whether it is proved that no design of the space satisfies the rules."""
     try:
         return _keeping(space, rules).count() == 0
     except DesignError:  # too large without the other rules
@@ -183,7 +183,7 @@ def _is_empty(space: DesignSpace, rules: Sequence[Rule]) -> bool:
 
 
 def _is_elusive(space: DesignSpace, rules: Sequence[Rule]) -> bool:
-    """Return whether no randomly drawn design satisfies the rules."""
+    """Return whether no randomly drawn design of the space satisfies the rules."""
     try:
         draw_legal(_keeping(space, rules), np.random.default_rng(0))
     except DesignError:
@@ -192,7 +192,7 @@ def _is_elusive(space: DesignSpace, rules: Sequence[Rule]) -> bool:
 
 
 def _keeping(space: DesignSpace, rules: Sequence[Rule]) -> DesignSpace:
-    """Return the space constrained by only these rules, with only the parameters they name.
+    """Return the space with only these rules as constraints and only the parameters they name.
 
     A parameter whose condition is not among the rules may be active or inactive, independently of
     all others.
@@ -229,7 +229,7 @@ def _keeping(space: DesignSpace, rules: Sequence[Rule]) -> DesignSpace:
 
 
 def _only(parameter: Parameter, value: Value) -> Parameter:
-    """Return the parameter restricted to this value; a real one becomes an ordinal of one value."""
+    """Return the parameter restricted to this value; a real parameter becomes an ordinal one."""
     match parameter:
         case Choice():
             return replace(parameter, values=(value,))

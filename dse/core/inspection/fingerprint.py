@@ -86,10 +86,11 @@ def domain(parameter: Parameter) -> dict[str, Any]:
 
 
 def without_strangers(node: syntax.Node, parameters: Mapping[str, Parameter]) -> syntax.Node:
-    """Remove, where a formula tests a choice, the texts that are not among the choice's values.
+    """Remove texts that are not among a choice's values from the tests of that choice.
 
-    Such texts occur after a choice is narrowed. If no text remains, the result depends only on
-    whether the choice is active. A node that does not test a choice is returned unchanged.
+    Such texts occur in formulas after a choice is narrowed. If no text remains, the result of the
+    test depends only on whether the choice is active. A node that does not test a choice is
+    returned unchanged.
     """
     if not isinstance(node, syntax.Member) and not _is_equality(node):
         return node
@@ -203,7 +204,7 @@ def _sort_forms(forms: Any) -> list[Any]:
 
 
 def _plain(value: Value | None) -> Value | None:
-    """Return the value with an integral float converted to int, so that 4.0 and 4 are equal."""
+    """Return the value, with an integral float converted to int, so that 4.0 and 4 agree."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value

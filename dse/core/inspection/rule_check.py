@@ -29,7 +29,7 @@ from dse.errors import DesignError, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Whether legal designs with some given parameter values exist, and why or why not.
+    """Whether legal designs with some given parameter values exist, with an example or reasons.
 
     ``whole`` is true if the values are a complete design. ``left`` is the number of legal designs
     with these values, ``None`` if they cannot be counted; ``example`` is one of them. If there are
@@ -45,7 +45,7 @@ class Why:
 
 
 def why(space: DesignSpace, values: Mapping[str, Value]) -> Why:
-    """Check whether the values are those of a legal design, or part of one, with reasons.
+    """Check whether values are those of a legal design, or of a part of one, with reasons.
 
     Raises:
         DesignError: a parameter does not exist, or cannot have its value.
@@ -70,7 +70,10 @@ def why(space: DesignSpace, values: Mapping[str, Value]) -> Why:
 
 
 def sides(rule: Rule, values: Mapping[str, Value]) -> str:
-    """Return a comparison with its sides evaluated, such as ``32 == 64``; empty for other rules."""
+    """Return a comparison with its two sides evaluated, such as ``32 == 64``, as text.
+
+    It is empty for other rules.
+    """
     node = rule.expression.node
     if rule.kind != "constraint" or not isinstance(node, Compare):
         return ""
@@ -112,7 +115,7 @@ def _is_whole(space: DesignSpace, values: Mapping[str, Value]) -> bool:
 
 
 def _broken(space: DesignSpace, values: Mapping[str, Value]) -> tuple[Rule, ...]:
-    """Return the rules that a design violates, conditions before constraints."""
+    """Return the rules that a design violates, first conditions of parameters, then constraints."""
     row = _row(space, values)
     rules = rules_of(space, {})
     mine = [rule for rule in rules if rule.kind == "condition" and rule.parameter in values]
@@ -121,7 +124,7 @@ def _broken(space: DesignSpace, values: Mapping[str, Value]) -> tuple[Rule, ...]
 
 
 def check_values(space: DesignSpace, values: Mapping[str, Value]) -> None:
-    """Raise DesignError unless each value is in its parameter's domain, regardless of rules.
+    """Raise DesignError unless each value is in its parameter's domain; rules are not checked.
 
     Raises:
         DesignError: a parameter does not exist, or cannot have its value.
@@ -138,7 +141,7 @@ def check_values(space: DesignSpace, values: Mapping[str, Value]) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the names as text: at most three, and the number of the others."""
+    """Return a list of names as text: at most three names, and the number of the others."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     *front, last = [*names[:3], *more]
     return f"{', '.join(front)} and {last}" if front else last

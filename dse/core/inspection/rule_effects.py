@@ -30,7 +30,7 @@ DRAWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Share of a set of designs: exact if ``draws`` is 0, else estimated from that many draws."""
+    """Fraction of a set of designs: exact if ``draws`` is 0, else from that many random draws."""
 
     share: float
     draws: int = 0
@@ -38,10 +38,11 @@ class Portion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Effect of one rule, as shares of the designs that the space has without constraints.
+    """Effect of one rule, as fractions of the designs that the space has without constraints.
 
-    ``forbidden`` is the share that violates the rule; ``alone`` is the share that violates only
-    this rule. ``removed`` is the number of designs in ``alone``; ``None`` if it cannot be counted.
+    ``forbidden`` is the fraction that violates the rule; ``alone`` is the fraction that violates
+    only this rule. ``removed`` is the number of designs in ``alone``; ``None`` if it cannot be
+    counted.
     """
 
     rule: Rule
@@ -68,7 +69,10 @@ class SpaceSize:
 
 
 class Portions:
-    """Calculator of rule effects and activity shares for a space with at least one legal design."""
+    """Calculator of the effects of rules, and of how often each parameter is active.
+
+    The space must have at least one legal design.
+    """
 
     def __init__(self, space: DesignSpace) -> None:
         self._space = space
@@ -85,14 +89,17 @@ class Portions:
 
     @cached_property
     def _plain(self) -> Rules:
-        """Rules with exact counts: over finite parameters, and in groups small enough to count."""
+        """Rules whose effect is counted exactly: over finite parameters, in groups small enough.
+
+        A group is a set of parameters that rules couple.
+        """
         dropped = tuple(rule for group in self.groups for rule in group.component.dropped)
         finite = tuple(rule for rule in self._rules if not rule.names & self._reals)
         return without(finite, dropped)
 
     @cached_property
     def extent(self) -> SpaceSize:
-        """Number of designs before and after the rules."""
+        """Numbers of designs before and after the rules."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
         estimate = self._space.estimate() if designs is None else None
@@ -119,7 +126,7 @@ class Portions:
 
     @cached_property
     def activity(self) -> Mapping[str, Portion]:
-        """Fraction of legal designs in which a parameter is active, by conditional parameter."""
+        """Fraction of legal designs in which each conditional parameter is active, by parameter."""
         known = self._counted_activity()
         drawn = [name for name in self._space.conditions if name not in known]
         if drawn:
@@ -129,7 +136,7 @@ class Portions:
         return known
 
     def _counted_activity(self) -> dict[str, Portion]:
-        """Return exact activity fractions of the parameters in groups that can be counted."""
+        """Return exact activity fractions of the parameters whose combinations can be counted."""
         found: dict[str, Portion] = {}
         drawn = frozenset[str]().union(*(r.names for r in without(self._rules, self._plain)))
         for group in self.groups:
@@ -150,12 +157,12 @@ class Portions:
 
     @cached_property
     def _exact(self) -> Fraction | None:
-        """Exact share of the unconstrained designs that is legal; ``None`` if not countable."""
+        """Exact fraction of the unconstrained designs that is legal; ``None`` if not countable."""
         mixed = len(self._plain) < len(self._rules)
         return None if mixed else self._share(self._plain)
 
     def _share(self, rules: Rules) -> Fraction | None:
-        """Return the share of unconstrained designs that satisfy the rules; else ``None``.
+        """Return the exact fraction of unconstrained designs that satisfies the rules.
 
         It is ``None`` if the designs cannot be counted.
         """
@@ -181,11 +188,11 @@ class Portions:
         return Portion(share=float(broken.mean()), draws=len(broken))
 
     def _drawn_share(self, counted: Weight | None, but: Expression | None = None) -> Portion:
-        """Estimate the share of unconstrained designs that violate ``but`` and no other rule.
+        """Estimate the fraction of unconstrained designs that violates ``but`` and no other rule.
 
-        Without ``but``, estimate the share that satisfies every rule. The exact share of the rules
-        in ``counted`` is multiplied by the fraction, among draws that satisfy these rules, that
-        meets the remaining requirements.
+        Without ``but``, estimate the fraction that satisfies every rule. The exact fraction for the
+        rules in ``counted`` is multiplied by the fraction, among draws that satisfy these rules,
+        that meets the remaining requirements.
         """
         others = self._rules if but is None else without(self._rules, (but,))
         first: Rules = ()
@@ -201,7 +208,7 @@ class Portions:
         return Portion(share=float(share) * float(hit.mean()), draws=len(pool))
 
     def _pool(self, rules: Rules) -> Batch:
-        """Return designs drawn uniformly from those that satisfy the rules; cached by rules."""
+        """Return designs drawn uniformly from those that satisfy the rules; they are cached."""
         key = tuple(map(id, rules))
         if key not in self._pools:
             some = replace(self._space, constraints=(*self._form, *rules))

@@ -21,7 +21,10 @@ _TRIED_ROWS = 16_384
 
 @dataclass(frozen=True)
 class ParameterBlock:
-    """Parameters, by index in their group, with the combinations of values that rules allow."""
+    """Jointly chosen parameters, by index in their group, with their allowed combinations.
+
+    The group is the set of parameters that rules couple, directly or through others.
+    """
 
     places: tuple[int, ...]
     rows: Codes  # (r, k)
@@ -60,7 +63,7 @@ def fold_rules(
 def _merge_blocks(
     parameters: Sequence[Finite], blocks: Sequence[ParameterBlock], rule: Expression
 ) -> ParameterBlock | None:
-    """Return the join of the blocks, filtered by the rule; ``None`` if it has too many rows."""
+    """Return the join of the blocks, filtered by the rule; ``None`` if it is too large."""
     sizes = [len(block.rows) for block in blocks]
     if not blocks or (len(blocks) > 1 and math.prod(sizes) > _TRIED_ROWS):
         return None

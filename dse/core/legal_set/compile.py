@@ -17,13 +17,13 @@ def compile_legal(
     constraints: Sequence[Expression],
     simplexes: Sequence[frozenset[str]] = (),
 ) -> Legal:
-    """Return the set of legal designs of these parameters and rules, in a form that can be sampled.
+    """Return the set of legal designs of these parameters and rules, ready for sampling.
 
     Args:
         parameters: the parameters of the space.
         conditions: activity condition of each parameter that has one.
         constraints: the rules.
-        simplexes: sets of names of real parameters that sum to 1.
+        simplexes: sets of real parameters, by name, whose values sum to 1.
 
     Raises:
         DesignError: the condition of a finite parameter reads a real one.
@@ -72,7 +72,7 @@ def _groups(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> list[list[Finite]]:
-    """Return the parameters grouped by rules: connected components of "some rule reads both"."""
+    """Return the parameters in groups that rules couple, directly or through others."""
     root = {parameter.name: parameter.name for parameter in parameters}
 
     def find(name: str) -> str:

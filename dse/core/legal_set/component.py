@@ -94,7 +94,7 @@ class Component:
 
     @property
     def none(self) -> Codes:
-        """Empty array of combinations, (0, k)."""
+        """Array of no combinations, (0, k)."""
         return np.zeros((0, len(self.parameters)), dtype=np.int32)
 
     def sample(self, count: int, rng: np.random.Generator) -> Codes:
@@ -108,9 +108,10 @@ class Component:
         return self._sample_by_rejection(count, rng)
 
     def _sample_by_rejection(self, count: int, rng: np.random.Generator) -> Codes:
-        """Draw from the diagram's superset and return the draws that satisfy the dropped rules.
+        """Draw from the graph's superset and return the draws that satisfy the dropped rules.
 
-        The result is uniform over the legal combinations, and may have fewer than ``count`` rows.
+        The result is uniform over the legal combinations, and may have fewer than ``count`` of
+        them.
         """
         found, have, tries = [self.none], 0, 0
         width = max(len(self.parameters), 1)
@@ -125,7 +126,7 @@ class Component:
 
     @property
     def tries(self) -> int:
-        """Least number of draws from the superset after which rejection sampling may give up."""
+        """Number of draws from the superset that rejection sampling tries before giving up."""
         return min(TRIES, max(_TRIED_CELLS // max(len(self.names), 1), 100 * _LEAST_BLOCK))
 
     @cached_property
@@ -147,21 +148,27 @@ class Component:
         self,
         points: Floats,  # (n, k), in [0, 1)
     ) -> tuple[Codes, Mask]:
-        """Map points of the unit cube to combinations, (n, k), and the mask of the legal ones."""
+        """Map points of the unit cube to combinations, (n, k), and return which are legal, (n,).
+
+        Only the rules that the graph leaves out (``dropped``) can make a combination illegal.
+        """
         if not self.bound:
             return np.zeros(points.shape, dtype=np.int32), np.zeros(len(points), dtype=bool)
         codes = self.diagram.spread(points)
         return codes, self.keeps_dropped_rules(codes)
 
     def indices(self, codes: Codes) -> Array:
-        """Return the enumeration index of each combination (n, k), (n,); -1 for illegal ones."""
+        """Return the index of each combination, (n, k), in the enumeration, (n,).
+
+        It is -1 for illegal combinations.
+        """
         ranks = self.diagram.ranks(codes)
         if self.dropped:
             ranks[~self.keeps_dropped_rules(codes)] = -1
         return ranks
 
     def legal(self, codes: Codes) -> Mask:
-        """Return which of n combinations satisfy every rule and condition of the group, (n,)."""
+        """Return which of n combinations satisfy every rule and activity condition, (n,)."""
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):
@@ -176,12 +183,12 @@ class Component:
         return keep
 
     def occurrences(self) -> dict[str, list[int]]:
-        """Return by parameter how many combinations have each value, with inactive first."""
+        """Return, by parameter, how many combinations have each value; inactive comes first."""
         sizes = [len(parameter.values) for parameter in self.parameters]
         return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
 
     def keeps_dropped_rules(self, codes: Codes) -> Mask:
-        """Return which of n combinations of the diagram satisfy the rules it leaves out, (n,)."""
+        """Return which of n combinations satisfy the rules that the graph leaves out, (n,)."""
         keep = np.ones(len(codes), dtype=bool)
         columns = self.columns(codes) if self.dropped else {}
         for rule in self.dropped:
@@ -190,7 +197,7 @@ class Component:
 
 
 def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
-    """Return the parameter values of n combinations, given as codes (n, k), by name."""
+    """Return the parameter values of n combinations by name; the codes have shape (n, k)."""
     return {
         parameter.name: Column.coded(domain(parameter), codes[:, place])
         for place, parameter in enumerate(parameters)
@@ -198,5 +205,5 @@ def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
 
 
 def domain(parameter: Finite) -> tuple[Value, ...]:
-    """Return the parameter's values in order."""
+    """Return the parameter's values in the order of their codes."""
     return parameter.values

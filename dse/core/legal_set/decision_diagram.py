@@ -25,7 +25,7 @@ _MOST_PATHS = 50_000
 
 @dataclass(frozen=True)
 class Step:
-    """Edges of one diagram layer (one parameter), grouped by source state, with path counts."""
+    """Edges of one layer (parameter) of a diagram, grouped by source state, with path counts."""
 
     code: Codes  # (e,)
     source: Ints  # (e,)
@@ -39,7 +39,7 @@ class Step:
 
     @cached_property
     def keys(self) -> Ints:
-        """Search key of each edge, ascending: source state and value code as one number."""
+        """Search key of each edge, (e,), ascending: source state and value code in one number."""
         return self.source * self.span + self.code + 1
 
     @cached_property
@@ -48,7 +48,10 @@ class Step:
 
     @cached_property
     def ends(self) -> Floats:
-        """Source state of each edge plus the cumulative share of its paths, (e,), ascending."""
+        """Source state of each edge plus the cumulative fraction of its paths, (e,), ascending.
+
+        A uniform number in [0, 1) added to a state finds an edge in proportion to its paths.
+        """
         first = self.before[self.start[:-1]]
         total = self.before[self.start[1:]] - first
         passed = self.before[1:] - first[self.source]
@@ -92,7 +95,7 @@ class Diagram:
         self,
         codes: Codes,  # (n, k)
     ) -> Array:
-        """Return the index of each combination in the lexicographic order, (n,); -1 if illegal."""
+        """Return the lexicographic index of each combination, (n, k); -1 if it is illegal."""
         rank = np.zeros(len(codes), dtype=np.int64 if self.count < _WORD else object)
         state = np.zeros(len(codes), dtype=np.int64)
         lost = np.full(len(codes), not self.count)
@@ -120,7 +123,7 @@ class Diagram:
         self,
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
-        """Map points of the unit cube to combinations, (n, k), preserving uniformity."""
+        """Map points of the unit cube to combinations, (n, k); uniform points to uniform ones."""
         codes = np.zeros((len(points), len(self.steps)), dtype=np.int32)
         state = np.zeros(len(points), dtype=np.int64)
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):
@@ -131,7 +134,7 @@ class Diagram:
         return codes
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Return by parameter how many combinations have each value, with inactive first.
+        """Return how many combinations have each value of each parameter, with inactive first.
 
         Args:
             sizes: number of values of each parameter.
@@ -153,7 +156,7 @@ class Diagram:
         self,
         costs: Sequence[Floats],  # one per parameter, (values + 1,): of inactive, then each code
     ) -> Codes:
-        """Return the combination of least total cost, (k,)."""
+        """Return the legal combination of least total cost, (k,), as a shortest path."""
         ahead = self._ahead(costs)
         codes, state = np.zeros(len(self.steps), dtype=np.int32), 0
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):
@@ -168,7 +171,7 @@ class Diagram:
         costs: Sequence[Floats],
         row: Codes,  # (k,)
     ) -> float:
-        """Return the least total cost of a combination other than ``row``; infinite if none exists.
+        """Return the least total cost of any combination other than ``row``, or infinity.
 
         Args:
             costs: as in :meth:`nearest`.
@@ -213,7 +216,7 @@ class Diagram:
         return codes
 
     def _ahead(self, costs: Sequence[Floats]) -> list[Floats]:
-        """Return the least total cost from each state to the end of the graph, by layer."""
+        """Return the least total cost from each state to the end of the diagram, by layer."""
         ahead = [np.zeros(1)]
         for place, step in zip(reversed(self.order), reversed(self.steps), strict=True):
             total = costs[place][step.code + 1] + ahead[0][step.target]

@@ -46,7 +46,7 @@ Codes = NDArray[np.int32]
 
 
 class TooWideError(Exception):
-    """Error that a diagram has too many states; ``rules`` are the indices of the rules to drop."""
+    """Raised if a diagram has too many states; ``rules`` are the indices of rules to drop."""
 
     def __init__(self, rules: Sequence[int]) -> None:
         super().__init__(f"rules {rules}")
@@ -55,7 +55,7 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Edges of one parameter: from a source state, by the code of a value, to a target state."""
+    """Edges of one layer (parameter): source state, code of the value, target state."""
 
     source: Ints  # (e,), ascending
     code: Codes  # (e,), ascending within a source; -1: inactive
@@ -65,7 +65,10 @@ class Layer:
 
 @dataclass(slots=True)
 class _Rule:
-    """Rule after partial evaluation: formula, index of the original, and where it must hold."""
+    """Partially evaluated rule: its formula, the index of the original rule, and where it holds.
+
+    ``kept`` marks the states in which the rule is already certain to hold.
+    """
 
     node: Node
     origin: int
@@ -82,13 +85,13 @@ def grown(
     share: int = 1,
     most_tried: float = math.inf,
 ) -> list[Layer]:
-    """Build the layers of the group's decision diagram, one per parameter.
+    """Build the layers of a decision diagram of coupled parameters, one per parameter.
 
     Args:
         parameters: the group's parameters, in the order in which they are to be set.
         conditions: activity condition of each parameter that has one.
         constraints: the rules between the parameters.
-        share: divisor of both edge limits.
+        share: number by which both limits on the number of edges are divided.
         most_tried: most edges tried at one parameter, including those that rules forbid.
 
     Raises:
@@ -110,7 +113,7 @@ def grown(
 
 
 class _Growth:
-    """Builder of a diagram: its current states, and the rules partially evaluated in them."""
+    """Builder of a diagram: its current states, and the rules partially evaluated in each."""
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class _Growth:
         return Layer(source, code, target, self.states)
 
     def _start_walks(self, parameters: Sequence[Finite], optional: frozenset[str]) -> None:
-        """Replace rules by automata where possible: these reject partial combinations early."""
+        """Replace rules by automata where possible, which reject partial combinations early."""
         order = {parameter.name: turn for turn, parameter in enumerate(parameters)}
         by_name = {parameter.name: parameter for parameter in parameters}
         for rule in list(self.rules):
@@ -181,7 +184,7 @@ class _Growth:
 
     @property
     def hopeless(self) -> bool:
-        """Whether a rule that reads no parameter is violated, so that no combination is legal."""
+        """Whether a rule that reads no parameter is false, so that no combination is legal."""
         bare = [Expression("", rule.node) for rule in self.rules if not rule.names]
         return not all(rule.holds({}, 1, unknown=True)[0] for rule in bare)
 
@@ -239,7 +242,7 @@ class _Growth:
     def _solve_rule(
         self, rule: _Rule, parameter: Finite, states: Ints, active: Mask
     ) -> tuple[Ints, Codes] | None:
-        """Solve an equation for the parameter: return the states with a solution, and its codes.
+        """Solve an equation for the parameter; return the solvable states and the values' codes.
 
         States in which no value of the parameter solves the equation are left out. The result is
         ``None`` if some states may have no unique solution.
@@ -258,7 +261,7 @@ class _Growth:
         return states[same], code[same].astype(np.int32)
 
     def _expand_states(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
-        """Return edges from some states: for all values of a parameter, or those a table allows."""
+        """Return edges from some states, for all values of a parameter or those a table allows."""
         walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
         if table is None:
@@ -298,7 +301,10 @@ class _Growth:
 
     @property
     def widest(self) -> list[int]:
-        """Indices of the rules that cause most states, worst first: the first to be dropped."""
+        """Indices of the rules by the number of states that they cause, largest first.
+
+        If the diagram is too large, the first ones are dropped.
+        """
         weight = {rule.origin: 0.0 for rule in self.live}
         for rule in self.live:
             for name in sorted(rule.names & self.known.keys()):
@@ -309,7 +315,7 @@ class _Growth:
     # -- values that the next states have to keep ---------------------------------------------
 
     def _advance(self, parameter: Finite, source: Ints, code: Codes) -> None:
-        """Store the new parameter's value in each state; partially evaluate the rules with it."""
+        """Store the new parameter's value in each state, and evaluate the rules partially."""
         self.states = len(source)
         self.known = {name: taken(known, source) for name, known in self.known.items()}
         for name, walk in self.walks.items():
@@ -333,7 +339,7 @@ class _Growth:
         """Return which states may still lead to a legal combination, (s,), by interval bounds.
 
         Only rules that read the latest parameter are tested. Where such a rule certainly holds, its
-        ``kept`` is set, so that the values it reads are no longer needed there.
+        mask ``kept`` is set, so that the values it reads need not be stored there.
         """
         alive = np.ones(self.states, dtype=bool)
         for rule in self.touched:
@@ -351,7 +357,10 @@ class _Growth:
         return interval_of({} if known is None else {name: known.column()}, self.spans, name)
 
     def _part(self, node: Node) -> Node:
-        """Return a name for a subexpression whose parameters are all set, and store its values."""
+        """Return a name for a subexpression whose parameters are all set; store its values.
+
+        The values are one per state.
+        """
         if isinstance(node, Name):
             return node
         name = self.parts.get(node)
@@ -365,7 +374,7 @@ class _Growth:
         return name
 
     def _merge_states(self, size: int) -> Ints:
-        """Merge states that agree in all values still needed; return each edge's new state."""
+        """Merge states that agree in all values still needed; return each edge's target state."""
         needed = [*self.live, *self.conditions.values()]
         read = frozenset(self.walks).union(*(rule.names for rule in needed))
         names = sorted(self.known.keys() & read)
@@ -379,7 +388,7 @@ class _Growth:
         return target
 
     def _matter(self, names: Sequence[str], size: int) -> dict[str, Mask]:
-        """Return, for each stored value, the mask of states where it still affects legality.
+        """Return, by stored value, the mask of states where it can still affect legality.
 
         Values that matter in every state are omitted.
         """
@@ -404,7 +413,7 @@ class _Growth:
 
 
 def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
-    """Return all edges of a parameter: one per value from active states, one (-1) from inactive."""
+    """Return all edges of a parameter: one per value from active states, else one (code -1)."""
     counts = np.where(active, size, 1)
     source = np.repeat(states, counts)
     first = np.repeat(np.cumsum(counts) - counts, counts)

@@ -26,7 +26,7 @@ _MARGIN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Masks over the states: where a rule is certainly violated, and where it certainly holds."""
+    """Masks of the states in which a rule is certainly violated or certainly holds."""
 
     broken: Mask
     kept: Mask
@@ -51,10 +51,12 @@ class Intervals:
         self._spans: dict[int, tuple[Node, Interval]] = {}
 
     def fate(self, node: Node, size: int) -> Fate | None:
-        """Return the states in which a comparison is decided; ``None`` if it is decided in none.
+        """Return the states in which a comparison is already true or false, by interval bounds.
+
+        The result is ``None`` if there are no such states.
 
         Args:
-            node: the residual rule.
+            node: the comparison, partially evaluated.
             size: number of states.
         """
         if not isinstance(node, Compare) or node.operators[0] not in ("<", "<=", ">", ">=", "=="):
@@ -125,7 +127,7 @@ class Intervals:
         return reduce(join, known)
 
     def _looked_up(self, node: Lookup) -> Interval | None:
-        """Return the least and greatest entry of a table; ``None`` if some key has no entry."""
+        """Return the smallest and largest entry of a table; ``None`` if a key has no entry."""
         if id(node) not in self._lookups:
             domain = self._domains.get(node.key.name, ()) if isinstance(node.key, Name) else ()
             whole = domain and set(domain) <= {key for key, _ in node.entries}
@@ -135,14 +137,14 @@ class Intervals:
 
 
 def span(values: Sequence[Value]) -> Interval | None:
-    """Return the least and greatest of the values; ``None`` unless all are finite numbers."""
+    """Return the smallest and largest of the values; ``None`` unless all are finite numbers."""
     if not values or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):
         return None
     return float(min(values)), float(max(values))
 
 
 def _is_exact(one: Interval) -> bool:
-    """Return whether both bounds are below 2**53 in magnitude, where floats hold exact integers."""
+    """Return whether floats represent all integers up to both bounds exactly: below 2**53."""
     if isinstance(one[0], float) and isinstance(one[1], float):
         return abs(one[0]) < _EXACT and abs(one[1]) < _EXACT
     return bool(np.all(np.abs(one[0]) < _EXACT) and np.all(np.abs(one[1]) < _EXACT))
@@ -169,7 +171,7 @@ _JOIN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def _surely_less(one: Interval, other: Interval) -> Mask:
-    """Return where one interval is entirely below the other, beyond rounding errors, as a mask."""
+    """Return the mask where one interval is below the other by more than rounding errors."""
     high, low = one[1], other[0]
     return np.atleast_1d(high + _MARGIN * (np.abs(high) + np.abs(low) + 1e-300) < low)
 
@@ -177,11 +179,13 @@ def _surely_less(one: Interval, other: Interval) -> Mask:
 def interval_of(
     columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
 ) -> Interval | None:
-    """Return a parameter's interval: its values if set, else its domain; ``None`` if not numeric.
+    """Return a parameter's interval: of its set values, or else of its domain.
+
+    It is ``None`` if the parameter is not numeric.
 
     Args:
         columns: the values of the names that are set.
-        spans: the span of each domain.
+        spans: the smallest and largest value of each domain.
         name: the name.
     """
     column = columns.get(name)
@@ -194,7 +198,7 @@ def interval_of(
 
 
 def whole_bounds(parameters: Sequence[Finite]) -> dict[str, float]:
-    """Return the largest magnitude of each parameter whose values are all integers, by name."""
+    """Return the largest magnitude of each all-integer parameter's values, by name."""
     bounds: dict[str, float] = {}
     for parameter in parameters:
         whole = [abs(value) for value in parameter.values if isinstance(value, int)]

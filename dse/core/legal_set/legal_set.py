@@ -72,14 +72,14 @@ class Legal:
 
     @property
     def coordinates(self) -> int:
-        """Dimension of the points that :meth:`at_points` maps to designs: one per parameter."""
+        """Dimension of the points that :meth:`at_points` maps to designs; one per parameter."""
         return sum(len(component.parameters) for component in self.components) + len(self.reals)
 
     def at_indices(
         self,
         indices: Ints,  # (n,)
     ) -> Batch:
-        """Return the designs at these indices of the enumeration."""
+        """Return the designs at these indices of the enumeration order, as a batch."""
         codes, rest = [], indices if self.bound < 2**62 else indices.astype(object)
         for component, size in zip(reversed(self.components), reversed(self._sizes), strict=True):
             rest, row = rest // size, rest % size
@@ -87,7 +87,7 @@ class Legal:
         return self._batch(codes[::-1], np.zeros((len(indices), 0)))
 
     def indices(self, batch: Batch) -> Ints:
-        """Return the index of each design in the enumeration, (n,); -1 for an illegal one."""
+        """Return each design's index in the enumeration order, (n,); -1 for an illegal design."""
         place = np.zeros(len(batch), dtype=np.int64 if self.bound < 2**62 else object)
         missing = np.zeros(len(batch), dtype=bool)
         for component, size in zip(self.components, self._sizes, strict=True):
@@ -116,7 +116,7 @@ class Legal:
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
-        """Search for one legal design where random draws find none; the batch may be empty."""
+        """Search for one legal design where random draws find none; an empty batch if in vain."""
         return self._searched
 
     @cached_property
@@ -178,9 +178,9 @@ class Legal:
         self,
         points: Floats,  # (n, coordinates), in [0, 1)
     ) -> Batch:
-        """Map points of the unit cube to legal designs, omitting those that violate a mixed rule.
+        """Map points of the unit cube to legal designs, (n, coordinates).
 
-        A mixed rule is one that reads a real parameter.
+        Points whose design violates a mixed rule (one that reads a real parameter) are omitted.
         """
         codes, keep, start = [], np.ones(len(points), dtype=bool), 0
         for component in self.components:
@@ -195,7 +195,7 @@ class Legal:
         )
 
     def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
-        """Return the designs as a batch with one column per parameter.
+        """Return the designs as columns, one per parameter.
 
         Raises:
             DesignError: a value is not in its parameter's domain.
@@ -211,20 +211,24 @@ class Legal:
         return Batch(columns, len(designs))
 
     def codes(self, component: Component, batch: Batch) -> Codes:
-        """Return the codes (indices into the domains) of one component's k parameters, (n, k)."""
+        """Return the n designs' codes (indices into the domains) in one component, (n, k)."""
         columns = [batch.columns[name].codes for name in component.names]
         return np.column_stack([c for c in columns if c is not None]).astype(np.int32)
 
     def shares(self, batch: Batch) -> Floats:
-        """Return each real parameter's position in its range (0 to 1), (n, r); 0.5 if inactive."""
+        """Return each real parameter's position in its range, from 0 to 1, (n, r).
+
+        The position of an inactive parameter is 0.5.
+        """
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
         shares = np.column_stack(rows) if rows else np.zeros((len(batch), 0))
         return self.simplex_shares(shares)
 
     def simplex_shares(self, shares: Floats) -> Floats:
-        """Replace simplex members' values in ``shares``, (n, r), by their unit-cube coordinates.
+        """Replace the positions of simplex members in ``shares``, (n, r), by quantiles.
 
-        The exponential variates at these quantiles, divided by their sum, give the values again.
+        These are the quantiles of exponential variates that, divided by their sum, give the
+        members' values.
         """
         shares = shares.copy()
         for places in self.simplexes:
@@ -232,12 +236,12 @@ class Legal:
         return shares
 
     def assemble(self, codes: Sequence[Codes], shares: Floats) -> Batch:
-        """Return the designs given by codes and shares, without those that violate a mixed rule.
+        """Return the designs given by codes and positions that violate no mixed rule.
 
         A mixed rule is one that reads a real parameter.
 
         Args:
-            codes: per component, (n, k).
+            codes: indices into the domains, (n, k), per component of k parameters.
             shares: position of each real parameter in its range, (n, r), in [0, 1].
         """
         return self._filter_mixed(self._batch(codes, shares))
@@ -308,7 +312,7 @@ class Legal:
         return Batch(columns, size)
 
     def _values(self, shares: Floats) -> Floats:
-        """Return the values of the real parameters at positions in their ranges, (n, r).
+        """Return n designs' r real parameters, (n, r), from positions in their ranges.
 
         For a simplex the positions are quantiles of exponential variates; divided by their sum,
         these are uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986,
@@ -325,7 +329,10 @@ class Legal:
         return values
 
     def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
-        """Copy the exact values of unmoved reals from ``here``, because positions round them."""
+        """Copy the exact values of unmoved real parameters from the design ``here``.
+
+        Values computed from positions in the range are rounded.
+        """
         moved = {but}
         for places in self.simplexes:
             names = {self.reals[place].name for place in places}

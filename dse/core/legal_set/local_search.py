@@ -64,9 +64,10 @@ def _descend(
     steps: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """Reduce the violation step by step from ``row``; return a legal combination, or none.
+    """Reduce the violation step by step from ``row``; return a legal combination, if found.
 
-    Each step takes the change of one parameter with the least violation; ties are broken at random.
+    Each step takes the change of one parameter that leaves the least violation; ties are broken at
+    random.
     """
     here = row.copy()
     for _ in range(steps):
@@ -86,9 +87,9 @@ def _vary_row(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> Codes:
-    """Return copies of the row, each with one parameter changed that some violated rule reads.
+    """Return copies of a combination, each with another value of one parameter.
 
-    If no rule is violated, any parameter is changed.
+    Only parameters that a violated rule reads are changed, or any if no rule is violated.
     """
     names = set[str]()
     columns = component.columns(row[None, :])
@@ -112,7 +113,7 @@ def _vary_row(
 
 
 def _broken(component: Component, rows: Codes) -> Floats:
-    """Return the violation of each combination, (r,): the sum over its violated rules.
+    """Return the violation of each of r combinations, (r,): the sum over violated rules.
 
     A violated comparison adds 0.5 to 1, by the relative difference of its sides; any other rule or
     a condition adds 1.

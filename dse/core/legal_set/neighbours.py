@@ -24,13 +24,13 @@ _MOST_SINGLES = 4_000
 
 
 def near(component: Component, row: Codes) -> Codes:
-    """Return legal combinations that differ least from ``row``: in few parameters, or in up to two.
+    """Return the legal combinations nearest to ``row``: those with one or two changed values.
 
     Under ``tp * pp * dp == gpus`` no parameter can change alone, so two change together. In a
     component too large to search, a few hundred random changes are tried instead.
 
     Args:
-        component: the component.
+        component: the coupled parameters with their legal combinations.
         row: a combination, (k,); the result is (n, k) and does not contain it.
     """
     if component.rows is not None:
@@ -56,10 +56,10 @@ def nearest(
 ) -> Codes:
     """Return the nearest legal combination to each wanted one, (n, k).
 
-    The distance is a fraction of the range for numbers and 1 between different choices; a
-    parameter that is inactive in a combination adds no distance. In a component too large to
-    search, or with rules that its graph leaves out, the result is the nearest of a large uniform
-    sample. A single permutation is built greedily: it is near, but possibly not the nearest.
+    The distance is a fraction of the range for numbers and 1 between different choices; a parameter
+    that is inactive in a combination adds no distance. In a component too large to search, or with
+    rules that its decision diagram leaves out, the result is the nearest of a large uniform sample.
+    A single permutation is built greedily: it is near, but possibly not the nearest.
     """
     if component.rows is not None:
         return _nearest_in(component, component.rows, wanted)
@@ -79,10 +79,10 @@ def steps(
     rows: Codes,  # (r, k)
     wanted: Codes,  # (k,)
 ) -> Floats:
-    """Return the distance of each combination from the wanted one, (r,), summed over parameters.
+    """Return the distance of each of r combinations from the wanted one, (r,).
 
-    A number adds the difference of the value indices as a fraction of the range, a differing choice
-    1.
+    It is summed over parameters: a number adds the difference of the value indices as a fraction of
+    the range, a differing choice 1.
     """
     total = np.zeros(len(rows))
     for place, parameter in enumerate(component.parameters):
@@ -91,7 +91,7 @@ def steps(
 
 
 def _costs(parameter: Finite, wanted: int) -> Floats:
-    """Return the distance of inactive (first) and of each value from ``wanted``, (values + 1,)."""
+    """Return the distance of ``wanted`` from inactive (first) and each value, (values + 1,)."""
     size = len(parameter.values)
     if wanted < 0:
         costs = np.full(size, 0.5)
@@ -124,7 +124,7 @@ def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
 
 
 def _near_by_trial(component: Component, row: Codes) -> Codes:
-    """Return legal variants of ``row``: among all changes of one parameter and some of 2 to 4."""
+    """Return legal variants of ``row``: all with one change, and random ones with 2 to 4."""
     rng = np.random.default_rng(zlib.crc32(row.tobytes()))
     lows = [-1 if name in component.conditions else 0 for name in component.names]
     highs = [len(parameter.values) for parameter in component.parameters]
@@ -145,7 +145,7 @@ def _near_by_trial(component: Component, row: Codes) -> Codes:
 
 
 def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
-    """Return copies of ``row``, each with one value changed; at most ``_MOST_SINGLES`` of them."""
+    """Return at most ``_MOST_SINGLES`` copies of ``row``, each with one changed value."""
     changes = [
         (place, code)
         for place, (low, high) in enumerate(zip(lows, highs, strict=True))
@@ -159,7 +159,7 @@ def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
 
 
 def _swap_pairs(component: Component, row: Codes) -> Codes:
-    """Return copies of ``row`` with the values of two parameters of equal domain swapped."""
+    """Return copies of ``row``, each with the values of two equal-domain parameters swapped."""
     domains = [parameter.values for parameter in component.parameters]
     pairs = [
         (one, other)

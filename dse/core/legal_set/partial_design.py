@@ -1,4 +1,4 @@
-"""Values of partial designs, in which only some parameters are set, in every diagram state.
+"""Values of partially set designs in the states of a decision diagram under construction.
 
 A value is stored as one code per state: an index into its distinct values.
 """
@@ -37,7 +37,7 @@ class PartialValue:
 
 
 def taken(known: PartialValue, rows: Ints) -> PartialValue:
-    """Return the value restricted to some of the states.
+    """Return the value in some of the states only.
 
     Args:
         known: the value in all states.
@@ -47,7 +47,7 @@ def taken(known: PartialValue, rows: Ints) -> PartialValue:
 
 
 def encode_column(column: Column) -> PartialValue:
-    """Return the column as one code per row, an index into its distinct values."""
+    """Encode a column as one code per state, an index into the column's distinct values."""
     if column.values.dtype == object:  # strings and numbers cannot be sorted together
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
@@ -61,7 +61,7 @@ def encode_column(column: Column) -> PartialValue:
 
 
 def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) -> PartialValue:
-    """Compute the formula in each state, evaluating each distinct combination of inputs once.
+    """Compute a formula in each state, once per distinct combination of its inputs.
 
     Args:
         node: the formula.
@@ -77,7 +77,9 @@ def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) ->
 
 
 def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
-    """Return one integer key per state, equal where all values agree, and a bound on the keys.
+    """Return an integer key per state, equal where all values agree, and a bound on the keys.
+
+    The bound is exclusive.
 
     Args:
         known: the values to compare.
@@ -98,10 +100,10 @@ def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
 
 
 def distinct(numbers: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct numbers with their first and inverse indices, as ``numpy.unique`` does.
+    """Return the distinct integers, their first indices, and each integer's index among them.
 
-    If ``bound`` is small, the numbers are marked in a mask, which takes a tenth of the time of a
-    sort.
+    The result is that of ``numpy.unique``. If ``bound`` is small, the numbers are marked in a mask,
+    which takes a tenth of the time of a sort.
 
     Args:
         numbers: integers from 0 to ``bound - 1``, (n,).

@@ -20,7 +20,7 @@ _MOST_ITEMS = 62
 
 
 class TableWalk:
-    """Automaton that accepts the rows of a table; its state is the row prefix matched so far.
+    """Automaton for a table constraint: it accepts the rows; its state is the matched prefix.
 
     ``names`` holds the parameters in the order in which they are set.
     """
@@ -41,7 +41,7 @@ class TableWalk:
             self._spans.append(span)
 
     def advance(self, states: Ints, name: str, codes: Array) -> tuple[Ints, Mask]:
-        """Return the states after one more parameter, and the mask of those that match some row.
+        """Return the states after one more parameter, and which of them match some table row.
 
         Args:
             states: current states, (n,).
@@ -81,7 +81,7 @@ class DistinctWalk:
         self._bits = bits
 
     def advance(self, states: Ints, name: str, codes: Array) -> tuple[Ints, Mask]:
-        """Return the sets of used values, each with one more, and the mask where that was unused.
+        """Return the sets of used values with one more value, and where that value was unused.
 
         Args:
             states: current bit sets, (n,).
@@ -150,7 +150,7 @@ def _mixes_truths(values: Sequence[object], parameter: Finite) -> bool:
 
 
 def _codes_of(values: Sequence[object], parameter: Finite) -> Ints:
-    """Return each value's index in the domain; -1 for an empty cell, -2 if not in the domain."""
+    """Return each cell's index in the parameter's domain; -1 if empty, -2 if not in it."""
     codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
     found = [
         -1 if value is None else codes.get((isinstance(value, bool | str), value), _UNKNOWN)  # type: ignore[arg-type]

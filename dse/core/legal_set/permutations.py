@@ -52,7 +52,7 @@ class Orders:
         self,
         codes: Codes,  # (n, places)
     ) -> Array:
-        """Return each permutation's index in lexicographic order, (n,); -1 for other rows."""
+        """Return each permutation's lexicographic index, (n,); -1 if it is no permutation."""
         earlier = np.tril(np.ones((self.places, self.places), dtype=bool), -1)
         smaller = (codes[:, None, :] < codes[:, :, None]) & earlier[None]
         digits = codes - smaller.sum(axis=2)
@@ -79,7 +79,7 @@ class Orders:
         return self._of(np.minimum((points * left).astype(np.int64), left - 1))
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Return by position how many permutations have each item; inactive first, always 0."""
+        """Return, by position, how many permutations have each item, after a 0 for inactive."""
         each = math.perm(self.items - 1, self.places - 1)
         return [[0, *([each] * size)] for size in sizes]
 
@@ -87,7 +87,8 @@ class Orders:
         """Return a permutation of low total cost, (places,), by greedy assignment of items.
 
         Args:
-            costs: one per position, (items + 1,): of inactive, then of each item.
+            costs: for each position an array, (items + 1,): the cost of inactive, then that of each
+                item.
         """
         table = np.stack(costs)[:, 1:].astype(float)
         codes = np.zeros(self.places, dtype=np.int32)
@@ -103,7 +104,10 @@ class Orders:
         costs: Sequence[Floats],  # noqa: ARG002 - the same for every order
         row: Codes,  # noqa: ARG002
     ) -> float:
-        """Return the least number of positions in which some other permutation differs."""
+        """Return the least number of positions in which two different permutations differ.
+
+        It is infinite if there is only one permutation.
+        """
         if self.places < self.items:
             return 1.0 if self.places else math.inf
         return 2.0 if self.items > 1 else math.inf
@@ -146,7 +150,7 @@ class Orders:
 
 
 def _change_pair(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
-    """Return the permutations that differ from ``row`` in exactly these two positions."""
+    """Return the permutations that differ from ``row`` in exactly two given positions."""
     one, other = pair
     free = np.array([row[one], row[other], *unused], dtype=np.int32)
     first, second = (side.reshape(-1) for side in np.meshgrid(free, free, indexing="ij"))
@@ -161,9 +165,9 @@ def order_of(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> tuple[Orders, Expression] | None:
-    """Return the permutations that an ``all_different`` rule allows, and that rule; else ``None``.
+    """Return the permutations that an ``all_different`` rule allows, with the rule; else ``None``.
 
-    The rule has to cover all parameters of the group, and these have to have one domain.
+    The rule has to cover all parameters of the group, and these have to share one domain.
     """
     domain = parameters[0].values
     if conditions or len({p.values for p in parameters}) > 1 or len(set(domain)) < len(domain):

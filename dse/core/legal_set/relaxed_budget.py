@@ -53,13 +53,13 @@ class Linear:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all costs are integers whose sums are exact in floating point."""
+        """Whether all costs are integers and their sums exact in floating point."""
         return sum(float(costs.max(initial=0.0)) for costs in self.costs) < 2**53 and all(
             bool((costs == np.floor(costs)).all()) for costs in self.costs
         )
 
     def over(self, blocks: Sequence[ParameterBlock]) -> Linear:
-        """Return the same budget over parameter blocks: one cost per combination of a block."""
+        """Return the same budget over blocks of parameters: a cost per combination of a block."""
         costs = [
             np.sum(
                 [self.costs[place][block.rows[:, turn]] for turn, place in enumerate(block.places)],
@@ -123,7 +123,7 @@ class RelaxedBudget:
         self.count = _whole(float(self._ways[0][0]))
 
     def at(self, ranks: Array) -> Codes:
-        """Raise DesignError: the combinations of a superset have no ranks.
+        """Raise DesignError: a superset of the legal combinations has no enumeration order.
 
         Raises:
             DesignError: always.
@@ -172,13 +172,13 @@ class RelaxedBudget:
         return self._expand_blocks(codes)
 
     def chunks(self, size: int) -> Iterator[Codes]:
-        """Yield all combinations in lexicographic order, in chunks of at most ``size`` rows."""
+        """Yield all combinations in lexicographic order, as arrays of at most ``size`` rows."""
         graph = Diagram(self.layers(), self.turns)
         for start in range(0, graph.count, size):
             yield self._expand_blocks(graph.at(np.arange(start, min(start + size, graph.count))))
 
     def _expand_blocks(self, chosen: Codes) -> Codes:
-        """Return the codes of all parameters, (n, k), given the row chosen from each block."""
+        """Return the codes of all parameters, (n, k), given the combination index in each block."""
         codes = np.empty((len(chosen), len(self.order)), dtype=np.int32)
         for turn, block in enumerate(self._blocks):
             codes[:, block.places] = block.rows[chosen[:, turn]]
@@ -198,7 +198,7 @@ class RelaxedBudget:
         return layers
 
     def _compute_tops(self, caps: Sequence[float]) -> list[int]:
-        """Return the largest partial sum before each block and at the end, in grid steps."""
+        """Return the largest partial sum before each block and at the end, in rounding steps."""
         tops, top = [0], 0
         for turn, moves in enumerate(self._moves):
             top = int((top + int(moves.max())) * self._ratios[turn] + _MARGIN)
@@ -207,7 +207,7 @@ class RelaxedBudget:
         return tops
 
     def _after(self, turn: int, spent: Ints) -> Ints:
-        """Return the partial sum after each value of a block, (values, n), in grid steps.
+        """Return the partial sum after each value of a block, (values, n), in rounding steps.
 
         Sums that exceed the budget are all set to one step more than the largest allowed sum.
         """
@@ -217,7 +217,7 @@ class RelaxedBudget:
         return np.minimum(then, self._tops[turn + 1] + 1)
 
     def _count_completions(self, grid: float, linear: Linear, lost: float) -> list[Floats]:
-        """Return by layer the log-count of completions within the budget, for each sum."""
+        """Return, by layer, the log-count of completions within the budget for each partial sum."""
         ends = np.arange(self._tops[-1] + 2) * grid
         slack = _MARGIN * (abs(linear.most) + abs(linear.least)) + 1e-3 * grid
         fits = (ends <= linear.most + slack) & (ends + lost + slack >= linear.least)
@@ -232,7 +232,7 @@ class RelaxedBudget:
 
 
 def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
-    """Draw a value code for each point with probability proportional to the weights, (n,).
+    """Draw a value code for each of n points, in proportion to the weights of its state, (n,).
 
     ``points`` are the uniform random numbers. Each state's weights are accumulated only once.
 
@@ -280,9 +280,9 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
 
 
 def least_edges(linear: Linear, most: int) -> int:
-    """Return the number of edges of the budget's exact diagram, or some number above ``most``.
+    """Return the number of edges of a budget's exact diagram, or some number above ``most``.
 
-    Partial sums after which the budget can no longer be violated are counted as one state, because
+    Partial sums after which the budget can no longer be exceeded are counted as one state, because
     the diagram merges them.
     """
     left = np.cumsum([0.0, *(costs.max() for costs in reversed(linear.costs))])[::-1]
@@ -299,7 +299,7 @@ def least_edges(linear: Linear, most: int) -> int:
 
 
 def _add(node: Node, factor: float, costs: Mapping[str, Floats], domains: Domains) -> float | None:
-    """Add the terms of a sum to ``costs``, and return its constant part.
+    """Add each parameter's terms of a sum to ``costs``; return the constant part of the sum.
 
     The result is ``None`` if a term reads more than one parameter.
     """
@@ -363,7 +363,7 @@ def _single(place: int, costs: Floats) -> ParameterBlock:
 
 
 def _unit(costs: Floats) -> float:
-    """Return the unit of a parameter's costs: their greatest common divisor, if integers.
+    """Return the unit of a parameter's costs: for integers, the greatest common divisor.
 
     For other costs it is the least positive cost; 0 if all costs are 0.
     """
@@ -376,7 +376,7 @@ def _unit(costs: Floats) -> float:
 
 
 def _divides(grid: float, costs: Floats) -> bool:
-    """Return whether all costs are integers and multiples of the grid step, so none is rounded."""
+    """Return whether all costs are integer multiples of the rounding step."""
     steps = costs / grid
     whole = bool((costs == np.floor(costs)).all())
     return whole and bool((np.abs(steps - np.round(steps)) <= _MARGIN).all())

@@ -62,7 +62,7 @@ def fold_names(
         node: the tree.
         known: the names that are set.
         bounds: upper bounds on the magnitudes of integer names, which decide what may be reordered.
-        part: maps a known subtree to its replacement.
+        part: returns the name that replaces a known subtree.
     """
     names = names_of(node)
     if isinstance(node, syntax.Name) or not names & known:
@@ -117,7 +117,7 @@ def cares(
     that the other operands read do not matter.
 
     Args:
-        node: the residual rule.
+        node: the partially evaluated rule.
         settled: returns the mask of states in which a known part certainly has this truth.
         everywhere: the mask of all states.
     """
@@ -274,7 +274,7 @@ def _merge_operands(
     bounds: Bounds,
     part: Callable[[syntax.Node], syntax.Node],
 ) -> syntax.Node:
-    """Return the node with all operands whose names are known combined into one operand."""
+    """Return the node with its known operands (all names are set) combined into one operand."""
     mine, rest = list[syntax.Node](), list[syntax.Node]()
     for operand in syntax.children(node):
         (mine if names_of(operand) <= known else rest).append(operand)
@@ -291,7 +291,7 @@ def _joined_start(
     bounds: Bounds,
     part: Callable[[syntax.Node], syntax.Node],
 ) -> syntax.Node:
-    """Combine only the leading known operands: a floating-point sum depends on its order."""
+    """Combine only the leading known operands, since a float sum depends on its order."""
     count = 0
     while names_of(node.arguments[count]) <= known:
         count += 1

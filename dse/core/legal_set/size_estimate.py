@@ -17,9 +17,9 @@ _NORMAL = 1.959963984540054
 class Estimate:
     """Estimated size of a legal set with its confidence interval.
 
-    The size is about ``count``, and between ``low`` and ``high`` at level :data:`CONFIDENCE`.
-    ``at_most`` is the size of a superset and therefore a certain upper bound; ``hits`` of the
-    ``draws`` from the superset were legal.
+    The size is about ``count``, and between ``low`` and ``high`` at the confidence level
+    :data:`CONFIDENCE`. ``at_most`` is the size of a superset and therefore a certain upper bound;
+    ``hits`` of the ``draws`` from the superset were legal.
     """
 
     count: int
@@ -31,7 +31,7 @@ class Estimate:
 
 
 def estimate_of(at_most: int, hits: int, draws: int, *, found: bool) -> Estimate:
-    """Return the estimate from uniform draws out of a superset.
+    """Estimate the size of a legal set from the fraction of draws from a superset in it.
 
     Args:
         at_most: the size of the superset.

@@ -66,7 +66,7 @@ Conditions = Mapping[str, Expression]
 
 @dataclass(frozen=True)
 class _Group:
-    """Group to be solved: coupled parameters, their activity conditions, and their constraints."""
+    """Group to be solved: coupled parameters, their activity conditions and constraints."""
 
     parameters: tuple[Finite, ...]
     conditions: Conditions
@@ -74,12 +74,15 @@ class _Group:
 
     @cached_property
     def folded(self) -> tuple[list[ParameterBlock], list[Expression]]:
-        """Parameter blocks formed by the small rules, and the rules that are not small."""
+        """Parameter blocks formed by the small rules, and the rules that are not small.
+
+        A block is a set of jointly chosen parameters with its allowed combinations.
+        """
         return fold_rules(self.parameters, self.constraints)
 
     @cached_property
     def wide(self) -> list[int]:
-        """Indices of the budgets whose diagram alone would be too large, found by a cheap count."""
+        """Indices of the linear constraints whose diagram alone would be too large."""
         most = growth.MAX_TOTAL // _SMALL_SHARE
         sizes = {p.name: len(p.values) for p in self.parameters}
         linears = {
@@ -113,7 +116,7 @@ def solve_component(
     conditions: Conditions,
     constraints: Sequence[Expression],
 ) -> Component:
-    """Return the solved component of these parameters: exact if its diagram or table fits.
+    """Return the legal combinations of coupled parameters, exact if they fit in memory.
 
     Args:
         parameters: the group's parameters.
@@ -140,9 +143,9 @@ def solve_component(
 
 
 def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
-    """Drop the widest rule, then filter the resulting superset; return the exact component.
+    """Drop one rule, and filter the resulting superset by it; return the exact component.
 
-    The widest rule is the one that causes most diagram states. The result is ``None`` if the
+    The dropped rule is the one that causes most diagram states. The result is ``None`` if the
     superset is too large to filter quickly.
     """
     if len(group.constraints) == 1:
@@ -158,10 +161,10 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
 
 
 def _build_sum(group: _Group) -> Component | None:
-    """Return the component of a single linear constraint with integer costs over many parameters.
+    """Return the exact component of one linear constraint with integer costs.
 
     ``None`` if the group has another form or its diagram does not fit. The general builder would
-    read all terms of the sum at each parameter, which is quadratic.
+    read all terms of the sum at each parameter, which takes quadratic time.
     """
     if len(group.constraints) != 1 or group.conditions or len(group.parameters) < _MANY:
         return None
@@ -199,7 +202,7 @@ def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
 
 
 def _narrower(group: _Group, kept: Sequence[Expression]) -> list[int]:
-    """Return an order of the parameters, as indices, that gives a small decision diagram."""
+    """Return a parameter order (indices) for which the decision diagram is small."""
     usual = listing_order(group.parameters, group.conditions, kept)
     return frontier_order(group.parameters, group.conditions, kept, usual)
 
@@ -212,9 +215,9 @@ def _grown(
     *,
     most_tried: float = math.inf,
 ) -> Component | list[int]:
-    """Build the group's diagram without the dropped rules, and return its component.
+    """Build the diagram of the group without the dropped rules; return its component.
 
-    If it has too many states, return the indices of the rules that cause most of them.
+    If the diagram has too many states, return the indices of the rules that cause most of them.
     """
     listed = [group.parameters[place] for place in order]
     kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
@@ -226,7 +229,7 @@ def _grown(
 
 
 def _formulas(group: _Group) -> Iterator[Component]:
-    """Yield supersets of the legal combinations that ignore all but one rule, in closed form.
+    """Yield closed-form supersets of the legal combinations, each by one of the rules alone.
 
     The rule is an ``all_different`` (permutations) or a budget (a linear constraint).
     """
@@ -272,9 +275,10 @@ def _budgets(group: _Group) -> Iterator[Component]:
 
 
 def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Component:
-    """Return the component of a group whose rules were all folded into parameter blocks.
+    """Return the component of a group whose rules were all applied within parameter blocks.
 
-    It is empty if some block has no combination.
+    A block is a set of jointly chosen parameters with its allowed combinations. The component is
+    empty if some block has none.
     """
     order = range(len(group.parameters))
     rows = np.zeros((0, len(order)), dtype=np.int32)
@@ -307,7 +311,7 @@ def _share(component: Component) -> float:
 
 
 def _filter_component(component: Component) -> Component | None:
-    """Return the component with only its legal combinations, found by listing its superset.
+    """Return the component with its legal combinations only, by listing its superset.
 
     It is ``None`` if the superset or the result is too large.
     """
@@ -329,7 +333,10 @@ def _filter_component(component: Component) -> Component | None:
 def _layers(
     rows: Codes,  # (r, k), in the order of the layers, each once and sorted
 ) -> list[Layer]:
-    """Return the layers of a graph whose paths are these rows: a state is a distinct row prefix."""
+    """Return the layers of a graph whose paths are these combinations.
+
+    A state is a distinct prefix of the combinations.
+    """
     layers = list[Layer]()
     before = np.zeros(len(rows), dtype=np.int64)
     new = np.zeros(len(rows), dtype=bool)
@@ -347,7 +354,7 @@ def _layers(
 
 
 def _enumerate_group(group: _Group) -> Component:
-    """Return the component with the table of its legal combinations, found by brute force."""
+    """Return the component with the table of its legal combinations, found by enumeration."""
     names = [parameter.name for parameter in group.parameters]
     component = Component(
         parameters=group.parameters,

@@ -63,7 +63,7 @@ def listing_order(
 
 
 class _Turns:
-    """Priority queue of names: first those with fewest names left to complete some rule."""
+    """Priority queue of names: first those that leave the fewest names to complete a rule."""
 
     def __init__(
         self, rules: Sequence[Sequence[str]], key: Callable[[str], tuple[int, int]]
@@ -83,7 +83,7 @@ class _Turns:
         self._ready: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Make the name available to :meth:`next`."""
+        """Make the name a candidate of :meth:`next`: the names that it depends on are done."""
         self._ready.add(name)
         heappush(self._waiting, (self._fewest.get(name, 10**9), self._key(name), name))
 
@@ -114,7 +114,7 @@ def frontier_order(
     constraints: Sequence[Expression],
     usual: Sequence[int],
 ) -> list[int]:
-    """Return an order of the parameters, as indices, in which few are open at any time.
+    """Return an order of the parameters, as indices, that keeps few of them open at any time.
 
     A parameter is open while it is set and some rule that reads it still waits for others. Among
     equal candidates, one that an equation determines from the others comes last. The result is
@@ -162,7 +162,10 @@ class _Narrow:
     given: set[str]
 
     def order_from(self, start: str) -> list[str]:
-        """Return the greedy order that starts with this name and keeps few parameters open."""
+        """Return the greedy order that starts with this name and keeps few parameters open.
+
+        A parameter is open while it is set and some rule that reads it waits for others.
+        """
         order, left = [start], {name: None for name in self.names if name != start}
         opened = {start}
         while left:
@@ -179,7 +182,7 @@ class _Narrow:
         return wide + 0.5 * (name in self.given) - 0.001 * len(self.near[name] & opened)
 
     def width(self, order: Sequence[str]) -> tuple[float, float]:
-        """Return estimates for a diagram in this order: largest layer in bits, and total states."""
+        """Return estimates for a diagram in this order: bits of the largest layer, and states."""
         left, opened, widths = set(order), set[str](), list[float]()
         for name in order:
             left.discard(name)
@@ -189,14 +192,14 @@ class _Narrow:
 
 
 def _find_sides(node: Node) -> list[Name]:
-    """Return the names that are a complete side of an equation, as ``c`` in ``a * b == c``."""
+    """Return the names that alone are one side of an equation, as ``c`` in ``a * b == c``."""
     if not isinstance(node, Compare) or node.operators != ("==",):
         return []
     return [side for side in node.operands if isinstance(side, Name)]
 
 
 def _ties(node: Node) -> list[frozenset[str]]:
-    """Return sets of names that should be set consecutively: those of a rule, and of each term.
+    """Return sets of names to set consecutively: those of a rule, and those of each term.
 
     In ``sum(bits * acts) <= 80`` each product becomes one number if its two factors are set one
     right after the other.

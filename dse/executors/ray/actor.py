@@ -37,12 +37,11 @@ BEGUN_AT = "begun_at"
 class WorkerActor:
     """Ray actor with a child process that runs the evaluations, one task at a time.
 
-    A crashing evaluator ends only the child process, never the actor. A lost actor was therefore
-    lost by the cluster, and its task can be retried elsewhere without the suspicion that the task
-    itself causes crashes.
+    A crashing evaluator ends only the child process, never the actor. If an actor is lost, the
+    cluster therefore caused it, and the actor's task can be retried elsewhere.
 
     Args:
-        work: the pickled work; Ray transfers it to a node once.
+        work: the pickled function that evaluates tasks; Ray transfers it to a node once.
         timeout_s: the time limit of a task in seconds.
         environment: environment variables of the child process.
     """
@@ -65,7 +64,7 @@ class WorkerActor:
         return socket.gethostname()
 
     def stay(self) -> None:
-        """Block until :meth:`end`: if the call returns earlier, the cluster has lost the actor."""
+        """Block until :meth:`end`; if the call ends earlier, the cluster has lost the actor."""
         self._over.wait()
 
     def perform(self, task: Task) -> Outcome:
@@ -77,14 +76,14 @@ class WorkerActor:
             return self._outcome(task)
 
     def report(self) -> Told:
-        """Wait for the task's next report of intermediate metrics, and return it.
+        """Wait for the next report of intermediate metrics from the running task; return it.
 
         The task waits until :meth:`answer` is called.
         """
         return self._reports.get()
 
     def answer(self, *, stops: bool) -> None:
-        """Reply to the task's last report: whether the task must stop."""
+        """Reply to the running task's last report: whether the task must stop."""
         self._words.put(stops)
 
     def end(self) -> None:

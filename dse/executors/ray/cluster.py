@@ -31,12 +31,12 @@ _PATIENCE_S = 60.0
 
 
 class RayCluster:
-    """Executor with workers on a Ray cluster, started when needed, one task at a time each.
+    """Executor with workers on the nodes of a Ray cluster, each for one task at a time.
 
-    The work is pickled and put into the cluster once; each worker loads it once and reserves the
-    resources in the work's ``needs``. A crash or hang fails only its task, as with ``processes``.
-    A task whose worker is lost, with or without its node, is collected as failed with the fault
-    ``lost``, after which a study retries it elsewhere.
+    The work (the function that evaluates tasks) is pickled and put into the cluster once; each
+    worker loads it once and reserves the resources in the work's ``needs``. A crash or hang fails
+    only its task, as with ``processes``. A task whose worker is lost, with or without its node, is
+    collected as failed with the fault ``lost``, after which a study retries it elsewhere.
 
     Args:
         address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; default: that of
@@ -115,7 +115,7 @@ class RayCluster:
             self._door.close()
 
     def events(self) -> list[Event]:
-        """Return events for the user since the last call, such as lost workers."""
+        """Return texts for the user since the last call, such as lost workers."""
         told, self._events = self._events, []
         return told
 
@@ -134,7 +134,10 @@ class RayCluster:
         return {}
 
     def _poll_outcomes(self, timeout_s: float) -> dict[int, Outcome]:
-        """Return outcomes that arrive in time, by task number; forward intermediate reports."""
+        """Return the outcomes that arrive within a time limit, by task number.
+
+        Meanwhile intermediate reports are forwarded.
+        """
         signs = [sign for worker in self._workers for sign in worker.signs]
         if not signs:  # no worker could be requested: the head does not respond
             time.sleep(timeout_s)
@@ -153,10 +156,9 @@ class RayCluster:
         return outcomes
 
     def _settle_worker(self, worker: RayWorker) -> Outcome | None:
-        """Return the outcome that a worker has ready.
+        """Return the outcome that a worker has ready, or a failure if the worker was lost.
 
-        If the worker was lost, it is a failure; if it never started, its task is queued again, and
-        the result is ``None``.
+        If the worker never started, its task is queued again, and the result is ``None``.
         """
         try:
             outcome = worker.outcome()
@@ -211,8 +213,8 @@ class RayCluster:
     def _next(self, free: RayWorker) -> Task | None:
         """Return the next task for a free worker; ``None`` if no task waits.
 
-        A worker that runs on a node takes over a task assigned to one that the cluster has not
-        placed yet.
+        A worker that already runs on a node takes over the task of a worker that the cluster has
+        not placed on a node yet.
         """
         if free.placed:
             for worker in self._workers:
@@ -221,7 +223,7 @@ class RayCluster:
         return self._waiting.popleft() if self._waiting else None
 
     def _drop(self, worker: RayWorker) -> Task | None:
-        """Remove a worker and return its task, if it had one."""
+        """Remove a worker and return its task, if it had one, to run it elsewhere."""
         self._workers.remove(worker)
         worker.drop()
         return worker.task
@@ -241,7 +243,7 @@ class RayCluster:
         return workers
 
     def _check_hope(self) -> None:
-        """Check that some node of the cluster can run a task, or could until recently.
+        """Raise PluginError if no node of the cluster has been able to run a task for too long.
 
         Raises:
             PluginError: no node can run a task for too long, or the cluster's head is gone.

@@ -18,10 +18,10 @@ Ray itself would retry for a minute, and then end this process without an error 
 
 
 class RayHead:
-    """Head node of a cluster, probed by a TCP connection before each request.
+    """Head node of a Ray cluster, probed by a TCP connection before each request.
 
-    If it does not respond at the start, it is not probed later: a driver that joined through
-    another address may not be able to reach this one.
+    If the head does not respond at the start, it is not probed later: a driver (process that runs a
+    study) that joined through another address may not be able to reach this one.
 
     Args:
         address: ``host:port`` or ``ray://host:port``.
@@ -47,7 +47,7 @@ class RayHead:
         return not silence
 
     def lost(self, reason: str) -> PluginError:
-        """Mark the head node as gone, and return the error that the caller is to raise."""
+        """Mark the head node as gone; return the error that the caller is to raise."""
         self.gone = True
         return PluginError(
             f"the head of the Ray cluster {self._address} is gone: {reason}",
@@ -56,9 +56,9 @@ class RayHead:
         )
 
     def cut_off(self) -> PluginError:
-        """Mark the head node as gone, and return the error for a lost local raylet.
+        """Mark the head node as gone because the local raylet is lost; return the error to raise.
 
-        Without its raylet, this machine is cut off from the cluster.
+        Without its raylet (Ray's node process), this machine is cut off from the cluster.
         """
         self.gone = True
         return PluginError(

@@ -41,7 +41,7 @@ _SETTINGS: Mapping[str, str] = {
 
 
 class RaySession:
-    """Session with a Ray cluster; closing it ends a local cluster only if it was started here.
+    """Connection to a Ray cluster; closing it ends a local cluster only if it was started here.
 
     Args:
         address: ``auto``, ``host:port`` or ``ray://host:port``; ``None`` starts a local cluster,
@@ -117,7 +117,10 @@ class RaySession:
             )
 
     def _socket(self) -> str:
-        """Return the address of this machine's raylet; empty where Ray does not report it."""
+        """Return the socket address of this machine's raylet; empty if Ray does not report it.
+
+        A raylet is Ray's node process.
+        """
         node = getattr(self.ray._private.worker, "_global_node", None)  # noqa: SLF001 - no option
         return str(getattr(node, "raylet_socket_name", ""))
 
@@ -198,7 +201,7 @@ def import_ray() -> Any:
 
 @contextmanager
 def _patient(ray: Any, limit_s: float) -> Iterator[None]:
-    """Set, inside the block, how long Ray waits for the processes of a node that it starts.
+    """Set the time that Ray waits for the start of a node's processes, inside the block.
 
     Ray's limit of half a minute for the raylet is not configurable, so a private function is
     patched; if a Ray release renames it, Ray's own limit applies.
@@ -236,7 +239,7 @@ def _patient(ray: Any, limit_s: float) -> Iterator[None]:
 
 
 def _raylet_of(socket: str = "") -> int | None:
-    """Return the process id of the raylet (Ray's node process) with a socket; else ``None``.
+    """Return the process id of the raylet (Ray's node process) at a socket; else ``None``.
 
     Without a socket, any raylet that this process has started is returned.
     """
@@ -255,10 +258,10 @@ def _raylet_of(socket: str = "") -> int | None:
 
 @contextmanager
 def _unheard(ray: Any) -> Iterator[None]:
-    """Disable the thread that prints the cluster's errors; they are reported as events.
+    """Disable the thread in which Ray prints the cluster's errors; they are shown as events.
 
-    Ray has no option for it. If a Ray release renames the function, the messages reappear, with no
-    other effect.
+    Ray has no option for this. If a Ray release renames the function, the messages reappear, with
+    no other effect.
     """
     worker = ray._private.worker  # noqa: SLF001 - see above
     listen = getattr(worker, "listen_error_messages", None)

@@ -1,4 +1,4 @@
-"""Driver-side handle of one worker on a Ray cluster."""
+"""Handle, in the driver process, of one worker on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
 
 class LostError(Exception):
-    """Error of a worker that the cluster ended or lost, with its node, process or connection."""
+    """Raised for a worker that the cluster ended or lost, with its node, process or connection."""
 
     def __init__(self, reason: str, kind: FaultKind) -> None:
         super().__init__(reason)
@@ -32,10 +32,11 @@ class LostError(Exception):
 
 
 class RayWorker:
-    """Driver-side handle of a worker actor on the cluster, from the time it is requested.
+    """Handle, in the driver process, of a worker actor on the cluster.
 
-    Its ``sign`` is an object reference to wait for: first the actor's placement on a node, then
-    each outcome. While the cluster has no room, the reference does not become ready.
+    It exists from the time when the worker is requested. Its ``sign`` is an object reference to
+    wait for: first the actor's placement on a node, then each outcome. While the cluster has no
+    room, the reference does not become ready.
 
     Args:
         ray: the Ray library.
@@ -74,7 +75,7 @@ class RayWorker:
 
     @property
     def lost(self) -> bool:
-        """Whether it was placed on a node and the cluster has lost it since."""
+        """Whether the worker was placed on a node and the cluster has lost the worker since."""
         return bool(self.node) and self._is_there(self._stays)
 
     @property
@@ -96,7 +97,7 @@ class RayWorker:
         return task
 
     def hear(self, watcher: Watcher, on_begin: Beginning) -> None:
-        """Forward the task's report to ``watcher``, and reply whether the task must stop.
+        """Forward the task's intermediate report to ``watcher``; reply whether to stop the task.
 
         A report that was lost with the worker is ignored.
         """
@@ -109,7 +110,7 @@ class RayWorker:
         self.report = self._actor.report.remote()
 
     def outcome(self) -> Outcome | None:
-        """Return the outcome that is ready; ``None`` if only the worker's placement became known.
+        """Return the worker's outcome; ``None`` if only its placement on a node became known.
 
         Raises:
             LostError: the cluster lost the worker.
@@ -131,7 +132,7 @@ class RayWorker:
         return outcome
 
     def leave(self) -> Any:
-        """Request the end of the worker's process; return a reference that is ready afterwards."""
+        """Request the end of the worker's process; return a reference to wait for its end."""
         return self._actor.end.remote()
 
     def drop(self) -> None:
@@ -155,7 +156,7 @@ class RayWorker:
 
 
 def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
-    """Return the class of worker actors, with the resources that each of them reserves.
+    """Return the actor class of workers, each of which reserves these resources.
 
     Args:
         ray: the Ray library.

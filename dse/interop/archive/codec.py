@@ -18,14 +18,14 @@ _LARGEST = 1 << 63
 
 
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
-    """Encode a record (a trial, ask, attempt, driver, event or report) as a JSON object."""
+    """Encode a record (trial, ask, attempt, driver, event or report) as a JSON object."""
     shape, late = SHAPES[type(noun)], LATE.get(type(noun), frozenset())
     fields = {name: _encode_value(getattr(noun, name), reader) for name, reader in shape.items()}
     return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
 def noun_of(kind: type[Noun], told: Any) -> Noun:  # untrusted JSON
-    """Decode a record of the given class from a JSON object; the inverse of :func:`plain`.
+    """Decode a JSON object to a record of the given class; the inverse of :func:`plain`.
 
     Raises:
         StorageError: a field is missing, unknown, or has an invalid value.
@@ -62,7 +62,7 @@ def text(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """Return the string if every database can store it; raise ValueError otherwise.
+    """Return the string if every database can store it, else raise ValueError.
 
     It has to be valid UTF-8 without null characters.
     """

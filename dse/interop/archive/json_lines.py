@@ -1,4 +1,4 @@
-"""JSON lines format of a study, with a check sum in each line and one of the file at its end."""
+"""JSON lines format of a study, with a check sum in each line and one for the file at its end."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _AGAIN = "export it again: dse studies export NAME -o FILE"
 
 
 def header(record: Portable) -> str:
-    """Return the first line: format version, study name, specification, units and goals."""
+    """Return the first line of the file: format version, study, specification, units and goals."""
     told = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
     return _line("study", told)
 
 
 def trial_line(trial: Trial, place: int | None) -> str:
-    """Return the line of a trial, with its index in the order of finishing, if finished."""
+    """Return the JSON line of a trial, with its index in the order of finishing, if finished."""
     return _line("trial", {**plain(trial), "finished": place})
 
 
 def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
-    """Yield (part, line) for each record besides trials; a part is ``drivers``, ``asks`` ...."""
+    """Yield (kind, line) for each record besides trials; a kind is ``drivers``, ``asks`` ...."""
     for kind, (part, _) in _EVERYTHING_ELSE.items():
         for one in record.others(part):
             yield part, _line(kind, plain(one))
@@ -61,7 +61,7 @@ def fingerprint(lines: Iterable[str]) -> str:
 
 
 def lines_of(record: Portable) -> Iterator[str]:
-    """Yield all lines of a study except the last one."""
+    """Yield all lines of a study's file except the last one, which holds the check sum."""
     yield header(record)
     yield from (trial_line(trial, place) for trial, place in record.placed_trials())
     yield from (line for _, line in other_lines(record))
@@ -118,7 +118,7 @@ class JsonLinesReader:
         self._parts: dict[str, list[Any]] = {part: [] for part, _ in _EVERYTHING_ELSE.values()}
 
     def read(self, line: bytes, where: str) -> str:
-        """Parse and collect one line, and return its kind.
+        """Parse and collect one line of the file; return its kind (trial, ask ...).
 
         Raises:
             StorageError: the line is damaged, or inconsistent with earlier ones.
@@ -131,7 +131,7 @@ class JsonLinesReader:
         return kind
 
     def add(self, trial: Trial, place: int | None) -> None:
-        """Collect a trial, and its index in the order of finishing, if finished."""
+        """Add a trial to the study read so far, with its index in the order of finishing."""
         if place is not None and place in self._places:
             raise StorageError(
                 f"trials {self._places[place]} and {trial.number} have the same finishing position"
@@ -197,7 +197,7 @@ def _line(kind: str, told: Mapping[str, Any]) -> str:
 
 
 def _parse_line(line: bytes, where: str) -> tuple[str, Any]:
-    """Verify the check sum of a line, and return its kind and value."""
+    """Verify the check sum of a line; return the line's kind and value."""
     if len(line) > LONGEST:
         raise StorageError(f"the line is longer than {LONGEST >> 20} MiB", where=where)
     found = _SUM.fullmatch(line)

@@ -110,7 +110,7 @@ def write_parquet(record: Portable, file: BinaryIO) -> str:
 
 
 def _short(record: Portable) -> str:
-    """Return the lines of all records besides the trials, as for JSON lines."""
+    """Return the lines of all records besides the trials, as in the JSON lines format."""
     lines, length = list[str](), len(header(record))
     for _, line in other_lines(record):
         lines.append(line)
@@ -126,7 +126,7 @@ def _short(record: Portable) -> str:
 def _tables(
     record: Portable, kinds: Mapping[Place, ColumnKind], schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    """Yield the trials as tables, each of one row group."""
+    """Yield the trials as Arrow tables, each of which becomes one row group."""
     trials, pieces = record.placed_trials(), list[pa.Table]()
     while some := [dict(_cells(trial, ended)) for trial, ended in islice(trials, _PIECE)]:
         arrays = [kind.array([row.get(place) for row in some]) for place, kind in kinds.items()]
@@ -181,7 +181,7 @@ def _check_size(told: parquet.FileMetaData, where: str) -> None:
 
 
 def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
-    """Yield the non-empty values of a trial's row, by column."""
+    """Yield the non-empty values of a trial, by column name."""
     for name in (*_FACTS, *TIMES):
         if (fact := getattr(trial, name)) is not None:
             yield ("trial", name), fact
@@ -209,12 +209,15 @@ def _field(place: Place, kind: ColumnKind, about: Mapping[str, Any]) -> pa.Field
 
 
 def _order(place: Place) -> tuple[int, str]:
-    """Return the sort key of a column: parameters, then metrics, then spreads, each by name."""
+    """Return the sort key of a column: parameters, metrics, then standard errors, by name."""
     return list(_MAPS).index(place[0]), place[1]
 
 
 def _exact(of: str, value: Value) -> Value:
-    """Return metrics and spreads as floats; parameter values unchanged (5 and 5.0 are distinct)."""
+    """Return metrics and standard errors as floats, parameter values unchanged.
+
+    Parameter values 5 and 5.0 are distinct.
+    """
     return value if of == "design" else float(value)
 
 
@@ -234,7 +237,7 @@ def _trials(file: parquet.ParquetFile) -> Iterator[tuple[Trial, int | None]]:
 
 
 def _place(field: pa.Field) -> tuple[str, str]:
-    """Return the trial attribute (design, metrics ...) that a column holds, and the key in it."""
+    """Return which attribute of a trial (design, metrics ...) a column holds, and its key there."""
     of = fact(field, "of")
     if of == "trial":
         return "", field.name

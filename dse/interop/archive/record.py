@@ -18,9 +18,9 @@ from dse.storage.trust import remove_import_mark, without_trust
 class Record:
     """Contents of a study, in the orders in which they were recorded.
 
-    ``trials`` are ordered by number; ``finished_order`` lists the numbers in the order in which
-    the trials finished. Unfinished trials are pending and have no owner. ``about`` describes names
-    and numbers for readers of the file; the program does not use it.
+    ``trials`` are ordered by number; ``finished_order`` lists the numbers of the finished trials in
+    the order in which they finished. Unfinished trials are pending and have no driver. ``about``
+    describes names and numbers for readers of the file; the program does not use it.
     """
 
     study: str
@@ -55,7 +55,7 @@ class Record:
     def others(self, part: str) -> Iterator[Any]:
         """Iterate over one kind of record: drivers, asks, attempts, reports or events.
 
-        ``part`` is the kind, such as ``drivers``.
+        ``part`` is the name of the kind, such as ``drivers``.
         """
         return iter(getattr(self, part))
 

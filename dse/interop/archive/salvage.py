@@ -1,9 +1,9 @@
-"""Salvage: the intact records of a damaged study, renumbered as a complete study.
+"""Recovery of the intact records of a damaged study, renumbered as a complete study.
 
 Intact trials keep their order and get consecutive numbers; their indices in the order of finishing,
-and all references to either, are changed to match. The number of finished trials that an ask (a
-request to an optimizer) knew is reduced by the lost ones. Asks that knew a lost trial can no longer
-be verified; ``spec["salvaged"]`` records the number of the first trial of such an ask.
+and all references to numbers or indices, are changed to match. The number of finished trials that
+an ask (a request to an optimizer) knew is reduced by the lost ones. Asks that knew a lost trial can
+no longer be verified; ``spec["salvaged"]`` records the number of the first trial of such an ask.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Salvage:
-    """Intact records of a damaged study; ``damages`` lists what is lost.
+    """Intact records of a damaged study; ``damages`` lists the lost ones.
 
     ``numbers`` (n,) are the original numbers of the intact trials; ``places`` (m,) are the original
     indices of the finished ones in the order of finishing; both ascend. ``attempts`` counts the
@@ -68,7 +68,7 @@ class Salvage:
             yield moved, None if place is None else self._renumber_told(place)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the intact records of one kind, such as ``asks``, renumbered."""
+        """Iterate over the intact records of one kind, such as ``asks``, with renumbered trials."""
         mend: Mapping[str, Callable[[], Iterator[Any]]] = {
             "drivers": self._drivers,
             "asks": self._asks,
@@ -79,7 +79,7 @@ class Salvage:
         return mend[part]()
 
     def _renumber_told(self, told: int) -> int:
-        """Return the new index, among the intact finished trials, of an original index."""
+        """Return how many of the first finished trials, up to an original number, are intact."""
         return int(np.searchsorted(self.places, told))
 
     def _number(self, number: int) -> int:
@@ -94,7 +94,7 @@ class Salvage:
         return worker is not None and worker < self.reader.counts["drivers"]
 
     def _drivers(self) -> Iterator[Driver]:
-        """Iterate over all drivers; lost ones are replaced by placeholders with their number."""
+        """Iterate over all drivers (processes of the study), with placeholders for lost ones."""
         place = 0
         for one in self.reader.others("drivers"):
             yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, one.id))
@@ -104,7 +104,7 @@ class Salvage:
         yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, count))
 
     def _asks(self) -> Iterator[Asked]:
-        """Iterate over the asks with an intact trial, and over those that never added a trial."""
+        """Iterate over the asks (optimizer requests) of intact trials, and those without trials."""
         for one in self.reader.others("asks"):
             first = self._number(one.first)
             count = self._number(one.first + one.count) - first
@@ -146,13 +146,13 @@ def salvage_words(found: Salvage) -> str:
 
 
 def damage_text(damage: Damage) -> str:
-    """Return a damage as one line of text: ``trials 4, 7-9: missing``."""
+    """Return a group of damaged records as one line of text: ``trials 4, 7-9: missing``."""
     rows = ranges_text(damage.rows)
     return f"{damage.part}{' ' if rows else ''}{rows}: {damage.reason}"
 
 
 def ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers, each as (first, last)."""
+    """Return the runs of consecutive numbers in ascending numbers, each as (first, last)."""
     if not len(rows):
         return []
     numbers = np.unique(np.asarray(rows, dtype=np.int64))
@@ -170,7 +170,7 @@ def ranges_text(rows: Sequence[int]) -> str:
 def open_salvage(
     storage: SupportsReading, study: str, spec: Mapping[str, Any] | None = None
 ) -> Iterator[Salvage]:
-    """Open a damaged study for export; a first pass finds the intact rows.
+    """Open a damaged study for export, after a first pass that finds the intact records.
 
     Args:
         storage: storage of the study.
@@ -207,7 +207,7 @@ def open_salvage(
 
 
 class DamageNotes:
-    """Collector of damages found while a study is read, grouped by kind of record and reason."""
+    """Collector of the damages found while a study is read, by kind of record and reason."""
 
     def __init__(self) -> None:
         self._rows = dict[tuple[str, str, str], list[int]]()
@@ -234,7 +234,7 @@ class DamageNotes:
 
 
 def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
-    """Return the intact trials' numbers, and their indices in the order of finishing, ascending."""
+    """Return intact trials' numbers, and their indices in finishing order, both ascending."""
     numbers, places = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for page in reader.trials():
         numbers.append(page.number)
@@ -243,7 +243,10 @@ def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
 
 
 def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
-    """Return the number of trials from the first on that were suggested from intact data only."""
+    """Return how many of the first trials were suggested from intact data only.
+
+    These are the trials before the first whose ask knew a lost trial.
+    """
     trials, finished = _until_gap(numbers), _until_gap(places)
     first = min(trials, reader.counts["trials"])
     for one in reader.others("asks"):
@@ -253,7 +256,7 @@ def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
 
 
 def _until_gap(ascending: Ints) -> int:
-    """Return how many of the integers 0, 1, 2 ... are present before the first missing one."""
+    """Return how many of the integers 0, 1, 2 ... occur before the first missing one."""
     same = ascending == np.arange(len(ascending))
     return len(ascending) if same.all() else int(np.argmin(same))
 

@@ -18,7 +18,7 @@ PlacedTrial = tuple[Trial, int | None]
 
 
 class Portable(Protocol):
-    """Interface of a study that can be exported: a record in memory, or a stream."""
+    """Interface of a study that can be exported: a record in memory or a stream from a storage."""
 
     @property
     def study(self) -> str:
@@ -32,7 +32,7 @@ class Portable(Protocol):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """Explanation of its names, units and goals, for human readers of the file."""
+        """Explanation of the study's names, units and goals, for human readers of the file."""
         ...
 
     @property
@@ -50,14 +50,14 @@ class Portable(Protocol):
     def others(self, part: str) -> Iterator[Any]:
         """Iterate over one kind of record: drivers, asks, attempts, reports or events.
 
-        ``part`` is the kind, such as ``drivers``.
+        ``part`` is the name of the kind, such as ``drivers``.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Stored study that is read in pieces, with the same contents as its :class:`Record`."""
+    """Stored study that is read in parts, with the same contents as its :class:`Record`."""
 
     study: str
     spec: Mapping[str, Any]

@@ -39,11 +39,11 @@ Path = tuple[Test, ...]
 
 
 class UnsayableError(SpecError):
-    """Condition or rule that the other tool cannot express; the problem is the reason."""
+    """Raised for a condition or rule that the other tool cannot express; it states the reason."""
 
 
 def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
-    """Return the decision tree of the cases in which the formula's value is ``wanted``.
+    """Return the decision tree that is true where the formula's truth is ``wanted``.
 
     Raises:
         UnsayableError: the formula reads the value of a real parameter, or has too many
@@ -62,7 +62,7 @@ def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
 
 
 def paths(found: Tree) -> Iterator[Path]:
-    """Yield each path of tests through the decision tree that ends in true."""
+    """Yield each path from the root to a true leaf of a decision tree, as a tuple of tests."""
     if found is True:
         yield ()
     elif found is not False:
@@ -116,7 +116,7 @@ class _Table:
         }
 
     def add(self, name: str) -> None:
-        """Add a parameter: repeat each row in which it is active for each of its values."""
+        """Add a parameter to the table: repeat each row in which it is active per value."""
         parameter = self._space.by_name[name]
         active = self._active(name)
         count = 1 if isinstance(parameter, Real) else len(parameter.values)
@@ -143,11 +143,14 @@ class _Table:
         return rule.holds(self.columns, self.size, unknown=False)
 
     def built(self, truth: Mask) -> Tree:
-        """Return the decision tree that is true for exactly the rows where ``truth`` is."""
+        """Return the decision tree that is true for exactly the rows where ``truth`` is true."""
         return self._part(truth, 0, self.size, 0)
 
     def _part(self, truth: Mask, low: int, high: int, depth: int) -> Tree:
-        """Return the decision tree of rows ``low`` to ``high``, equal in all earlier columns."""
+        """Return the decision subtree of rows ``low`` to ``high``.
+
+        These rows agree in the columns before ``depth``.
+        """
         known = truth[low:high]
         if known.all() or not known.any():
             return bool(known[0])

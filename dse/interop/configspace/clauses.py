@@ -58,7 +58,7 @@ _ORDER: Mapping[str, Callable[[int, int], bool]] = {
 
 
 class Clauses:
-    """Parser of clauses on some parameters.
+    """Parser of ConfigSpace clauses on the parameters of a space.
 
     ``parameters`` maps ConfigSpace's names to parameters; ``conditional`` holds the names of the
     parameters that have a condition.

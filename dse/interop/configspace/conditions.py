@@ -40,7 +40,7 @@ def joined_conditions(operator: str, parts: Sequence[Clause | bool], child: str)
 
 
 def condition_of(clause: Clause, child: str) -> Clause:
-    """Return a clause on one hyperparameter as a condition for the activity of ``child``."""
+    """Return a clause on one hyperparameter as the condition under which ``child`` is active."""
     kinds = {"CLAUSE_LT": "LT", "CLAUSE_GT": "GT", "EQUALS": "EQ", "IN": "IN"}
     if clause["type"] not in kinds:
         raise UnsayableError("it compares two parameters")
@@ -75,7 +75,7 @@ def clauses_of(test: Test) -> Iterator[Clause]:
 
 
 def _kind(test: Test) -> tuple[str, tuple[Any, ...]]:
-    """Return the ConfigSpace relation that expresses the test most briefly, and its operands.
+    """Return the shortest ConfigSpace relation that expresses the test, and its operands.
 
     It is an equality, a one- or two-sided bound, or a list of values.
     """
@@ -95,7 +95,7 @@ def _kind(test: Test) -> tuple[str, tuple[Any, ...]]:
 
 
 def conjunction(path: tuple[Clause, ...]) -> Clause:
-    """Return the conjunction of clauses as one clause; an empty dictionary for no clauses."""
+    """Return the conjunction of clauses as one clause; an empty dictionary without clauses."""
     if not path:
         return {}
     return path[0] if len(path) == 1 else {"type": "AND", "clauses": list(path)}

@@ -132,7 +132,7 @@ def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict
 def _check(
     conditions: Mapping[str, Expression], parameters: Mapping[str, Parameter], document: Document
 ) -> None:
-    """Raise SpecError if conditions are cyclic, or a finite parameter depends on a real one."""
+    """Raise SpecError for cyclic conditions, or for one of a finite parameter on a real one."""
     for name, rule in conditions.items():
         above, seen = set(rule.names), {name}
         while above:
@@ -152,7 +152,10 @@ def _check(
 
 
 def _defaults(document: Document) -> list[str]:
-    """Return a warning that lists the default configuration; empty without defaults."""
+    """Return a warning that lists the default values of the file, which a space cannot hold.
+
+    It is empty if the file has no defaults.
+    """
     defaults = {
         item["name"]: item.get("default_value", item.get("default"))
         for item in document.value["hyperparameters"]
@@ -172,7 +175,7 @@ def _items(document: Document, key: str) -> list[Any]:
 
 @contextmanager
 def _locate_mistakes(document: Document, item: Any, key: str) -> Iterator[None]:
-    """Add the line number of the item's name to a SpecError raised in the block."""
+    """Within the block, add the line number of the item's name to a raised SpecError."""
     try:
         yield
     except SpecError as error:

@@ -88,7 +88,7 @@ class Forbidden:
     # -- rules ----------------------------------------------------------------------------------
 
     def _where(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
-        """Return the cases in which a formula is ``wanted``, each a conjunction of clauses."""
+        """Return the cases in which a formula's truth is ``wanted``, each an AND of clauses."""
         special = self._special(node, wanted=wanted)
         if special is not None:
             return special
@@ -131,7 +131,10 @@ class Forbidden:
         return found
 
     def _rows(self, node: syntax.Listed) -> list[tuple[Clause, ...]]:
-        """Return a conjunction for each row of a table; blank cells (absence) are refused."""
+        """Return a conjunction of equalities for each row of a table.
+
+        Blank cells (absent parameters) are refused.
+        """
         if any(value is None for row in node.rows for value in row):
             raise UnsayableError("its table has blank cells, and too many combinations to try")
         _check_count(len(node.rows))
@@ -145,9 +148,10 @@ class Forbidden:
         ]
 
     def _special(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
-        """Return the cases of a formula that ConfigSpace expresses directly, each a conjunction.
+        """Return a formula's cases where ConfigSpace expresses them directly, else ``None``.
 
-        It is ``None`` if the formula has to be enumerated.
+        Each case is a conjunction of clauses. With ``None`` the formula's combinations have to be
+        listed.
         """
         match node:
             case syntax.Compare(

@@ -188,7 +188,7 @@ def _whole(parameter: Integer, warnings: list[str]) -> tuple[str, dict[str, Any]
 
 
 def _step(values: tuple[Value, ...]) -> int | None:
-    """Return the common difference of evenly spaced, ascending integers, or ``None``."""
+    """Return the common difference of ascending integers; ``None`` if not evenly spaced."""
     if not all(isinstance(value, int) for value in values) or len(values) < 2:
         return None
     steps = {int(after) - int(before) for before, after in pairwise(values)}

@@ -120,9 +120,9 @@ def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, l
 def _theirs(
     problem: Problem, finished: Sequence[Trial], distributions: Mapping[str, Any]
 ) -> Iterator[Any]:
-    """Yield the trials as Optuna trials, ordered by number.
+    """Yield the study's trials as Optuna trials, ordered by number.
 
-    Their synthetic end times encode the order in which they finished.
+    Their synthetic end times encode the order in which the trials finished.
     """
     from optuna.trial import TrialState
 
@@ -184,7 +184,10 @@ def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
 
 
 def _params(trial: Trial, distributions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the design's values that are in Optuna's distributions; the space may have changed."""
+    """Return the values of a design that are in Optuna's distributions.
+
+    A trial from before a change of the space may have others.
+    """
     found = {}
     for name, value in trial.design.items():
         kind = distributions.get(name)
@@ -280,7 +283,7 @@ class _Opened:
 
 
 def _check_journal(path: Path) -> None:
-    """Raise StorageError if the file is not a journal, which Optuna would write into."""
+    """Raise StorageError unless the file is an Optuna journal, as Optuna would write into it."""
     if path.is_file() and path.stat().st_size:
         with path.open("rb") as opened:
             if opened.read(1) != b"{":

@@ -33,7 +33,10 @@ def wishes(
     seed: int,
     restarts: int,
 ) -> list[Wish]:
-    """Return the points that Ax proposes next, given finished trials and pending designs."""
+    """Return the points that Ax proposes next, given finished trials and pending designs.
+
+    The points are in the encoding of :mod:`dse.optimizers.adapters.ax_space`.
+    """
     with quiet("ax"):
         client = _client(problem, seed, restarts)
         _tell(client, problem, trials)
@@ -59,7 +62,7 @@ def _client(problem: Problem, seed: int, restarts: int) -> Client:
 
 
 def _strategy(restarts: int) -> GenerationStrategy:
-    """Build a strategy that uses Ax's modular BoTorch generator from the first proposal on."""
+    """Build a generation strategy that uses Ax's BoTorch generator from the first proposal on."""
     effort = {"num_restarts": restarts, "raw_samples": _RAW_SAMPLES * restarts}
     generator = GeneratorSpec(
         generator_enum=Generators.BOTORCH_MODULAR,
@@ -80,7 +83,7 @@ def _axis(name: str, parameter: Real | Finite) -> RangeParameterConfig | ChoiceP
 
 
 def _tell(client: Client, problem: Problem, trials: Sequence[Trial]) -> None:
-    """Add all trials to Ax; those without metrics as abandoned, so that Ax does not repeat them."""
+    """Add all trials to Ax; trials without metrics as abandoned, so that Ax avoids them."""
     losses = problem.trial_losses(trials)
     slacks = problem.slacks(problem.columns(trials), len(trials))
     done = np.isfinite(trial_violations(problem, trials))

@@ -43,7 +43,7 @@ def axes(space: DesignSpace) -> dict[str, Real | Finite]:
 
 
 def has_no_order(parameter: Real | Finite) -> bool:
-    """Return whether to encode the parameter as unordered: a choice of at least three values.
+    """Return whether a parameter is encoded without an order: a choice of three or more values.
 
     An order of two values cannot mislead the model.
     """

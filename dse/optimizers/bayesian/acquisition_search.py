@@ -61,7 +61,7 @@ class Search:
             self._few = [pool[place] for place in order]
 
     def next(self) -> list[Design]:
-        """Return the candidate of highest acquisition value in a list; empty if none is left."""
+        """Return the candidate of highest acquisition value as a list; empty if none is left."""
         if not self._few:
             return []
         self._acquisition.wait_for(self._points(self._pending))
@@ -92,11 +92,12 @@ def promise(
 
     Random points are drawn between the best optimistic prediction and the reference point. The
     estimate is the number of points that the candidate's optimistic prediction dominates and the
-    front does not, times the probability that the candidate keeps every learnt limit.
+    front does not, times the probability that the candidate keeps every learnt limit (one that a
+    surrogate predicts).
 
     Args:
         lesson: training data, with the front and the scales of the losses.
-        means: predicted means of all targets.
+        means: predicted means of all objectives and learnt limits.
         deviations: their standard deviations.
         rng: generator of the points.
     """

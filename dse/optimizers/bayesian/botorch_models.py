@@ -49,13 +49,15 @@ _CHUNK = 128
 
 
 class Surrogate:
-    """Surrogate of independent Gaussian processes, one per objective and learnt limit.
+    """Surrogate of independent Gaussian processes, one per objective and per learnt limit.
+
+    A learnt limit is one that depends on measurements.
 
     Source:
         Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected Improvements to Expected
         Improvement for Bayesian Optimization, NeurIPS 2023 (the acquisition functions); Hvarfner,
-        Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML
-        2024 (the priors).
+        Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML 2024
+        (the priors).
     """
 
     def __init__(self, lesson: TrainingData) -> None:
@@ -71,7 +73,10 @@ class Surrogate:
         self,
         points: Floats,  # (n, coordinates)
     ) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of all targets at the points, each (n, targets)."""
+        """Return posterior means and deviations of all targets at n points, each (n, targets).
+
+        A target is an objective or a learnt limit.
+        """
         with torch.no_grad():
             # a posterior holds the covariance of all its points: few at a time are cheaper
             found = [self._model.posterior(part) for part in torch.split(_tensor(points), _CHUNK)]
@@ -126,9 +131,9 @@ class Surrogate:
         )
 
     def _gains(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
-        """Return samples of all objectives to maximise, (..., m), on the acquisition's scale.
+        """Return posterior samples of all objectives, (..., m), as values to maximise.
 
-        ``samples`` are posterior samples on the surrogate's scale.
+        ``samples`` are on the surrogate's scale; the result is on the acquisition function's.
         """
         gains = [
             -_judge_tensors(scale, samples[..., place])
@@ -137,7 +142,7 @@ class Surrogate:
         return torch.stack(gains, dim=-1)
 
     def _gain(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
-        """Return samples of the only objective, (...), as :meth:`_gains` does for several."""
+        """Return posterior samples of the only objective, (...), as values to maximise."""
         return self._gains(samples)[..., 0]
 
 
@@ -151,7 +156,7 @@ class Acquisition:
         self,
         points: Floats,  # (p, coordinates)
     ) -> None:
-        """Set the pending points; later acquisition values average over their unknown outcomes."""
+        """Set the pending points, over whose unknown outcomes later acquisition values average."""
         if len(points):
             self._function.set_X_pending(_tensor(points))
 
@@ -168,9 +173,10 @@ class Acquisition:
 
 
 def _kind(target: RegressionTarget) -> tuple[bytes, bool]:
-    """Return the key by which consecutive targets are grouped into one batched GP fit.
+    """Return the key by which consecutive targets (objectives, limits) are fitted together.
 
-    Targets of equal key are observed at the same points, all with or all without variances.
+    Targets of equal key are observed at the same points, all with or all without variances, so that
+    one batched Gaussian process fits them.
     """
     return target.rows.tobytes(), target.variances is None
 
@@ -202,7 +208,10 @@ def _judge_tensors(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
 
 
 def _constraint(place: int, threshold: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return a limit as BoTorch's function of samples: negative where the limit is kept."""
+    """Return a limit as a function of posterior samples that is negative where it is kept.
+
+    BoTorch expects constraints in this form.
+    """
     return lambda samples: threshold - samples[..., place]
 
 

@@ -14,7 +14,7 @@ def open_boxes(
     front: Floats,  # (n, m), losses
     reference: Floats,  # (m,)
 ) -> tuple[Floats, Floats]:
-    """Return disjoint boxes that cover the non-dominated space below the reference point.
+    """Return disjoint boxes that cover the non-dominated space up to the reference point.
 
     Returns:
         Lower and upper corners, each (boxes, m); lower ones may be minus infinity.
@@ -60,10 +60,11 @@ def _swept(members: list[tuple[float, ...]], reference: tuple[float, ...]) -> li
 
 
 def _steps(members: list[tuple[float, ...]], reference: tuple[float, ...]) -> list[Box]:
-    """Return the boxes that two objectives leave non-dominated, as columns from left to right.
+    """Return the non-dominated boxes of two objectives, as columns from left to right.
 
-    Each column lies between neighbouring members along the first objective; its height is the
-    second objective of its left member, or of the reference point for the first column.
+    Each column lies between neighbouring members of the front along the first objective; its height
+    is the second objective of the member to its left, or of the reference point for the first
+    column.
     """
     boxes: list[Box] = []
     left, height = -np.inf, reference[1]

@@ -28,9 +28,9 @@ _STEPS = 24
 def candidates(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return candidates: half drawn uniformly, half bred or mutated from the ``best`` designs.
+    """Return candidate designs: half drawn uniformly, half bred or mutated from the ``best``.
 
-    A space that is small enough is drawn from uniformly alone.
+    In a small space, all are drawn uniformly.
     """
     space = problem.space
     total = space.count()
@@ -48,7 +48,7 @@ def candidates(
 def around(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return unseen, legal mutants of the ``best`` designs that keep all modelled limits."""
+    """Return unseen, legal mutants of the ``best`` designs that satisfy all modelled limits."""
     near = _step_from_best(problem, best, _STEPS * len(best), taken, rng)
     if not near:
         return []
@@ -59,7 +59,7 @@ def around(
 def draw_designs(
     problem: Problem, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """Draw up to ``count`` designs, uniformly from those that violate no modelled limit."""
+    """Draw up to ``count`` designs uniformly, preferring those that violate no modelled limit."""
     uniform = fresh(problem.space, count + _SPARE, rng, taken)
     return admissible(problem, uniform, taken, rng)[:count]
 
@@ -94,6 +94,6 @@ def _step_from_best(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """Return those of ``count`` mutants of the ``best`` designs that are not ``taken``."""
+    """Return new designs among ``count`` mutants of the ``best``: those not ``taken``."""
     starts = np.arange(count) % len(best)
     return unseen(mutate_designs(problem.space, problem.space.batch(best).take(starts), rng), taken)

@@ -48,10 +48,10 @@ _ABREAST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalFront:
-    """Non-dominated designs that share one measured part, and their known (modelled) losses.
+    """Non-dominated designs that share one measured part, and their modelled (known) losses.
 
-    ``failed`` counts the designs without a value among those evaluated to find the front;
-    ``example`` is one of them.
+    The measured part is the values of the parameters that measurements read. ``failed`` counts the
+    designs without a value among those evaluated to find the front; ``example`` is one of them.
     """
 
     designs: Batch
@@ -73,7 +73,7 @@ class Lost:
 
 
 class ConditionalFronts:
-    """Cache of the conditional front of each measured part, complete or estimated.
+    """Cache of the conditional fronts of measured parts, complete or estimated.
 
     A complete front is found by enumerating the designs that share the part, or by evolutionary
     search. An estimate combines the part with the *shelf* only: a fixed set of values of the other
@@ -104,7 +104,10 @@ class ConditionalFronts:
 
     @property
     def magnitudes(self) -> list[Magnitude]:
-        """Map of each known loss to a range with finite products, from a sample of the space."""
+        """Map of each modelled loss to a bounded range, so that products of losses stay finite.
+
+        The maps are chosen from a sample of the space.
+        """
         if self._magnitudes is None:
             self._magnitudes = []  # the sample itself is evaluated without maps
             if self._bounded and self._roles.known:
@@ -114,11 +117,14 @@ class ConditionalFronts:
         return self._magnitudes
 
     def wholes(self, batch: Batch) -> list[ConditionalFront]:
-        """Return the complete conditional front of each design's measured part."""
+        """Return the complete conditional front of the measured part of each design.
+
+        The measured part is the values of the parameters that measurements read.
+        """
         return [staircase for staircase, _ in self._find_staircases(batch)]
 
     def _find_staircases(self, batch: Batch) -> list[tuple[ConditionalFront, int]]:
-        """Return the complete conditional front of each design's measured part, with its cost.
+        """Return the complete conditional front of each design's measured part, and its cost.
 
         The cost is the number of designs evaluated for the front, now or earlier.
         """
@@ -151,7 +157,7 @@ class ConditionalFronts:
     def guess_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Return estimated conditional fronts, and the index of each design's front, (n,).
 
-        Estimates use the shelf only. The index is -1 where the front is empty.
+        Only free-parameter values on the shelf are tried. The index is -1 where the front is empty.
         """
         if not self._roles.free:
             return self._single(batch)
@@ -171,13 +177,13 @@ class ConditionalFronts:
         return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
     def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
-        """Return the front of this measured part over the free parameters of an estimated front."""
+        """Return a measured part's front over the free parameters of an estimated front."""
         return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
-        """Return one conditional front per design, for problems in which no parameter is free.
+        """Return each design as its own conditional front, for problems without free parameters.
 
-        If there are no known losses either, all designs share one front.
+        If there are no modelled losses either, all designs share one front.
         """
         losses, fine, _ = self._evaluate_known(batch, _all(batch))
         if not losses.shape[1]:
@@ -195,7 +201,10 @@ class ConditionalFronts:
         return found, places
 
     def _begin(self) -> None:
-        """Fill the shelf with free-parameter values from the fronts of random measured parts."""
+        """Fill the shelf: values of the free parameters that were good with random measured parts.
+
+        Free parameters are those that no measurement reads.
+        """
         rng = self._problem.rng(0, 1)
         drawn = self._problem.space.sample(_PROBES, rng)
         batch = self._problem.space.sample(2 * _MODELS[1], rng)
@@ -221,7 +230,7 @@ class ConditionalFronts:
         self._probes = self._shelf.take(np.unique(spread))
 
     def _tags(self, batch: Batch) -> list[bytes]:
-        """Return a key per design, equal where known losses and slacks on the probes are equal.
+        """Return a key per design, equal for equal modelled losses and slacks on the probes.
 
         The probes are a sample of the shelf, with which each measured part is combined.
         """
@@ -247,14 +256,17 @@ class ConditionalFronts:
                 self._guessed[parts[start + row]] = found
 
     def _inside(self, one: Batch) -> DesignSpace:
-        """Return the subspace of the designs that share the measured part of ``one``."""
+        """Return the subspace of the designs with the same measured part as the design ``one``.
+
+        The measured part is the values of the parameters that measurements read.
+        """
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
     def _enumerate_front(
         self, one: Batch, inner: DesignSpace
     ) -> tuple[ConditionalFront, int] | None:
-        """Return the conditional front and its cost by enumerating all completions of the part.
+        """Return a conditional front and its cost by listing all designs with the measured part.
 
         The result is ``None`` if there are too many designs.
         """
@@ -268,7 +280,11 @@ class ConditionalFronts:
     def _evolve_staircases(
         self, ones: Sequence[Batch], inside: Sequence[DesignSpace]
     ) -> list[ConditionalFront]:
-        """Find each front by evolutionary search over the free parameters, using models only."""
+        """Find the conditional front of each measured part by evolutionary search.
+
+        The search varies the free parameters (those that no measurement reads) and uses models
+        only.
+        """
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
         first = [
             concatenate_batches([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
@@ -282,9 +298,9 @@ class ConditionalFronts:
         return best
 
     def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[ConditionalFront]:
-        """Return the conditional front of each measured part over the given free-parameter values.
+        """Return each measured part's conditional front over given free-parameter values.
 
-        ``free`` holds one batch per measured part.
+        ``free`` holds one batch of values per measured part.
         """
         sizes = [len(own) for own in free]
         measured = concatenate_batches(ones).take(np.repeat(np.arange(len(ones)), sizes))
@@ -296,7 +312,7 @@ class ConditionalFronts:
     def _staircases(
         self, batch: Batch, legal: Mask, sizes: Sequence[int]
     ) -> list[ConditionalFront]:
-        """Return one conditional front for each run of consecutive designs, of these sizes."""
+        """Return the conditional front of each run of consecutive designs, of given lengths."""
         losses, fine, lost = self._evaluate_known(batch, legal)
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
@@ -314,15 +330,15 @@ class ConditionalFronts:
         return found
 
     def _evaluate_known(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
-        """Return known losses, (n, k), and masks of designs that keep known limits and that failed.
+        """Return modelled losses, (n, k), and which designs keep modelled limits or have failed.
 
-        A failed design is legal but has no value.
+        The two masks have shape (n,). A failed design is legal but has no value.
         """
         losses, slacks, fine, lost = self._compute_losses(batch, legal)
         return losses, fine & (slacks >= 0).all(axis=1), lost
 
     def _compute_losses(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
-        """Return known losses, (n, k), slacks of known limits, (n, l), and two masks, (n,).
+        """Return modelled losses, (n, k), slacks of modelled limits, (n, l), and two masks, (n,).
 
         The first mask marks designs that have values, the second designs that failed: legal,
         without values, and not declared infeasible by an evaluator.
@@ -360,7 +376,10 @@ def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -
 
 
 def _for_all(losses: Floats) -> Magnitude:
-    """Return a loss's map to a bounded range, from a sample; other values may be larger."""
+    """Return a map of a loss to a bounded range, from a sample of the loss.
+
+    Values outside the sample may be larger.
+    """
     found = Magnitude.of(losses)
     return Magnitude(scale=found.scale, most=LARGE)
 

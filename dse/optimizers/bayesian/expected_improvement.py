@@ -34,7 +34,10 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Losses that known designs attain, learnt and known ones, with the reference point of each."""
+    """Learnt and modelled losses that known designs attain, with their reference points.
+
+    Learnt losses are those that a surrogate predicts.
+    """
 
     learnt: Floats  # (n, a)
     known: Floats  # (n, b)
@@ -61,7 +64,10 @@ def expected_gains(
     groups: Ints,  # (n,), the front of each part; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the expected hypervolume improvement of measuring each of n measured parts, (n,)."""
+    """Return the expected hypervolume improvement of measuring each of n parts, (n,).
+
+    A part is the values of the parameters that the measurement reads.
+    """
     gains = np.zeros(len(groups))
     rows = np.flatnonzero(groups >= 0)
     beliefs = [one.take(rows) for one in predictions]
@@ -78,9 +84,10 @@ def expected_gains(
 
 
 def _integrate_boxes(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
-    """Compute the improvement over non-dominated boxes, if all losses are learnt.
+    """Return the improvement of each part if all losses are learnt, as a sum over boxes.
 
-    It is a sum of products of one-dimensional integrals.
+    The boxes cover the non-dominated region; each contributes a product of one-dimensional
+    integrals.
     """
     lower, upper = open_boxes(archive.learnt, archive.learnt_reference)
     size = len(beliefs[0].means)
@@ -111,11 +118,11 @@ def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> 
 def _integrate_slices(
     archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints
 ) -> Floats:
-    """Integrate over slices of the one learnt loss, cut at the archive's values of this loss.
+    """Return each part's improvement with one learnt loss, as a sum over slices of that loss.
 
-    Each slice contributes the area in known losses that K(s) adds to the archive there.
-
-    EHVI(s) = sum over slices i of A_i(s) (psi(z_{i+1}) - psi(z_i)), psi(z) = E[max(z - u, 0)].
+    The slices end at the archive's values of the loss. Each contributes the area in known losses
+    that K(s) adds to the archive there. EHVI(s) = sum over slices i of A_i(s) (psi(z_{i+1}) -
+    psi(z_i)), psi(z) = E[max(z - u, 0)].
     """
     reference = float(archive.learnt_reference[0])
     inside = archive.learnt[:, 0] < reference
@@ -133,9 +140,10 @@ def _integrate_slices(
 def _lengths(
     known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
 ) -> Floats:
-    """Return the length by which each front improves on each slice, (fronts, slices).
+    """Return how far each front improves the archive's best value in each slice.
 
-    It is for one known loss: the archive's best value in the slice minus the front's minimum, or 0.
+    The result has shape (fronts, slices). With one known loss, it is the archive's best value in
+    the slice minus the front's minimum, or 0.
     """
     floor = np.full(slices, reference[0])
     for value, level in zip(known[:, 0].tolist(), levels.tolist(), strict=True):

@@ -14,8 +14,8 @@ def agreement(one: Floats, other: Floats) -> tuple[float, float]:
     where either value is not finite are left out.
 
     Args:
-        one: (n,).
-        other: (n,).
+        one: first metric of n designs, (n,).
+        other: second metric of the same designs, (n,).
     """
     left, right = _orders(one, other)
     return float((left * right).sum()), float(np.abs(right).sum())

@@ -1,4 +1,4 @@
-"""Calibration of a cheap fidelity to the true metric, with held-out predictions."""
+"""Calibration curve from a cheap fidelity to the true metric, with held-out predictions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Calibration:
 
 
 def choose_calibration(low: Floats, high: Floats) -> Calibration:
-    """Return the simplest curve whose cross-validation error is lowest or nearly so.
+    """Return the simplest calibration curve whose cross-validation error is nearly the lowest.
 
     Args:
         low: (n,), cheap metric of designs that have both, in the unit of the true one.
@@ -50,14 +50,17 @@ def choose_calibration(low: Floats, high: Floats) -> Calibration:
 
 
 def held_out(low: Floats, high: Floats) -> Floats:
-    """Return cross-validated predictions of the true metric, (n,); each fold chooses its curve."""
+    """Return cross-validated predictions of the true metric, (n,).
+
+    The form of the curve is chosen anew in each fold.
+    """
     return _held_out(choose_calibration, low, high)
 
 
 def select_pairs(
     problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
 ) -> tuple[Floats, Floats]:
-    """Return the values of a fidelity and of the true metric for designs that have both, (n,) each.
+    """Return the values of a fidelity and of the true metric of designs that have both, (n,).
 
     Both are in the true metric's unit.
 
@@ -86,9 +89,9 @@ def _held_out(fit: Callable[[Floats, Floats], Calibration], low: Floats, high: F
 
 
 def _folds(low: Floats) -> list[Ints]:
-    """Return cross-validation folds: every tenth design in the order of the cheap metric.
+    """Return cross-validation folds as indices: every tenth design by the cheap metric.
 
-    Each fold so spans the range of the cheap metric.
+    Each fold thus spans the range of the cheap metric.
     """
     order = np.argsort(low, kind="stable")
     return [order[start::_FOLDS] for start in range(min(_FOLDS, len(order)))]
@@ -122,7 +125,7 @@ def _logarithmic(low: Floats, high: Floats) -> Calibration:
 
 
 def _line(low: Floats, high: Floats) -> tuple[float, float]:
-    """Return slope and intercept of the least-squares line; a constant input gives slope 0."""
+    """Return slope and intercept of the least-squares line; the slope is 0 for constant input."""
     away = low - low.mean()
     square = float(away @ away)
     slope = float(away @ high) / square if square > 0 else 0.0
@@ -163,5 +166,5 @@ def _fit_ascending(values: Floats) -> Floats:
 
 
 def _size(residuals: Floats) -> float:
-    """Return the root mean square of residuals; infinite if there are none."""
+    """Return the root mean square of the residuals; infinite if there are none."""
     return float(np.sqrt(np.mean(residuals**2))) if len(residuals) else np.inf

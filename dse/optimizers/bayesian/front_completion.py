@@ -36,11 +36,11 @@ _ROUNDS = 200
 
 
 class Completion:
-    """Optimizer that asks designs that complete the front by reusing finished measurements.
+    """Optimizer that suggests designs that complete the front from finished measurements.
 
     It uses only the first trial of each combination of measured parameters, so that an interrupted
-    completion continues with the same designs. Measurements that another driver adds meanwhile are
-    completed too.
+    completion continues with the same designs. Measurements that another driver (process) adds
+    meanwhile are completed too.
     """
 
     traits = OptimizerTraits(batch=64)
@@ -80,9 +80,9 @@ class Completion:
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
-    """Return a text on the designs that have no value: their number and an example.
+    """Return how many designs that share a measurement have no value, as text with an example.
 
-    The designs meant share a measurement with a trial. The text is empty if no design failed.
+    The text is empty if no design failed.
     """
     if not lost.failed or lost.example is None:
         return ""
@@ -106,7 +106,7 @@ def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def worthwhile(problem: Problem) -> bool:
-    """Return whether designs exist that can reuse a measurement but differ in modelled metrics."""
+    """Return whether some designs can reuse a measurement but differ in modelled metrics."""
     reads = _reads(problem)
     modelled = problem.asked - problem.measured
     return bool(problem.measured and modelled) and any(
@@ -120,11 +120,12 @@ def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
 
 
 def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
-    """Return the front over designs that can reuse a measurement, and a count of failed ones.
+    """Return the front over designs that can reuse a measurement, and the failed ones' count.
 
-    The best designs of each measured part are its conditional front, listed if possible, else
-    searched. If an objective or a limit combines a measured metric with one that depends on other
-    parameters, there is no such front, and Pareto local search is used instead.
+    For each measured part (values of the parameters that measurements read), the best designs are
+    its conditional front, listed if possible, else searched. If an objective or a limit combines a
+    measured metric with one that depends on other parameters, there is no such front, and Pareto
+    local search is used instead.
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
@@ -177,7 +178,7 @@ def _thin_designs(batch: Batch, losses: Floats) -> list[Design]:
 
 
 class _Search:
-    """Pareto local search: an archive of designs, some with neighbours not yet explored."""
+    """Pareto local search: an archive of designs, whose neighbours are explored step by step."""
 
     def __init__(self, problem: Problem, done: Sequence[Trial]) -> None:
         self._problem = problem
@@ -207,7 +208,7 @@ class _Search:
         return True
 
     def designs(self) -> list[Design]:
-        """Return the designs of the archive, at most :data:`MOST`."""
+        """Return the designs of the archive, or an evenly spaced :data:`MOST` of them."""
         return _thin_designs(self._batch, self._losses)
 
     def _enter(self, batch: Batch) -> None:
@@ -226,7 +227,10 @@ class _Search:
         self._losses, self._open = every[best], open_[best]
 
     def _fresh(self, batch: Batch) -> Mask:
-        """Return a mask of new designs that can reuse a measurement, (n,); mark these as seen."""
+        """Return a mask of the new designs that can reuse a measurement, (n,).
+
+        These designs are marked as seen.
+        """
         measured = [key in self._measured for key in keys(batch, self._reads)]
         fresh = np.array(measured, dtype=bool)
         for row, key in enumerate(keys(batch, sorted(batch.names))):
@@ -236,7 +240,7 @@ class _Search:
         return fresh
 
     def _evaluate_known(self, batch: Batch) -> tuple[Floats, Mask]:
-        """Return the losses of the designs, (n, m), and a mask of those that keep every limit."""
+        """Return the losses of the designs, (n, m), and which designs satisfy every limit, (n,)."""
         problem, size = self._problem, len(batch)
         known = problem.known(batch)
         told = [self._measured[key] for key in keys(batch, self._reads)]
@@ -258,7 +262,7 @@ class _Search:
         return losses, fine
 
     def _lose(self, batch: Batch, lost: Mask) -> None:
-        """Add designs without a value to the count of failed ones; no design is evaluated twice."""
+        """Count designs that have no value as failed; no design is evaluated twice."""
         rows = np.flatnonzero(lost)
         if len(rows):
             example = self.lost.example or batch.design(int(rows[0]))
@@ -267,7 +271,7 @@ class _Search:
 
 
 def _reads(problem: Problem) -> frozenset[str]:
-    """Return the names of parameters and metrics that any measured evaluator reads.
+    """Return the names of the parameters and metrics that any measured evaluator reads.
 
     All measured evaluators run for a design, even if no objective or limit reads their metrics.
     """

@@ -18,7 +18,7 @@ KIND = "gain"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Call of the optimizer's ``ask``, as stored in the record."""
+    """Call of the optimizer's ``ask``, as stored in the study's record."""
 
     told: int
     count: int
@@ -28,7 +28,7 @@ class Suggestion:
 class Patience:
     """Stopping rule: several suggestions in a row with an expected gain below a threshold.
 
-    The threshold is a share of the hypervolume.
+    The gain and the threshold are fractions of the hypervolume.
     """
 
     def __init__(self, share: float) -> None:
@@ -44,13 +44,13 @@ class Patience:
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
 
     def keep(self) -> None:
-        """Commit the count of low gains, once the inspected suggestion is in the record."""
+        """Keep the new count of low gains, once the inspected suggestion is recorded."""
         self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
-        """Return the recorded reason if this rule ended the study and nothing was measured since.
+        """Return the recorded reason if this rule ended the study; else an empty text.
 
-        Otherwise the text is empty.
+        It is also empty if a measurement was made since.
         """
         reasons = [e for e in events if e.kind == KIND and e.text.endswith(self._below)]
         if not reasons or not all(trial.state.finished for trial in trials):

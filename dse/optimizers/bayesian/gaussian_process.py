@@ -159,7 +159,7 @@ class GaussianProcess:
         return means, np.sqrt(variances)
 
     def _some(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance at a chunk of points that is small enough for the CPU cache."""
+        """Return posterior mean and variance at a chunk of points that fits in the CPU cache."""
         cross = self._correlation(points)
         mean = self.mean + cross @ self.weights
         part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
@@ -194,7 +194,7 @@ class _Fit:
 def _profile_likelihood(
     theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> _Fit:
-    """Compute the likelihood's optimal mean and amplitude in closed form for given ``theta``.
+    """Compute the mean and amplitude of maximum likelihood, in closed form.
 
     ``theta`` holds the other hyperparameters.
     """
@@ -234,8 +234,8 @@ def _prior(theta: Floats) -> tuple[float, Floats]:
     """Return the log prior density of the hyperparameters, and its gradient.
 
     Length-scales are log-normal and correlated; their centre grows with the square root of their
-    number. Their common deviation has a wide prior (``_SHARED_SPREAD``), each one's own deviation
-    a narrow one (``_OWN_SPREAD``), since separate length-scales overfit a few values.
+    number. The deviation that they share has a wide prior (``_SHARED_SPREAD``), the deviation of
+    each one a narrow one (``_OWN_SPREAD``), since separate length-scales overfit a few values.
 
     Source:
         Hvarfner, Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High
@@ -264,7 +264,7 @@ def block_gaps(points: Floats, owners: Ints, count: int) -> Array:
 
 
 def alone_kernel(gaps: Array, lengths: Floats) -> Array:
-    """Return the main-effects kernel: the mean over blocks of one-block correlations, (n, n)."""
+    """Return the main-effects kernel: the mean over blocks of each block's kernel, (n, n)."""
     if not len(gaps):
         return np.zeros(gaps.shape[1:])
     return np.asarray(
@@ -273,10 +273,10 @@ def alone_kernel(gaps: Array, lengths: Floats) -> Array:
 
 
 def alone_kernel_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -> Floats:
-    """Return the sum over blocks of one-block correlations with other points, (k, n).
+    """Return the sum over blocks of each block's kernel with other points, (k, n).
 
-    In blocks with few distinct values, each value is computed once; one GEMM expands the results
-    of all such blocks together.
+    In blocks with few distinct values, each value is computed once; one matrix product expands the
+    results of all such blocks together.
     """
     total = np.zeros((len(points), len(others)))
     picks, tables = [], []

@@ -24,7 +24,10 @@ _BRED = 512
 
 
 class MeasuredParts:
-    """Candidate measured parts, each represented by one design that has it."""
+    """Candidate measured parts (values of the parameters that measurements read).
+
+    Each is represented by one design that has these values.
+    """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
         self._problem = problem
@@ -34,15 +37,18 @@ class MeasuredParts:
 
     @property
     def all(self) -> Batch | None:
-        """One design for each possible measured part; ``None`` if there are too many to list."""
+        """One design per possible measured part; ``None`` if there are too many to list."""
         return self._list
 
     def keys(self, batch: Batch) -> list[bytes]:
-        """Return one key per design, equal for designs with equal measured parts."""
+        """Return one key per design, equal where the measured parameters have equal values."""
         return keys(batch, self._names)
 
     def distinct(self, batch: Batch, taken: set[bytes]) -> Batch:
-        """Return one design for each measured part in the batch whose key is not ``taken``."""
+        """Return one design per measured part in the batch, without parts in ``taken``.
+
+        ``taken`` holds keys.
+        """
         found: dict[bytes, int] = {}
         for row, key in enumerate(self.keys(batch)):
             if key not in taken:
@@ -50,7 +56,10 @@ class MeasuredParts:
         return batch.take(np.fromiter(found.values(), dtype=np.int64, count=len(found)))
 
     def pool(self, best: Batch, taken: set[bytes], rng: np.random.Generator) -> Batch:
-        """Return candidate parts: all if listed, else random draws and offspring of the best."""
+        """Return candidate measured parts: all of them, or random draws and offspring.
+
+        They are drawn if there are too many to list; the offspring are those of the best parts.
+        """
         if self._list is not None:
             return self.distinct(self._list, taken)
         space = self._problem.space
@@ -65,11 +74,12 @@ class MeasuredParts:
     def around(
         self, best: Batch, width: float, each: int, taken: set[bytes], rng: np.random.Generator
     ) -> Batch:
-        """Return measured parts near the best: mutants, and Gaussian steps of real parameters.
+        """Return measured parts near those of the best designs, by mutation and Gaussian steps.
 
         Args:
             best: designs to start from.
-            width: standard deviation of the shake, as a fraction of a real parameter's range.
+            width: standard deviation of the Gaussian steps, as a fraction of a real parameter's
+                range.
             each: number of moves of each kind from each design.
             taken: keys of the parts to leave out.
             rng: generator of the moves.

@@ -22,10 +22,10 @@ class MeasuredSplit:
 
     @cached_property
     def part(self) -> frozenset[str]:
-        """Parameters that measurements read: the measured part of a design.
+        """Parameters that measurements read; their values are a design's measured part.
 
         An objective or a limit that combines a measured metric with others is learnt as a single
-        function, so all parameters that it depends on belong to the part.
+        function, so all parameters that it depends on are included.
         """
         sources = self.problem.sources.values()
         reads = frozenset[str]().union(*(s.reads for s in sources if s.kind == "measured"))
@@ -35,7 +35,7 @@ class MeasuredSplit:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """Parameters that no measurement reads: designs that differ in these alone share one."""
+        """Parameters that no measurement reads, so that one measurement serves all their values."""
         return frozenset(self.problem.space.by_name) - self.part
 
     @cached_property
@@ -82,7 +82,7 @@ class MeasuredSplit:
         return tuple(x for x in self.problem.limits if self._learnt(x.slack) == learnt)
 
     def _whole(self, reads: frozenset[str]) -> frozenset[str]:
-        """Extend the set of parameters by all members of each simplex that it contains one of.
+        """Extend the set of parameters by all members of each simplex that has a member in it.
 
         Members of a simplex sum to a constant, so none can vary alone.
         """

@@ -24,14 +24,17 @@ _FEATURES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Posterior of one loss at k designs; after the output transform ``warp`` it is normal."""
+    """Posterior of one loss at k designs, which is normal after the output transform ``warp``."""
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
     warp: OutputTransform
 
     def gain(self, thresholds: Floats) -> Floats:
-        """Return the expected improvement E[max(z - u, 0)] of each loss u on each z, (k, t)."""
+        """Return the expected improvement E[max(z - u, 0)] of loss u on threshold z, (k, t).
+
+        It is computed for each of k losses and t thresholds.
+        """
         return self.warp.gain(self.means, self.deviations, thresholds)
 
     def below(self, thresholds: Floats) -> Floats:
@@ -53,7 +56,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """Another study's prediction of a metric, used as a model input with a trust from 0 to 1."""
+    """Prediction of a metric by another study's model, used as a model input.
+
+    It is weighted by a trust from 0 to 1.
+    """
 
     mean: PriorMean
     metric: str
@@ -86,10 +92,10 @@ class Surrogate(Protocol):
 
 
 class Inputs:
-    """Encoding of designs as model inputs.
+    """Encoding of designs as inputs of one Gaussian process.
 
-    Coordinates are the parameters that the quantity depends on, modelled metrics of these
-    parameters, and other studies' predictions.
+    Coordinates are the parameters that the modelled quantity depends on, computable metrics of
+    these parameters, and other studies' predictions.
     """
 
     def __init__(
@@ -145,16 +151,19 @@ class Predictor:
         alone: Floats | None = None,  # (b,), lengths of main effects
         spread: Floats | None = None,  # (n,), standard errors of the losses
     ) -> Predictor:
-        """Fit a process with each allowed warp; return the best by leave-one-out density."""
+        """Fit a process with each allowed output transform; return the best one.
+
+        The best has the highest leave-one-out log density.
+        """
         found = [_fit(points, losses, owners, kind, spread, alone=alone) for kind in kinds]
         return max(found, key=lambda one: one.score)
 
     def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
-        """Return a predictor refitted to these values with this one's warp and hyperparameters.
+        """Return a predictor refitted to these values with this transform and hyperparameters.
 
         Args:
-            points: (n, c).
-            losses: (n,).
+            points: encoded designs, (n, c).
+            losses: their losses, (n,).
             spread: (n,), standard errors of the losses.
         """
         old = self.process
@@ -163,7 +172,7 @@ class Predictor:
         )
 
     def told(self, points: Floats, losses: Floats) -> Predictor:
-        """Return the predictor conditioned on further values, with unchanged hyperparameters.
+        """Return the predictor conditioned on further values, with the same hyperparameters.
 
         Args:
             points: (k, c), the added points.
@@ -187,13 +196,13 @@ class Predictor:
 
 
 def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
-    """Return the output transforms (warps) that the losses allow; ``plain`` always.
+    """Return the output transforms that the losses allow; ``plain`` is always included.
 
     ``logit`` is for fractions, ``log`` for losses of one sign.
 
     Args:
         losses: (n,), finite.
-        unit: unit of the losses; a share has none or ``1``.
+        unit: unit of the losses; a fraction has none or ``1``.
     """
     sizes = np.abs(losses)
     one_sign = losses.min() > 0 or losses.max() < 0
@@ -247,10 +256,10 @@ def leave_one_out_densities(
 def _features(
     problem: Problem, names: frozenset[str], probe: Batch
 ) -> Mapping[str, tuple[bool, float, float]]:
-    """Return the modelled metrics that serve as model inputs, with the scaling of each.
+    """Return the modelled metrics that serve as model inputs, and each one's scaling.
 
-    They depend on these parameters alone and vary over the probe. The scaling is whether to take
-    the logarithm, then the minimum and the range.
+    They depend on these parameters alone and vary over a sample of designs. The scaling is whether
+    to take the logarithm, then the minimum and the range.
     """
     own = [
         name

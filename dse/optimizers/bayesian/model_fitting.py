@@ -36,9 +36,9 @@ _MOST = 300
 class ModelFitter:
     """Fitter of one Gaussian process per measured objective or limit.
 
-    Its inputs are the parameters that the quantity depends on, modelled metrics of these, and
-    predictions from other studies (``Problem.priors``), weighted by their rank agreement with the
-    values measured here.
+    The inputs of a process are the parameters that the quantity depends on, modelled metrics of
+    these parameters, and predictions from other studies (``Problem.priors``), weighted by their
+    rank agreement with the values measured here.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ModelFitter:
         )
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """Fit a Gaussian process to a limit's violations, (n,), at most 0 where it is kept."""
+        """Fit a Gaussian process to a limit's violations, (n,), at most 0 where satisfied."""
         rows, there = self._choose_trials(limit.slack, done, excess)
         return self._taught(limit.slack, there, excess[rows], kinds=("plain",), refit=refit)
 
@@ -171,9 +171,9 @@ class ModelFitter:
         return found
 
     def _guesses(self, expression: Expression, batch: Batch, values: Floats) -> tuple[Guess, ...]:
-        """Return other studies' predictions of the metric, each with its trust by rank agreement.
+        """Return other studies' predictions of the metric, each with a trust from rank agreement.
 
-        There are none unless the expression reads a single metric.
+        The list is empty unless the expression reads a single metric.
         """
         if len(expression.names) != 1:
             return ()
@@ -187,7 +187,7 @@ class ModelFitter:
 
 
 def _choose_rows(losses: Floats) -> Ints:
-    """Return the indices of the values to fit to: all, or of more than :data:`_MOST` a subset.
+    """Return the indices of the values to fit; of more than :data:`_MOST` values, a subset.
 
     Half of the subset are the lowest losses, the rest an even sample of the others.
     """
@@ -202,7 +202,7 @@ def _choose_rows(losses: Floats) -> Ints:
 def _spread(
     problem: Problem, expression: Expression, scale: float, done: Sequence[Trial]
 ) -> Floats | None:
-    """Return the standard errors of an expression's values, divided by ``scale``, or ``None``.
+    """Return the standard errors of an expression's values, divided by ``scale``; else ``None``.
 
     They are known if the expression is a single metric, up to a unit, and every trial has its
     standard error.

@@ -43,7 +43,7 @@ class OutputTransform:
         return (_map_losses(losses, self.kind, self.sign) - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """Map values on the process's scale back to losses, as the inverse of :meth:`learnt`."""
+        """Map values from the process's scale back to losses; the inverse of :meth:`learnt`."""
         raw = learnt * self.width + self.centre
         if self.kind == "plain":
             return raw
@@ -67,7 +67,9 @@ class OutputTransform:
         deviations: Floats,  # (k,)
         thresholds: Floats,  # (t,), losses
     ) -> Floats:
-        """Return the expected improvement E[max(z - u, 0)] of each loss u on each z, (k, t).
+        """Return the expected improvement E[max(z - u, 0)] of each loss u on each threshold z.
+
+        The result has shape (k, t).
 
         Source:
             plain: Jones, Schonlau, Welch: Efficient Global Optimization, 1998, eq. 15. log: the
@@ -89,9 +91,9 @@ class OutputTransform:
         """Return the probability that each loss is at most each threshold, (k, t).
 
         Args:
-            means: (k,), learnt.
-            deviations: (k,), learnt.
-            thresholds: (t,), losses.
+            means: posterior means on the process's scale, (k,).
+            deviations: posterior standard deviations on that scale, (k,).
+            thresholds: losses, (t,).
         """
         with np.errstate(all="ignore"):
             mapped = self.learnt(thresholds)

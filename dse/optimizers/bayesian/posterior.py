@@ -31,7 +31,7 @@ _LIKELY = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs:
-    """Surrogates of measured objectives and limits, and the archive of attained losses."""
+    """Surrogates of measured objectives and limits, and the archive of losses attained so far."""
 
     objectives: tuple[tuple[Encoder, Surrogate], ...]
     limits: tuple[tuple[Encoder, Surrogate], ...]
@@ -41,14 +41,14 @@ class Beliefs:
     """Map that was applied to each learnt loss before fitting."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
-        """Return the posterior of each learnt objective at these designs."""
+        """Return the posterior of each objective that a surrogate predicts, at these designs."""
         return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
         """Return the same surrogates with the reference point moved beyond the predicted front.
 
-        The present front may be a corner of the true one. If all objectives are learnt, the front
-        of the predicted means of these designs shows the expected extent of the true one; the
+        The front found so far may be a corner of the true one. If all objectives are learnt, the
+        front of the predicted means of these designs shows the expected extent of the true one; the
         front of values ``hope`` standard deviations better shows its possible extent.
         """
         archive = self.archive
@@ -66,7 +66,7 @@ class Beliefs:
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
     def chances(self, batch: Batch) -> Floats:
-        """Return the probability that a design is measurable and keeps all learnt limits, (n,)."""
+        """Return each design's probability to be measurable and keep learnt limits, (n,)."""
         chance = np.ones(len(batch))
         for inputs, predictor in self.limits:
             chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0]
@@ -77,7 +77,8 @@ class Beliefs:
 
         Args:
             batch: n pending designs.
-            known: known losses of each design's conditional front, (r, b) each.
+            known: modelled losses of the conditional front of each design's measured part, (r, b)
+                each.
         """
         losses = [one.at(0.0) for one in self.predictions(batch)]
         objectives = tuple(
@@ -109,7 +110,7 @@ def beliefs(
     *,
     refit: bool = True,
 ) -> Beliefs | None:
-    """Return surrogates and archive given the trials; ``None`` while fewer than two are done.
+    """Return surrogates and archive given the trials; ``None`` for fewer than two done trials.
 
     Without ``refit`` the surrogates keep the hyperparameters of the last fit.
     """
@@ -148,7 +149,7 @@ def beliefs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """Arguments for building an archive, apart from the trials."""
+    """Arguments for building an archive of attained losses, apart from the trials."""
 
     problem: Problem
     roles: MeasuredSplit
@@ -157,9 +158,9 @@ class _Given:
 
     @property
     def reference(self) -> Floats | None:
-        """Reference point set by the user, with the losses' maps applied; ``None`` if not set.
+        """Reference point set by the user, mapped as the losses are; ``None`` if not set.
 
-        Learnt losses come first.
+        Learnt losses come first, then modelled ones.
         """
         fixed = _fixed_losses(self.problem, self.roles)
         if fixed is None:
@@ -180,10 +181,10 @@ def _fixed_losses(problem: Problem, roles: MeasuredSplit) -> Floats | None:
 def _learnable_values(
     problem: Problem, roles: MeasuredSplit, done: Sequence[Trial]
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
-    """Return learnt losses, (n, a), slacks of learnt limits, (n, l), and the map of each loss.
+    """Return learnt losses, (n, a), slacks of learnt limits, (n, l), and each loss's map.
 
-    n is the number of done trials. Extreme losses and slacks are scaled or clipped by the maps, see
-    :class:`Magnitude`.
+    Learnt quantities are those that depend on measurements; n is the number of done trials. Extreme
+    losses and slacks are scaled or clipped by the maps, see :class:`Magnitude`.
     """
     columns, size = problem.columns(done), len(done)
     losses = problem.losses(columns, size)[:, list(roles.learnt)]
@@ -204,7 +205,11 @@ def _learnable_values(
 
 
 def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -> Archive:
-    """Build the archive: each feasible measured part with its conditional front's losses."""
+    """Build the archive: losses of the designs on the conditional front of each measured part.
+
+    Only feasible measured parts are included, and every design gets the measured losses of its
+    part.
+    """
     roles, stairs = given.roles, given.stairs
     batch = given.problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
@@ -225,7 +230,7 @@ def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -
 
 
 def _reference(given: _Given, every: Floats) -> Floats | None:
-    """Return the user's reference point, else a point a tenth beyond the present front.
+    """Return the user's reference point, else a point beyond the front by a tenth of its range.
 
     The reference point of the study's reported hypervolume comes from its first trials and can be
     far off; the search needs one close to the present front. Without any trial the result is

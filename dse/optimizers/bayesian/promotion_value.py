@@ -26,9 +26,9 @@ _DRAWS = 32
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Calibration of a lower fidelity (rung) to the true metric, with its held-out error.
+    """Calibration of one lower fidelity (rung) to the true metric, with its held-out error.
 
-    ``factor`` converts the fidelity's unit.
+    ``factor`` converts the fidelity's unit to that of the true metric.
     """
 
     curve: Calibration
@@ -37,10 +37,11 @@ class _Step:
 
 
 class Promise:
-    """Estimator of the hypervolume that a design screened at low fidelity is expected to add.
+    """Estimator of the hypervolume gain expected of a design screened at a lower fidelity.
 
-    A true metric is normal around the calibrated rung (lower fidelity), with the held-out error as
-    its standard deviation. Draws of several metrics are paired at random, with a fixed seed.
+    A true metric is assumed normal around the calibrated lower-fidelity value, with the held-out
+    error as its standard deviation. Draws of several metrics are paired at random, with a fixed
+    seed.
     """
 
     def __init__(self, problem: Problem, told: Sequence[Trial]) -> None:
@@ -88,7 +89,7 @@ class Promise:
         return _Step(choose_calibration(low, high), float(np.sqrt(np.mean(errors**2))), factor)
 
     def _evaluate_draws(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
-        """Return the losses of sampled true metrics, (draws, m), and a mask of feasible draws."""
+        """Return the losses of sampled true metrics, (draws, m), and which draws are feasible."""
         columns = {name: Column.of([v] * _DRAWS) for name, v in trial.design.items()}
         columns |= {name: Column(column) for name, column in values.items()}
         losses = self._problem.losses(columns, _DRAWS)

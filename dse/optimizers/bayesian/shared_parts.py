@@ -35,9 +35,10 @@ def merge_parts(
 def pair_parts(
     space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
 ) -> tuple[Batch, Mask]:
-    """Merge every measured part with every free part (values of all other parameters).
+    """Merge each design's measured parameters with every set of free ones; return all pairs.
 
-    The result is as that of :func:`merge_parts`; free parts vary fastest.
+    Free parameters are those that no measurement reads. The result is as that of
+    :func:`merge_parts`; free parts vary fastest.
     """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
@@ -45,7 +46,7 @@ def pair_parts(
 
 
 def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
-    """Return one key per design, equal for designs with equal values of these parameters."""
+    """Return one key per design, equal for designs with equal values of the named parameters."""
     if not names:
         return [b""] * len(batch)
     columns = [batch.columns[name] for name in names]
@@ -65,7 +66,10 @@ def firsts(tags: Sequence[bytes]) -> Ints:
 
 
 def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
-    """Return a mask of legal merged designs; only rules that couple both sources are checked."""
+    """Return which merged designs are legal, (n,).
+
+    Only rules that read parameters of both sources are checked.
+    """
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:

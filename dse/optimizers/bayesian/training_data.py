@@ -28,11 +28,11 @@ _NEAREST = 8
 class Scale:
     """Scales of an objective's losses for the surrogate and for the acquisition function.
 
-    Losses on the surrogate's scale (``learnt``) are standardised, after a logarithm if they span a
-    decade on one side of zero (``log``: 1 for positive, -1 for negative ones, else 0). Losses on
-    the acquisition function's scale (``judged``) are fractions of the distance from the reference
-    point (0) to the best loss found (-1), so that hypervolumes are proportional to those in the
-    user's own units.
+    On the surrogate's scale (:meth:`learnt`), losses are standardised, after a logarithm if they
+    span a decade on one side of zero (``log``: 1 for positive, -1 for negative losses, else 0). On
+    the acquisition function's scale (:meth:`judged`), losses are fractions of the distance from the
+    reference point (0) to the best loss found (-1), so that hypervolumes are proportional to those
+    in the user's own units.
     """
 
     log: Literal[-1, 0, 1]
@@ -43,7 +43,7 @@ class Scale:
 
     @staticmethod
     def of(losses: Floats, reference: float) -> Scale:
-        """Return the scales for an objective's losses, (n,), and its reference value.
+        """Choose the scales for an objective's losses, (n,), and its reference value.
 
         Raises:
             FloatingPointError: their range is not a finite number.
@@ -85,11 +85,11 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionTarget:
-    """Regression target of the surrogate: an objective, a limit or success, with its values.
+    """Quantity that the surrogate predicts: an objective, a limit or success, with its values.
 
-    ``rows`` masks the points at which it was observed; ``variances`` are those of the observations,
-    if known. A target with a ``threshold`` is a limit, which is kept if the value is at least the
-    threshold.
+    ``rows`` masks the training points at which it was observed; ``variances`` are those of the
+    observations, if known. A target with a ``threshold`` is a limit, which is satisfied if the
+    value is at least the threshold.
     """
 
     rows: Mask  # (n,)
@@ -148,13 +148,16 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
 
 
 def _nearest(violations: Floats, outside: Mask) -> Ints:
-    """Return the indices of the least violating trials, without those outside the space."""
+    """Return the indices of the trials with the least violation, without those of state OUTSIDE.
+
+    Their designs are not in the present space.
+    """
     order = np.argsort(violations, kind="stable")
     return order[~outside[order]][:_NEAREST]
 
 
 def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Floats:
-    """Return the reference point; if unset, a tenth of the range beyond the worst losses."""
+    """Return the reference point; if not fixed, the worst losses plus a tenth of the range."""
     point = reference(problem, trials)
     if point is not None:
         return point
@@ -166,9 +169,9 @@ def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Flo
 def _variances(
     objective: Objective, scale: Scale, trials: Sequence[Trial], done: Mask
 ) -> Floats | None:
-    """Return the variances of an objective's values, or ``None`` unless every trial has one.
+    """Return the variances of an objective's values on the surrogate's scale, or ``None``.
 
-    The objective must be a bare metric.
+    They are known if the objective is a single metric and every trial has its standard error.
     """
     metric, factor = bare_metric(objective.expression.node)
     kept = [trial for trial, ok in zip(trials, done, strict=True) if ok]
@@ -182,7 +185,10 @@ def _variances(
 
 
 def bare_metric(node: Node) -> tuple[str, float]:
-    """Return the metric's name and unit factor if the formula is a single metric, else ''."""
+    """Return the metric's name and unit factor if the formula is a single metric.
+
+    Otherwise the name is empty.
+    """
     match node:
         case Name():
             return node.name, 1.0
@@ -207,7 +213,7 @@ def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> lis
 
 
 def _success(done: Mask) -> list[RegressionTarget]:
-    """Return the regression target of evaluation success: 1 for a success, else -1.
+    """Return the evaluation success (1, else -1) as a regression target in a list.
 
     The list is empty while no evaluation has failed.
     """

@@ -18,7 +18,7 @@ _BEST = 200
 
 
 def select_trials(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials to train on: all, or of more than :data:`MOST` an informative subset.
+    """Return the trials to train on: all, or a subset if there are more than :data:`MOST`.
 
     The subset is the first trials, the best fronts and an evenly spaced sample of the rest. The
     first trials define the reference point. The best fronts act as a trust region: the next design

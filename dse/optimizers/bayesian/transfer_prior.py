@@ -26,10 +26,10 @@ def weight(
     prior_values: Floats,  # (n,), predictions of the prior for the designs measured here
     own_values: Floats,  # (n,), measured values of these designs
 ) -> float:
-    """Return the trust in a prior, from 0 to 1, by its rank agreement with measured values.
+    """Return the trust in another study's prediction, from 0 to 1, by rank agreement.
 
-    It is a half before any measurement. Disagreement makes it 0, never negative: a prior that is
-    always wrong is ignored.
+    The agreement is with the values measured in this study; without any, the trust is a half.
+    Disagreement makes it 0, never negative: a prediction that is always wrong is ignored.
     """
     score, pairs = agreement(prior_values, own_values)
     return max(0.0, (score + _TRUST * _PAIRS) / (pairs + _PAIRS))
@@ -37,7 +37,7 @@ def weight(
 
 @dataclass(frozen=True, slots=True)
 class PriorMean:
-    """Predictor of another study's metrics: one Gaussian process per metric of the prior."""
+    """Predictor of another study's metrics: one Gaussian process for each of its metrics."""
 
     space: DesignSpace
     learnt: Mapping[str, tuple[GaussianProcess | None, float, float]]

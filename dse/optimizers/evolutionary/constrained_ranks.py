@@ -11,7 +11,7 @@ from dse.optimizers.evolutionary.evolution import Pool
 
 
 class Select(Protocol):
-    """Selection of survivors among feasible designs by an evolutionary method."""
+    """Method-specific selection of survivors among feasible designs."""
 
     def __call__(
         self,
@@ -29,11 +29,11 @@ class Select(Protocol):
 
 
 class Ranked:
-    """Survival rule: a method's selection of feasible designs, then infeasible ones.
+    """Survival rule: a method's selection of feasible designs, then infeasible designs.
 
-    Infeasible designs fill the remaining places by increasing constraint violation. Mates are
-    winners of binary tournaments, by smaller violation, then by the selection's merit; ties are
-    broken at random.
+    The latter fill the remaining places by increasing constraint violation. Mates are winners of
+    binary tournaments, by smaller violation, then by the selection's merit; ties are broken at
+    random.
 
     Args:
         select: selection of the method.
@@ -76,7 +76,7 @@ def dense(
 
 
 def entrants(size: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return the two contestants of each binary tournament as arrays of indices, (count,) each.
+    """Return the two contestants of each of ``count`` binary tournaments, (count,) indices each.
 
     Each of ``size`` members enters once before any enters again, in a new random order.
     """

@@ -22,7 +22,7 @@ def select_survivors(
     rng: np.random.Generator,
     **known: Any,
 ) -> tuple[Ints, Any]:
-    """Return the indices of the designs that pymoo's survival keeps, and its Population of these.
+    """Return the designs that pymoo's survival keeps, as indices and as its Population.
 
     Further keyword arguments are passed on to ``survival.do``.
     """

@@ -28,7 +28,7 @@ _SPARE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Competitors for survival: the parents in their order, then newly finished designs.
+    """Designs that compete for survival: the parents in their order, then newly finished designs.
 
     Designs that failed or cannot exist are left out; the last field counts all finished trials,
     including these.
@@ -44,16 +44,16 @@ class Survival(Protocol):
     """Survival rule of an evolutionary method: selects the next parents and pairs mates.
 
     Laws:
-        - It draws only from the generator that it is given.
+        - It draws random numbers only from the generator in its arguments.
         - Asking for mates changes nothing.
     """
 
     def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        """Return the pool indices of the next parents, without repetition."""
+        """Return the indices, within the competitors, of the next parents, without repetition."""
         ...
 
     def mates(self, count: int, rng: np.random.Generator) -> Ints:
-        """Return pairs of parents to mate, (count, 2), as indices into the last ``survivors``."""
+        """Return pairs of parents to mate, (count, 2), as indices into the latest survivors."""
         ...
 
 
@@ -142,7 +142,7 @@ class Evolution:
     def _breed_children(
         self, count: int, rng: np.random.Generator, taken: Collection[Design]
     ) -> list[Design]:
-        """Return up to ``count`` children that were not asked before and are not in ``taken``."""
+        """Return up to ``count`` children that are neither known designs nor in ``taken``."""
         space = self._problem.space
         mothers, fathers = self._survival.mates(count + _SPARE, rng).T
         fathers = np.where(rng.random(len(mothers)) < self._crossover, fathers, mothers)
@@ -157,7 +157,7 @@ def population(problem: Problem, asked: int | None, *, least: int = 24) -> int:
     Args:
         problem: problem to optimise.
         asked: size that the user set, if any.
-        least: lower bound of the default, which is at most 100 or this bound.
+        least: lower bound of the default size; the upper bound is 100, or this bound if larger.
 
     Raises:
         PluginError: ``asked`` is below the number of objectives.

@@ -65,7 +65,7 @@ class FrontShape:
         self,
         front: Floats,  # (n, m), the front that the shape was estimated from
     ) -> Floats:
-        """Score each member's contribution to diversity, (n,): infinite for the extremes.
+        """Score how much each member adds to the front's diversity, (n,); the extremes: infinity.
 
         Members are scored greedily: the next is the one with the largest sum of distances to its
         two nearest members scored so far. That sum is its score; distances are divided by the
@@ -127,7 +127,10 @@ def _cuts(
     points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
     ends: Ints,
 ) -> Floats:
-    """Return the axis intercepts of the hyperplane through the extreme members, (m,), else ones."""
+    """Return the axis intercepts of the hyperplane through the extreme members, (m,).
+
+    They are ones if there is no such hyperplane.
+    """
     worst = np.ones(points.shape[1])
     if len(ends) < points.shape[1]:
         return worst

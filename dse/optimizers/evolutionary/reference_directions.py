@@ -27,11 +27,11 @@ _INNER = 0.5
 
 
 def directed_population(problem: Problem, asked: int | None) -> int:
-    """Return :func:`many_population`, but refuse a problem with a single objective.
+    """Return :func:`many_population`; raise StudyError for a problem with one objective.
 
     Raises:
         StudyError: there is only one objective, and so only one direction.
-        PluginError: fewer were asked than there are objectives.
+        PluginError: the requested size is below the number of objectives.
     """
     if len(problem.objectives) < 2:
         raise StudyError(
@@ -48,7 +48,7 @@ def many_population(problem: Problem, asked: int | None) -> int:
     otherwise the size is that of :func:`population`.
 
     Raises:
-        PluginError: fewer were asked than there are objectives.
+        PluginError: the requested size is below the number of objectives.
     """
     objectives = len(problem.objectives)
     least = min(comb(objectives + _STEPS - 1, _STEPS), _MOST)
@@ -81,14 +81,14 @@ def directions_of(objectives: int, size: int, kind: str) -> Floats:
 def scale_losses(
     losses: Floats,  # (n, m)
 ) -> Floats:
-    """Scale each loss to 0 at its best value and about 1 at its worst on the front, (n, m)."""
+    """Scale each loss to 0 at its best value and about 1 at the front's worst, (n, m)."""
     return shares(losses, *extent(losses))
 
 
 def extent(
     losses: Floats,  # (n, m)
 ) -> tuple[Floats, Floats]:
-    """Return the ideal point, (m,), and the front's range of each loss above it, (m,).
+    """Return the ideal point, (m,), and the range of each loss on the front, (m,).
 
     A range of 0 is replaced by 1.
     """

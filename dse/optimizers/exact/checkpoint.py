@@ -1,4 +1,4 @@
-"""Progress of an exhaustive search on disk, written atomically."""
+"""Checkpoint file of an exhaustive search, written atomically."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _PROBES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumerationProgress:
-    """Progress of an enumeration: which of its parts are finished, and their joint result."""
+    """Progress of an enumeration: which index ranges are finished, and their joint result."""
 
     found: RunningFront
     done: frozenset[int] = field(default_factory=frozenset)
 
     def after(self, part: int, found: RunningFront) -> EnumerationProgress:
-        """Return the progress after one more part of the enumeration is finished."""
+        """Return the progress after one more index range of the enumeration is finished."""
         return EnumerationProgress(found=self.found.joined(found), done=self.done | {part})
 
 
@@ -98,9 +98,9 @@ def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint
 
     Args:
         problem: problem to search.
-        chosen: path of the file; by default in :func:`cache_folder`, if the problem has an
-            identity.
-        size: number of designs per part.
+        chosen: path of the file, if the user set one; by default in :func:`cache_folder`, if the
+            problem has an identity.
+        size: number of consecutive designs that are searched, and recorded as finished, at once.
     """
     if chosen is None and not problem.identity:
         return None

@@ -1,4 +1,4 @@
-"""Evaluation of consecutive designs, the step that exhaustive search repeats over the space."""
+"""Evaluation of consecutive designs of the enumeration, the unit of work of exhaustive search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def search_stretch(
         problem: problem whose objectives and limits are all modelled.
         start: index of the first design in the enumeration.
         stop: index after that of the last design.
-        beaters: losses of designs before ``start``, which prune dominated designs early.
+        beaters: losses of some designs before ``start``, by which dominated designs are pruned.
     """
     found = RunningFront.nothing(len(problem.objectives))
     for first in range(start, stop, BATCH):
@@ -52,7 +52,7 @@ def impossible_rows(known: Metrics, size: int) -> Mask:
 
 
 def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses (n, m), summed violations (n,) and a mask of designs with values (n,)."""
+    """Return losses, (n, m), summed violations, (n,), and which designs have values, (n,)."""
     return _with_metrics(problem, batch, problem.known(batch))
 
 
@@ -64,9 +64,10 @@ def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Float
 
 
 def judge_with_metrics(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses, violations and a mask as :func:`judged`, for metrics already computed.
+    """Return losses, violations and which designs have values, for known metrics.
 
-    The metrics are columns of the batch, next to the parameters.
+    The metrics are columns of the batch, next to the parameters. The result is as that of
+    :func:`judged`.
     """
     losses = problem.losses(batch.columns, len(batch))
     slacks = problem.slacks(batch.columns, len(batch))

@@ -20,15 +20,16 @@ LISTED = 20_000_000
 
 
 def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
-    """Count the legal designs with and without values, from the combinations of each group.
+    """Count the designs with, without and with impossible values, from each group's counts.
 
-    A design combines one value combination from each group. It has metrics if each of these has,
-    and cannot exist if one of them cannot. If a formula may be undefined although all metrics are
-    known, the designs are enumerated; of more than :data:`LISTED`, the count is a lower bound.
+    A group is a set of parameters that no rule or metric couples to the others. A design combines
+    one value combination from each group. It has metrics if each of these has, and cannot exist if
+    one of them cannot. If a formula may be undefined although all metrics are known, the designs
+    are enumerated; of more than :data:`LISTED`, the count of failed ones is a lower bound.
 
     Args:
         problem: problem to count.
-        pieces: all rows with metrics, one piece for each group.
+        pieces: for each group, all of its value combinations that have metrics.
     """
     legal = problem.space.count() or 0
     rows = [piece.rows or GroupCounts() for piece in pieces]
@@ -66,9 +67,9 @@ def _may_lack_value(problem: Problem, pieces: Sequence[Piece]) -> bool:
 
 
 def _count_without_value(problem: Problem, pieces: Sequence[Piece]) -> tuple[int, int]:
-    """Return the count of designs with an undefined objective or limit, and the first's index.
+    """Return how many designs have an undefined objective or limit, and the first's index.
 
-    The index is -1 without any.
+    The index is -1 if there is no such design.
     """
     count, first = 0, -1
     total = math.prod(map(len, pieces))
@@ -82,7 +83,10 @@ def _count_without_value(problem: Problem, pieces: Sequence[Piece]) -> tuple[int
 
 
 def _combine_rows(pieces: Sequence[Piece], places: np.ndarray) -> Piece:
-    """Return the combinations of the pieces' rows with these indices; the last varies fastest."""
+    """Return the designs with these indices in the product of the groups' value combinations.
+
+    The combinations of the last group vary fastest.
+    """
     rows = np.unravel_index(places, [len(piece) for piece in pieces])
     first, *others = (piece.take(own) for piece, own in zip(pieces, rows, strict=True))
     for other in others:

@@ -1,7 +1,8 @@
-"""Pruning of a group's value combinations that are dominated whatever other groups choose.
+"""Pruning of value combinations that are dominated whatever the other groups choose.
 
-A part below is a subexpression of an objective or limit that reads one group of parameters only; a
-row is a combination of that group's values. The proof is in ``docs/decisions/0011-decompose.md``.
+A group is a set of parameters that no rule or metric couples to the others. A part below is a
+subexpression of an objective or limit that reads parameters or metrics of one group only; a row is
+a combination of that group's values. The proof is in ``docs/decisions/0011-decompose.md``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ANYTHING = (-math.inf, math.inf)
 
 
 def wishes(problem: Problem) -> list[Node]:
-    """Return the formulas to minimise: objectives and limit slacks, negated if to be maximised."""
+    """Return formulas to minimise: the objectives and limit slacks, negated if maximised."""
     objectives = [
         (pair_folds(one.expression), one.goal == "maximize") for one in problem.objectives
     ]
@@ -47,19 +48,22 @@ def wishes(problem: Problem) -> list[Node]:
 
 
 def groups_in(pieces: Sequence[Piece]) -> Groups:
-    """Return the index of the group of rows (:class:`Piece`) that provides each name."""
+    """Return, for each name in the formulas, the index of the parameter group that provides it.
+
+    Each :class:`Piece` holds the value combinations of one group.
+    """
     return {name: place for place, piece in enumerate(pieces) for name in piece.asked.names}
 
 
 def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
-    """Return the value range of each largest subexpression that reads one group only."""
+    """Return the range of each largest subexpression that reads one parameter group only."""
     groups = groups_in(pieces)
     parts = {part for node in formulas for part in parts_of(node, groups)}
     return {part: _range(_values(part, pieces[_home(part, groups)].asked)) for part in parts}
 
 
 def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
-    """Return whether a one-group subexpression is finite for all combinations of its group."""
+    """Return whether a subexpression is finite for all value combinations of its group."""
     column = _values(part, pieces[_home(part, groups)].asked)
     if column.values.dtype == object:
         return column.absent is None or not column.absent.any()
@@ -68,12 +72,14 @@ def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> boo
 
 
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
-    """Return whether the formulas rise or fall with each subexpression that reads one group only.
+    """Return whether the formulas rise or fall with each subexpression of one group.
+
+    These are the largest subexpressions that read one parameter group only.
 
     Args:
         formulas: formulas to minimise.
-        groups: the groups of names.
-        known: the ranges of these parts, or of parts of them.
+        groups: the index of the group that provides each name.
+        known: the value ranges of these subexpressions, or of subexpressions of them.
     """
     parts = {part for node in formulas for part in parts_of(node, groups)}
     inner = {part: course(part, known) for part in parts}
@@ -88,7 +94,7 @@ def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
     by the given trends.
 
     Raises:
-        StudyError: the values of a part cannot be compared.
+        StudyError: the values of a subexpression cannot be compared.
     """
     found: RunningFront | None = None
     for piece in rows.stream():
@@ -105,11 +111,12 @@ def _home(part: Node, groups: Groups) -> int:
 
 
 def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
-    """Return a group's subexpressions as columns to minimise, (n, c), and a mask of rows, (n,).
+    """Return a group's subexpressions as columns to minimise, (n, c), and a mask, (n,).
 
-    A subexpression with which the formulas neither only rise nor only fall must be equal in a
-    dominating row, so it makes two columns of opposite sign. Otherwise a row in which it is missing
-    has no objective value and is masked out.
+    The n rows are the group's value combinations. A subexpression with which the formulas neither
+    only rise nor only fall must be equal in a dominating combination, so it makes two columns of
+    opposite sign. Otherwise a combination in which it is missing has no objective value, and its
+    mask is false.
     """
     columns, possible = list[Floats](), np.ones(len(asked), dtype=bool)
     for part, trend in trends.items():

@@ -67,7 +67,7 @@ def exact_front(
         workers: processes that search; by default one for each core, if that is faster.
         checkpoint: file that stores the progress; see
             :func:`~dse.optimizers.exact.checkpoint.checkpoint_of`.
-        on_progress: called after each part.
+        on_progress: called with the numbers of searched and of all designs, repeatedly.
         part: number of designs that one process searches before it returns its result.
     """
     search = _Search(problem, part, checkpoint, on_progress)
@@ -96,12 +96,14 @@ def _coverage(problem: Problem, found: RunningFront, designs: list[Design]) -> C
 
 
 def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -> str:
-    """Return a sentence on how many designs are feasible; empty without limits or designs.
+    """Return a sentence on how many of the searched designs are feasible.
+
+    It is empty without limits or designs.
 
     Args:
         problem: problem that was searched.
         feasible: number of feasible designs.
-        designs: designs to be asked.
+        designs: designs of the front, which will be suggested.
     """
     if not problem.limits or not designs:
         return ""
@@ -111,7 +113,10 @@ def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -
 
 
 class _Search:
-    """Enumeration of all parts of a space that no checkpoint has, with checkpoints of its own."""
+    """Enumeration of the designs that a checkpoint does not record as searched.
+
+    It writes checkpoints of its own.
+    """
 
     def __init__(
         self, problem: Problem, part: int, checkpoint: str | None, on_progress: Told
@@ -130,7 +135,7 @@ class _Search:
         self._begun_s = self._written_s = time.monotonic()
 
     def run(self, workers: int | None) -> RunningFront:
-        """Search the remaining parts and return the joint result of all parts."""
+        """Search the remaining designs; return the joint result with those searched before."""
         left = deque(start for start in self._parts if start not in self._progress.done)
         idle = not left
         try:
@@ -149,9 +154,9 @@ class _Search:
     def _results(
         self, left: deque[int], workers: int | None
     ) -> Generator[tuple[int, RunningFront], None, None]:
-        """Yield each remaining part's start and result; start workers once they are faster.
+        """Yield each searched range's start and result, with workers once these are faster.
 
-        Until then the parts are searched in this process.
+        Until then the ranges of designs are searched in this process.
         """
         crew_size = min(workers or _cores(), len(left))
         pickled = portable(self._problem) if crew_size > 1 else None
@@ -175,13 +180,16 @@ class _Search:
         return min(start + self._part, self._total)
 
     def _before(self, start: int) -> Floats:
-        """Return losses of some front members that precede this index in the enumeration."""
+        """Return losses of some front members that precede this index in the enumeration.
+
+        They are used to prune dominated designs.
+        """
         found = self._progress.found
         losses = found.losses[: np.searchsorted(found.places, start)]
         return losses[spread(len(losses), _BEATERS)]
 
     def _keep(self, after_s: float) -> None:
-        """Write a checkpoint if the last one is at least ``after_s`` seconds old."""
+        """Write a checkpoint, unless the last one was written less than ``after_s`` seconds ago."""
         if self._kept is not None and time.monotonic() - self._written_s >= after_s:
             self._kept.write(self._progress)
             self._written_s = time.monotonic()

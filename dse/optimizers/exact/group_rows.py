@@ -1,4 +1,8 @@
-"""Value combinations (rows) of each parameter group, with the columns that formulas read."""
+"""Value combinations of each independent parameter group, with the columns formulas read.
+
+A group is a set of parameters that no rule or metric couples to the others; a row is one of its
+value combinations.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +30,10 @@ _DRAWS = (1_024, 65_536)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """Numbers of a group's value combinations that have metrics and that failed, with an example.
+    """Numbers of a group's value combinations that have metrics or failed, with an example.
 
-    The others cannot exist. In a group that no formula or evaluator reads, one combination is
-    evaluated and counts for all.
+    The remaining combinations cannot exist. In a group that no formula or evaluator reads, one
+    combination is evaluated and counts for all.
     """
 
     fine: int = 0
@@ -39,10 +43,10 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Value combinations (rows) of one or more groups, with the columns that formulas read.
+    """Value combinations of one or more parameter groups, with the columns that formulas read.
 
-    ``places`` are the indices of each row's combination in every group. ``rows`` counts all
-    combinations of a single group, including those left out.
+    ``places`` are the indices of each combination's values in every group, (n, groups). ``rows``
+    counts all combinations of a single group, including those left out.
     """
 
     groups: tuple[SeparableGroup, ...]
@@ -54,16 +58,16 @@ class Piece:
         return len(self.places)
 
     def stream(self) -> Iterator[Piece]:
-        """Yield the piece in batches of rows."""
+        """Yield the value combinations in batches."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
     def take(self, rows: Ints) -> Piece:
-        """Return the piece with only these rows."""
+        """Return the selected value combinations only."""
         return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
 
     def beside(self, other: Piece) -> Piece:
-        """Join each row with the same row of a piece over other groups."""
+        """Join each value combination with the combination at the same index of other groups."""
         return Piece(
             groups=(*self.groups, *other.groups),
             places=np.hstack([self.places, other.places]),
@@ -71,7 +75,7 @@ class Piece:
         )
 
     def designs(self, problem: Problem) -> list[Design]:
-        """Return the rows as designs; the piece must cover all groups."""
+        """Return the value combinations as designs; they must cover all groups."""
         legal = problem.space.legal
         codes: dict[int, Codes] = {}
         for at, group in enumerate(self.groups):
@@ -82,7 +86,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Cartesian product of the rows of two pieces, generated in batches."""
+    """All pairs of value combinations of two sets of parameter groups, generated in batches."""
 
     left: Piece
     right: Piece
@@ -91,25 +95,28 @@ class Pairs:
         return len(self.left) * len(self.right)
 
     def take(self, places: Ints) -> Piece:
-        """Return the pairs with these indices as a piece."""
+        """Return the pairs with these indices, each as one value combination of both groups."""
         left, right = np.divmod(places, len(self.right))
         return self.left.take(left).beside(self.right.take(right))
 
     def stream(self) -> Iterator[Piece]:
-        """Yield the product in batches of rows."""
+        """Yield the pairs in batches."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
 
 class NothingPossibleError(StudyError):
-    """Error: no design with metrics was found, whose values could fix all groups but one."""
+    """Raised if no design with metrics was found.
+
+    Its values would fix the parameters of all groups but the one that is evaluated.
+    """
 
 
 def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]:
-    """Return each group's value combinations that have metrics, one piece per group.
+    """Return the value combinations of each parameter group that have metrics.
 
-    A group is evaluated with fixed values in all others. Since no evaluator reads two groups, the
-    metrics of a combination hold for all designs that contain it.
+    Each group is evaluated with fixed values in all others. Since no evaluator reads two groups,
+    the metrics of a combination hold for all designs that contain it.
 
     Raises:
         NothingPossibleError: no design was found that has metrics.
@@ -119,7 +126,10 @@ def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]
 
 
 def _possible(problem: Problem) -> list[Codes]:
-    """Return one random design that evaluates without a fault, as codes, (1, k) per component."""
+    """Return a random design that evaluates without a fault, as one code array per component.
+
+    A component is a set of parameters that rules couple; the codes have shape (1, k).
+    """
     legal = problem.space.legal
     faults: Mapping[int, Fault] = {}
     for count in _DRAWS:
@@ -182,7 +192,7 @@ def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, C
 
 
 def _without(faults: Mapping[int, Fault], size: int) -> Ints:
-    """Return the indices of the rows without a fault."""
+    """Return the indices of the combinations without a fault."""
     fine = np.ones(size, dtype=bool)
     fine[list(faults)] = False
     return np.flatnonzero(fine)

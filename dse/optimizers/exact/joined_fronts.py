@@ -1,4 +1,4 @@
-"""Exact front from pruned groups: two groups are joined and pruned until one is left."""
+"""Exact front from pruned groups of value combinations, joined two at a time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MOST_PAIRS = 200_000_000
 
 
 def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningFront]:
-    """Return the front over all combinations of two or more groups' rows, with counts.
+    """Return the front over all combinations of the groups' values, with counts.
 
-    The counts are those of the last join. If no combination is feasible, the front is the one with
-    the least constraint violation.
+    The groups of parameters are joined and pruned two at a time. The counts are those of the last
+    join. If no combination is feasible, the front is the one with the least constraint violation.
 
     Raises:
         StudyError: too many combinations are left after pruning.
@@ -55,10 +55,10 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningF
 
 
 def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends) -> list[Piece]:
-    """Join and prune two pieces, so that one fewer is left.
+    """Join and prune the value combinations of two groups, so that one group fewer is left.
 
-    Of the pairs that meet in a formula, it is the one that leaves the fewest subexpressions to
-    compare.
+    Of the pairs of groups that one subexpression of a formula reads, the pair is taken that leaves
+    the fewest subexpressions to compare.
     """
     groups = groups_in(pieces)
 
@@ -77,12 +77,12 @@ def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends
 
 
 def _together(groups: Groups, pair: tuple[int, int]) -> Groups:
-    """Return the map from names to groups after the two groups are merged into the first."""
+    """Return the group index of each name after the second group is merged into the first."""
     return {name: pair[0] if group == pair[1] else group for name, group in groups.items()}
 
 
 def _meeting(node: Node, groups: Groups) -> set[tuple[int, int]]:
-    """Return the pairs of groups that some subexpression reads without any third group."""
+    """Return the pairs of groups that some subexpression reads without a third group."""
     here = sorted({groups[name.name] for name in names_in(node)})
     if len(here) == 2:
         return {(here[0], here[1])}

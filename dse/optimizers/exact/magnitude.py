@@ -28,8 +28,9 @@ class Magnitude:
     def of(values: Floats, *, also: float = 0.0) -> Magnitude:
         """Choose the map for these values; the identity if all are within :data:`LARGE`.
 
-        Otherwise, values above it are taken for penalties and clipped to twice the largest of the
-        others. If fewer than two others exist, all values are divided by the largest.
+        Otherwise, values above that magnitude are taken for penalties and clipped to twice the
+        largest of the others. If fewer than two others exist, all values are divided by the
+        largest.
 
         Args:
             values: (n,); only finite ones are used.
@@ -69,9 +70,9 @@ def shares(
     ideal: Floats,  # (m,)
     span: Floats,  # (m,), above 0
 ) -> Floats:
-    """Return each loss's distance from the ideal point in units of ``span``, (n, m).
+    """Return each loss's distance from the ideal point, in units of ``span``, (n, m).
 
-    It is at most :data:`LARGE`.
+    The distance is at most :data:`LARGE`.
     """
     with np.errstate(over="ignore"):  # halved, since the difference of large numbers may overflow
         return np.asarray(np.minimum((0.5 * losses - 0.5 * ideal) / (0.5 * span), LARGE))

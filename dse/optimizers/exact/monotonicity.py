@@ -25,7 +25,7 @@ class Trend(Flag):
 
     @property
     def turned(self) -> Trend:
-        """Trend of the negated formula: rising and falling exchanged."""
+        """Trend of the negated formula: rising and falling swapped."""
         return {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES}.get(self, self)
 
 
@@ -46,16 +46,17 @@ class MonotoneRange:
 
     @property
     def definite(self) -> MonotoneRange:
-        """This range if its bounds are finite, else an unbounded one with unknown trends."""
+        """This range if its bounds are finite; else an unbounded range with unknown trends."""
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
 def course(node: syntax.Node, parts: Mapping[syntax.Node, tuple[float, float]]) -> MonotoneRange:
-    """Return bounds and trends of a formula, given the ranges of subexpressions (parts).
+    """Return bounds and trends of a formula, given the ranges of its subexpressions.
 
-    Every name in the formula must be in a part. If the formula rises or falls with a part, it is a
-    number only where the part is. Powers and logarithms of values that depend on several parts are
-    assumed to be monotone, although rounding of the last digit may not be.
+    Every name in the formula must be in one of these subexpressions (parts). If the formula rises
+    or falls with a part, it is a number only where the part is. Powers and logarithms of values
+    that depend on several parts are assumed to be monotone, although rounding of the last digit may
+    not be.
     """
     if node in parts:
         return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
@@ -98,7 +99,7 @@ def _pair_call(node: syntax.Node) -> syntax.Node:
 
 
 def parts_of(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node]:
-    """Return the largest subexpressions that read names of one group only."""
+    """Return the largest subexpressions that read names of one parameter group only."""
     groups = {group_of[name.name] for name in syntax.names_in(node)}
     if len(groups) < 2:
         return [node] if groups else []
@@ -106,7 +107,7 @@ def parts_of(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node
 
 
 def merge_trends(*every: Trends) -> Trends:
-    """Return the trend that several formulas have in common in each subexpression.
+    """Return the trend in each subexpression that several formulas have in common.
 
     It is EITHER where they differ.
     """
@@ -123,7 +124,7 @@ def negate_trends(trends: Trends) -> Trends:
 
 
 def _lost(inner: list[MonotoneRange]) -> MonotoneRange:
-    """Return unbounded values with trend EITHER in all subexpressions of the operands."""
+    """Return an unbounded range with unknown trend in all subexpressions of the operands."""
     every = merge_trends(*(one.trends for one in inner))
     return MonotoneRange(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
 
@@ -137,7 +138,7 @@ def _negate_course(one: MonotoneRange) -> MonotoneRange:
 
 
 def _times(trends: Trends, factor: MonotoneRange) -> Trends:
-    """Return the trends of a product through one factor, given the sign of the other factor."""
+    """Return the trends of a product in the parts of one factor, given the other's sign."""
     if factor.low >= 0:
         return trends
     return negate_trends(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
@@ -183,7 +184,7 @@ def _bound_by_corners(
     right: MonotoneRange,
     trends: Trends,
 ) -> MonotoneRange:
-    """Bound an operation by its minimum and maximum over the four corners of its operands' ranges.
+    """Bound an operation by its values at the four corners of its operands' ranges.
 
     If a value at a corner is not finite, the result is unbounded and its trends are unknown.
     """

@@ -1,4 +1,4 @@
-"""Worker process that searches parts of an enumeration until its parent process ends."""
+"""Worker process that searches ranges of an enumeration until its parent process ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Part = tuple[int, int, Floats]
 
 
 def serve(handle: int) -> None:
-    """Receive a pickled problem, then search each received part and send its result.
+    """Receive a pickled problem, then search each received index range and send its result.
 
     An exception is sent as a text and ends the worker.
 

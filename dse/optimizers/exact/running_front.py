@@ -1,4 +1,4 @@
-"""Front of the designs enumerated so far, merged from parts that finish in any order."""
+"""Front of the designs enumerated so far, merged from ranges that finish in any order."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def _nowhere() -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningFront:
-    """Result for a part of the enumeration: its front, and counts of its designs.
+    """Result for a range of the enumeration: its front, and counts of its designs.
 
     ``places`` are the enumeration indices of the front. Of designs with equal losses the first of
-    the enumeration is kept, so that parts may be joined in any order. ``least`` is the index of the
-    design with the least ``violation``, if no design is feasible. ``impossible`` counts designs
+    the enumeration is kept, so that ranges may be joined in any order. ``least`` is the index of
+    the design with the least ``violation``, if no design is feasible. ``impossible`` counts designs
     that cannot exist, ``failed`` the others without a value; ``lost`` is the index of the first
     that failed, or -1.
     """
@@ -41,11 +41,11 @@ class RunningFront:
 
     @staticmethod
     def nothing(objectives: int) -> RunningFront:
-        """Return the result for an empty part."""
+        """Return the result for an empty range of designs."""
         return RunningFront(losses=np.zeros((0, objectives)))
 
     def joined(self, other: RunningFront) -> RunningFront:
-        """Return the joint result of two disjoint parts."""
+        """Return the joint result of two disjoint ranges of designs."""
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")
         losses = np.concatenate([self.losses, other.losses])[order]
@@ -80,7 +80,7 @@ def found_in(
         violations: total constraint violation of each.
         possible: mask of the designs that have values.
         first: enumeration index of the first design.
-        beaters: losses of designs before them, for cheap pruning before the non-dominated sort.
+        beaters: losses of some earlier designs, for pruning before the non-dominated sort.
         impossible: mask of the designs without a value that cannot exist; the others failed.
     """
     kept = np.flatnonzero(possible & (violations == 0))
@@ -109,10 +109,10 @@ def _unbeaten(
     losses: Floats,  # (n, m)
     beaters: Floats,  # (k, m)
 ) -> Ints:
-    """Return the indices of designs that a few of the beaters do not dominate, as a pre-filter.
+    """Return the indices of designs that a few known losses (beaters) do not dominate.
 
-    Beaters are known losses. Those that dominate most of a sample of the designs are applied first,
-    each to the designs that the earlier ones left.
+    This is a pre-filter of the non-dominated sort. The beaters that dominate most of a sample of
+    the designs are applied first, each to the designs that the earlier ones left.
     """
     left = np.arange(len(losses))
     if not len(losses) or not len(beaters):

@@ -33,8 +33,9 @@ class SeparableGroup:
 def groups_of(problem: Problem) -> list[SeparableGroup]:
     """Return the finest partition of parameters such that each modelled metric reads one group.
 
-    Metrics outside objectives and limits count too, since their evaluators may declare a design
-    infeasible. Metrics that read no parameter belong to the first group.
+    Rules couple no two groups either. Metrics outside objectives and limits count too, since their
+    evaluators may declare a design infeasible. Metrics that read no parameter belong to the first
+    group.
     """
     components = problem.space.legal.components
     root = list(range(len(components)))
@@ -109,7 +110,10 @@ def asked_names(problem: Problem) -> frozenset[str]:
 
 
 def _readings(problem: Problem) -> dict[str, list[int]]:
-    """Return the sorted indices of the space's components that each modelled metric reads."""
+    """Return, per modelled metric, the sorted indices of the space's components that it reads.
+
+    A component is a set of parameters that rules couple.
+    """
     place_of = {
         name: place
         for place, component in enumerate(problem.space.legal.components)

@@ -1,4 +1,4 @@
-"""Pool of worker processes that search parts of an enumeration concurrently."""
+"""Pool of worker processes that search ranges of an enumeration concurrently."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Part = tuple[int, int]
 
 
 def portable(problem: Problem) -> bytes | None:
-    """Return the pickled problem for worker processes; ``None`` if they could not load it.
+    """Return the pickled problem for worker processes; ``None`` if workers could not load it.
 
     They cannot load functions that are defined in the main script or inside another function.
     """
@@ -43,7 +43,7 @@ def portable(problem: Problem) -> bytes | None:
 
 
 class WorkerPool:
-    """Pool of worker processes that search parts of an enumeration; one pipe each.
+    """Pool of worker processes that search ranges of an enumeration, each with its own pipe.
 
     Workers are fresh interpreters, never forks, with one thread each. Ctrl-C does not reach them:
     they end with :meth:`close` or with their parent process.
@@ -61,10 +61,10 @@ class WorkerPool:
     def searched(
         self, parts: Iterable[Part], beaters: Callable[[int], Floats]
     ) -> Iterator[tuple[int, RunningFront]]:
-        """Yield the first index of each part with its result, in order of completion.
+        """Yield the first index and the result of each range, in order of completion.
 
         Args:
-            parts: first and end index of each.
+            parts: first and end index of each range of designs.
             beaters: function that returns known losses of designs before an index.
 
         Raises:
@@ -89,7 +89,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """Parent's handle of one worker process."""
+    """Handle, in the parent process, of one worker process."""
 
     def __init__(self, problem: bytes) -> None:
         self.part: Part | None = None
@@ -135,7 +135,7 @@ class _Worker:
 
 
 def _environment(path: Sequence[str]) -> dict[str, str]:
-    """Return a worker's environment variables: this import path, and one thread per library.
+    """Return a worker's environment variables: the import path, and one thread per library.
 
     Numbers of threads that the user has set are kept. Libraries read them when they are imported.
     """

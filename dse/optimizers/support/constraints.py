@@ -14,7 +14,10 @@ from dse.core.values import Floats, Mask
 
 
 def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
-    """Return total constraint violations, (n,); 0 if feasible, infinite without metrics."""
+    """Return each trial's total constraint violation, (n,): 0 if feasible.
+
+    It is infinite without metrics.
+    """
     return weigh_trials(problem, trials)[1]
 
 
@@ -31,7 +34,7 @@ def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Flo
 
 
 def known_violations(problem: Problem, batch: Batch) -> Floats:
-    """Return summed violations of the modelled limits, (n,); infinite without a value."""
+    """Return summed violations of the modelled limits, (n,); infinite without a metric value."""
     known = problem.known(batch)
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
     slacks = [limit.slacks(columns, len(batch)) for limit in _find_modelled_limits(problem)]

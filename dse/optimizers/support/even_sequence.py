@@ -26,7 +26,8 @@ class EvenSequence:
 
     Args:
         problem: problem whose space and seed define the sequence.
-        keep: filter of the designs of a batch, (n,); by default all are kept.
+        keep: returns the mask of the designs of a batch that the sequence keeps, (n,); default:
+            all.
 
     Source:
         Owen: Randomly Permuted (t,m,s)-Nets and (t,s)-Sequences, 1995; scipy's implementation

@@ -43,7 +43,7 @@ def _words(factors: int, resolution: int) -> list[int]:
 
 
 def _sums(words: list[int], most: int) -> set[int]:
-    """Return the XOR of every combination of one to ``most`` of the numbers."""
+    """Return the XOR of every combination of one to ``most`` of the given numbers."""
     found = set[int]()
     for count in range(1, most + 1):
         for group in combinations(words, count):

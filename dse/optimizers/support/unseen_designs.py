@@ -1,4 +1,4 @@
-"""Draws of legal designs that were not asked before."""
+"""Draws of legal designs that were not suggested before."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unseen(batch: Batch, taken: Collection[Design]) -> list[Design]:
 def _left(
     space: DesignSpace, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """Draw from an explicit list of the legal designs not ``taken``; empty if none is left."""
+    """Draw up to ``count`` legal designs not ``taken`` from a list of all legal designs."""
     total = space.count() or 0
     gone = space.indices(space.batch([design for design in taken if space.knows(design)]))
     left = np.setdiff1d(np.arange(total), gone)

@@ -25,9 +25,10 @@ _DASHES = ("dot", "solid", "dash")
 
 
 def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
-    """Return attainment surfaces and pairwise differences, for two or three objectives.
+    """Return figures of attainment surfaces and their differences for groups of studies.
 
-    Three objectives are drawn as slices of the third; with any other number there are no figures.
+    Three objectives are drawn as slices of the third; with any other number than two or three there
+    are no figures.
     """
     plane = _Plane(comparison)
     size = len(comparison.objectives)
@@ -62,7 +63,7 @@ class _Plane:
         ]
 
     def surfaces(self, fronts: Sequence[Sequence[Floats]], key: int, cut: float | None) -> Drawing:
-        """Draw for each group what any, half and all of its studies attain."""
+        """Draw each group's attainment surfaces: what any, half and all of its studies attain."""
         figure = self._figure(showlegend=True)
         for place, (group, of_group) in enumerate(
             zip(self._comparison.groups, fronts, strict=True)
@@ -81,7 +82,10 @@ class _Plane:
     def difference(
         self, told: Difference, pair: tuple[int, int], key: int, cut: float | None
     ) -> Drawing:
-        """Draw the difference of the shares of two groups' studies that attain each point."""
+        """Draw the difference in the fraction of studies that attain each point, for two groups.
+
+        It is the first group's fraction minus the second's.
+        """
         first, second = (self._comparison.groups[place].name for place in pair)
         figure = self._figure(showlegend=False)
         figure.add_heatmap(

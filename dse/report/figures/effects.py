@@ -18,7 +18,7 @@ MOST_DRAWN = 10
 
 
 def effects_figures(problem: Problem, found: Sequence[Effects]) -> list[Drawing]:
-    """Return a figure of main effects for each metric."""
+    """Return a figure of the parameters' main effects for each metric."""
     return [_figure(problem, one, place) for place, one in enumerate(found) if one.main]
 
 

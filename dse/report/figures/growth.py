@@ -16,9 +16,10 @@ from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tint_ser
 
 
 def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """Return figures of the hypervolume over measurements and over time; none without a volume.
+    """Return figures of the hypervolume over measurements and over time, in a list.
 
-    With a single objective they show its best value so far.
+    The list is empty without a hypervolume. With a single objective the figures show its best value
+    so far.
     """
     if front.reference is None or front.reference_point is None:
         return []
@@ -37,7 +38,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grown:
-    """Values of the hypervolume or best objective after each trial, with their axis."""
+    """Curve of the hypervolume or best objective after each trial, with its axis and caption."""
 
     axis: Axis
     values: Floats  # (n,)

@@ -1,4 +1,4 @@
-"""Figures of parameter importance: shares of the variance, and slices along the top ones."""
+"""Figures of parameter importance: shares of the variance, and partial dependence curves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LETTERS = 22
 
 
 def importance_figures(problem: Problem, found: Sequence[Importance]) -> list[Drawing]:
-    """Return two figures for each objective: shares of the variance, and slices."""
+    """Return two figures per objective: parameters' variance shares, and partial dependence."""
     drawn = []
     for one in found:
         objective = problem.objectives[one.place]

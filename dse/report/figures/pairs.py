@@ -40,7 +40,7 @@ MAX_PAIRS = 10
 def trade_off_figures(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """Return a trade-off figure per pair of objectives; a single one is drawn over trials."""
+    """Return a trade-off figure per pair of objectives; one objective is drawn over trials."""
     scene = Scene.of(front, trials, MAX_POINTS, weighty)
     if not scene.answer.trials:
         return []
@@ -115,7 +115,7 @@ def _add_answer(
 
 
 def _look(count: int) -> tuple[int, int]:
-    """Return a marker's size and edge width in px for this number of markers."""
+    """Return the size and edge width, in px, of each of this number of markers."""
     if count <= 100:
         return 10, 1
     return (7, 1) if count <= 500 else (5, 0)
@@ -166,7 +166,7 @@ def _add_limits(figure: go.Figure, across: Quantity, up: Quantity) -> None:
 
 
 def _laid(quantity: Quantity) -> list[tuple[str, float]]:
-    """Return the limits that can be drawn on the axis: on a log axis, the positive ones."""
+    """Return the limits that an axis can show: on a log axis, those with a positive bound."""
     return [mark for mark in quantity.marks if mark[1] > 0 or not quantity.axis.log]
 
 

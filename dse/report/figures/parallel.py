@@ -35,7 +35,7 @@ _BELOW = -0.12
 def parallel_figure(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """Return the parallel-coordinates figure in a list; empty for fewer than two designs."""
+    """Return the parallel-coordinates figure as a list; empty for fewer than two designs."""
     answer = Answer.of(front, trials, weighty)
     if len(answer.trials) < 2:
         return []
@@ -104,7 +104,7 @@ def _line(place: int) -> dict[str, Any]:
 
 
 def _words(place: int, spoke: Spoke) -> list[dict[str, Any]]:
-    """Return the annotations of a parallel axis: its title above, and its ticks."""
+    """Return the text annotations of a parallel axis: the title above it, and its ticks."""
     title = f"<b>{wrap_title(spoke.title, _TITLE_LETTERS)}</b>"
     shared = {"x": place, "showarrow": False}
     return [

@@ -23,8 +23,8 @@ from dse.report.axes import Axis, axis_of, focus
 class Quantity:
     """Values of one objective or metric in all trials of a figure, with the axis to draw them.
 
-    ``marks`` are the limits on it. If ``ends`` are given, the axis is cut there, and values outside
-    are not visible.
+    ``marks`` are the bounds of limits on it. If ``ends`` are given, the axis ends there, and values
+    outside are not visible.
     """
 
     axis: Axis
@@ -63,7 +63,7 @@ class Scene:
     def of(
         front: ParetoSet, trials: Sequence[Trial], most: int, weighty: Sequence[str] = ()
     ) -> Scene:
-        """Collect the figure's data from a study, with up to ``most`` trials besides the result."""
+        """Collect a figure's data from a study, with at most ``most`` trials besides the result."""
         answer, knee = Answer.of(front, trials, weighty), _knee(front)
         shown = answer.thin(MOST_SHOWN, knee)
         done = _beside(answer, trials)
@@ -98,7 +98,7 @@ def _note_sample(some: int, every: int) -> str:
 
 
 def _knee(front: ParetoSet) -> Trial | None:
-    """Return the index of the knee, if the front has over two designs and several objectives."""
+    """Return the front's knee; ``None`` for fewer than three designs or one objective."""
     several = len(front.trials) > 2 and len(front.problem.objectives) > 1
     return front.knee if several else None
 
@@ -166,7 +166,7 @@ def _quantity(
 
 
 def _bounds(problem: Problem, objective: Objective) -> list[tuple[str, float]]:
-    """Return the limits that compare this objective with a constant: text and bound of each.
+    """Return the limits that compare an objective with a constant, as (text, bound).
 
     The bound is in the objective's unit.
     """

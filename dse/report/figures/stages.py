@@ -31,7 +31,10 @@ _LETTERS = 22
 
 
 def stages_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """Return the figure in a list; empty with one objective, or if the front never improved."""
+    """Return the figure of the front's growth by stages of the search, in a list.
+
+    The list is empty with one objective, or if the front never improved.
+    """
     problem = front.problem
     found = stages(Run.of("", problem, trials))
     if len(problem.objectives) < 2 or len(found) < 2:
@@ -66,7 +69,7 @@ def _caption(*, several: bool) -> str:
 
 
 class _Panels:
-    """Panels over the first two objectives, one for each upper bound on the third."""
+    """Panels of the figure over the first two objectives, one per upper bound on the third."""
 
     def __init__(
         self, front: ParetoSet, found: Sequence[Stage], cuts: Sequence[float | None]
@@ -130,7 +133,7 @@ class _Panels:
         )
 
     def _end(self, place: int) -> float:
-        """Return an axis end of the plot: a little beyond the front's worst value."""
+        """Return the end of an axis of the plot, a little beyond the front's worst value."""
         sign = self._signs[place]
         values = sign * self._final[:, place]
         ends = widen(float(values.min()), float(values.max()), log=self._axes[place].log)
@@ -166,7 +169,7 @@ def _outline(
     rows: Floats,  # (k, 2), from the left
     ends: Sequence[float],
 ) -> Floats:
-    """Return the polygon of the region that the front dominates within the plot, (k + 3, 2)."""
+    """Return the polygon of the plot region that the front of k corners dominates, (k + 3, 2)."""
     first, last = (rows[0, 0], ends[1]), (ends[0], rows[-1, 1])
     return np.vstack([first, rows, last, ends])
 

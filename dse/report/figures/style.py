@@ -41,7 +41,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Figure with title and caption; it scrolls sideways below a width of ``least_px``."""
+    """Figure with title and caption; on a page narrower than ``least_px`` it scrolls sideways."""
 
     key: str
     title: str
@@ -83,12 +83,12 @@ def axis_layout(
 
 
 def extent(axis: Axis, places: Iterable[float]) -> list[float]:
-    """Return axis positions in plotly's coordinates: log10 of the values on a log axis."""
+    """Return the two ends of an axis in plotly's coordinates: log10 of them on a log axis."""
     return [math.log10(place) if axis.log and place > 0 else place for place in places]
 
 
 def tint_series(place: int, opacity: float) -> str:
-    """Return the colour of one of several series, at this opacity."""
+    """Return the colour of one of several series, as a CSS text with this opacity."""
     colour = SERIES[place % len(SERIES)]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"

@@ -45,7 +45,7 @@ _COLOURS = {
 
 
 def timeline_figure(trials: Sequence[Trial], *, measured: bool) -> list[Drawing]:
-    """Return the timeline in a list; empty if nothing is measured or no times are recorded."""
+    """Return the timeline figure in a list; empty if nothing is measured or no time recorded."""
     found = timeline(trials) if measured else None
     if found is None or not found.span_s:
         return []
@@ -101,7 +101,7 @@ def _bars(found: Timeline, axis: Axis) -> go.Figure:
 
 
 def _add_waits(figure: go.Figure, found: Timeline, axis: Axis, names: np.ndarray) -> None:
-    """Draw how long each trial waited after it was asked and its worker was free."""
+    """Draw each trial's wait: from when it was suggested and its worker was free to its start."""
     order = np.lexsort((found.start, found.lane))
     lane, end = found.lane[order], found.end[order]
     free = np.where(np.append(True, lane[1:] != lane[:-1]), 0.0, np.append(0.0, end[:-1]))
@@ -121,7 +121,7 @@ def _add_waits(figure: go.Figure, found: Timeline, axis: Axis, names: np.ndarray
 
 
 def _shares(found: Timeline, axis: Axis) -> go.Figure:
-    """Draw a heat map of the share of time that each worker spent evaluating, per time bin."""
+    """Draw a heat map of the fraction of time that each worker spent evaluating, per time bin."""
     drivers = sorted({driver for driver, _ in found.lanes})
     if len(found.lanes) <= MOST_LANES:
         group = np.arange(len(found.lanes))
@@ -160,7 +160,7 @@ def _spent(start: Floats, end: Floats, width_s: float) -> Floats:
 
 
 def _past(moments: Floats, edges: Floats) -> Floats:
-    """Return for each bin edge the summed time since all moments before it, (edges,).
+    """Return for each bin edge the sum of the times since all earlier moments, (edges,).
 
     ``moments`` are sorted.
     """

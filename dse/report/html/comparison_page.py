@@ -21,7 +21,7 @@ from dse.report.words import join_list, reference_text
 
 
 def comparison_html(comparison: ComparisonResult) -> str:
-    """Return the HTML page of a comparison."""
+    """Return the HTML page of a comparison of groups of studies."""
     from dse.report.figures.attainment import attainment_figures
     from dse.report.figures.curves import curve_figures
 

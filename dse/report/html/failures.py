@@ -32,7 +32,7 @@ class Failure:
 
 
 def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
-    """Return the reasons why trials are no candidates for the front, the most frequent first.
+    """Return the reasons why trials cannot be on the front, the most frequent first.
 
     They are faults by kind and text, undefined values, and violated limits. A trial that violates
     several limits counts for each.
@@ -56,7 +56,7 @@ def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
 
 
 def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
-    """Return the kind, the reason, the count and some trials of the most frequent failures."""
+    """Return rows of the most frequent failures: kind, reason, count and some trial numbers."""
     return [
         (one.kind, _reason(one), str(len(one.trials)), _numbers(one))
         for one in found[:MOST_REASONS]
@@ -64,7 +64,7 @@ def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
 
 
 def rarer_words(found: Sequence[Failure]) -> str:
-    """Return the number of reasons that the rows leave out, as text; empty if they have all."""
+    """Return how many further reasons the rows leave out, as text; empty if they have all."""
     rest = found[MOST_REASONS:]
     designs = sum(len(one.trials) for one in rest)
     return f"{len(rest):,} rarer reasons of {designs:,} designs" if rest else ""

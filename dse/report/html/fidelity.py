@@ -1,4 +1,4 @@
-"""Reliability of cheap fidelities (lower rungs of a ladder): rank agreement and error."""
+"""Reliability of cheap fidelities as substitutes for the true metric: ranks and errors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from dse.report.words import number_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """Reliability of a cheap fidelity (lower rung of a ladder) as a substitute for its top.
+    """Reliability of a cheap fidelity as a substitute for the highest fidelity of a metric.
 
-    It is computed over designs with both. ``raw`` is the root mean square error of the uncalibrated
-    rung, ``error`` that on held-out designs after calibration, both in the metric's unit; ``tau``
-    is Kendall's rank correlation.
+    It is computed over designs evaluated at both. ``raw`` is the root mean square error of the
+    uncalibrated cheap metric, ``error`` that on held-out designs after calibration, both in the
+    metric's unit; ``tau`` is Kendall's rank correlation.
     """
 
     metric: str
@@ -44,7 +44,7 @@ class Rung:
     calibration: str
 
     def words(self) -> str:
-        """Return the rung's rank correlation and errors as one line of text."""
+        """Return the fidelity's rank correlation and errors as one line of text."""
         start = f"{self.rung} for {self.metric}"
         if self.raw is None:
             return f"{start}: no design has both yet"
@@ -57,12 +57,12 @@ class Rung:
 
 
 def rungs(problem: Problem, trials: Sequence[Trial]) -> tuple[Rung, ...]:
-    """Return the reliability of each lower rung; of a design's trials only one counts."""
+    """Return the reliability of each lower fidelity; only one trial per design counts."""
     return tuple(_rungs(problem, trials))
 
 
 def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
-    """Return the rungs' reliability as JSON objects."""
+    """Return the reliability of each lower fidelity as a JSON object."""
     return [
         {
             "metric": one.metric,

@@ -1,4 +1,4 @@
-"""HTML table of the front; cells carry keys by which the page sorts it."""
+"""HTML table of the front, whose cells carry sort keys for sorting on the page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def front_rows(front: ParetoSet, answer: Answer) -> str:
 def _cells(
     answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping[str, str]
 ) -> list[tuple[str, str, str]]:
-    """Return the cells of a row: sort key, text and CSS class."""
+    """Return the cells of a design's table row: sort key, text and CSS class of each."""
     problem = answer.problem
     units = parameter_units(problem)
     pairs = zip(problem.objectives, values, strict=True)
@@ -68,6 +68,6 @@ def _cell(value: Value | None, words: str, side: str) -> tuple[str, str, str]:
 
 
 def _side(answer: Answer, name: str) -> str:
-    """Return the CSS class of a column: text is aligned left, numbers are aligned right."""
+    """Return the CSS class that aligns a column: text to the left, numbers to the right."""
     values = [trial.design.get(name) for trial in answer.trials]
     return "text" if any(isinstance(value, bool | str) for value in values) else ""

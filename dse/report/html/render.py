@@ -36,7 +36,7 @@ def call_macro(name: str, macro: str, *arguments: object, **options: object) -> 
 
 
 def trusted(html: str) -> str:
-    """Mark HTML of our own as such, so that templates insert it without escaping it."""
+    """Mark HTML that this program made as safe, so that templates insert it without escaping."""
     return _markup()(html)
 
 

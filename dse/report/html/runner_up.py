@@ -109,7 +109,7 @@ def _format_difference(part: MetricContrast, unit: str) -> str:
 def _table(
     metrics: Mapping[str, Metric], breakdown: Breakdown
 ) -> tuple[MetricContrast, str, list[tuple[MetricContrast, str]]]:
-    """Return the total, its unit, and the largest parts, each with the length of its bar in %."""
+    """Return the total metric, its unit, and its largest summands, each with a bar length in %."""
     widest = max(abs(part.more) for part in breakdown.parts)
     told = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
     parts = [(part, f"{100 * abs(part.more) / widest:.0f}") for part in told]

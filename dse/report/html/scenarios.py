@@ -32,7 +32,7 @@ def contrast_table(contrast: Contrast, *, console: Console | None = None) -> Non
 
 
 def verdict(contest: Contest) -> str:
-    """Return a sentence on one objective: its best trial everywhere, or under each scenario."""
+    """Return a sentence on an objective's best trial: the same everywhere, or per scenario."""
     if not contest.standings:
         return f"{contest.text}: no design is an answer under any scenario"
     if len(contest.winners) == 1:

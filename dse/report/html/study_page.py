@@ -68,7 +68,7 @@ def report_html(
         trials: all trials, in the order in which they were finished.
         events: recorded events other than trials.
         provenance: the versions and the machine, by name.
-        beside: the optional sections.
+        beside: the optional sections of the report.
     """
     from dse.report.figures import drawings
 
@@ -158,7 +158,7 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
 
 
 def _left_out(answer: Answer) -> str:
-    """Return the numbers of designs and parameters in the table, if it does not have all."""
+    """Return how many designs and parameters the table omits, as text."""
     whole = len(answer.trials)
     some = f"{MOST_SHOWN:,} of {whole:,} designs are shown, evenly spaced."
     return " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))

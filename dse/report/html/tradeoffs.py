@@ -1,4 +1,4 @@
-"""HTML tables of the exchange rates between objectives along the front, and of limits."""
+"""HTML tables of trade-off rates between objectives along the front, and of limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONG = 24
 def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
     """Return a table of what steps along the front gain and cost, per pair of objectives.
 
-    The text is empty if there are no steps.
+    A step leads from one front design to another. The text is empty if there are no steps.
     """
     rows = [
         [
@@ -44,7 +44,7 @@ def step_words(problem: Problem, rate: Rate) -> str:
 
 
 def rate_words(problem: Problem, rate: Rate) -> str:
-    """Return the price of 1 % of the improved objective: ``1 % (0.0098) costs 2.1 mJ``.
+    """Return the price of improving an objective by 1 %: ``1 % (0.0098) costs 2.1 mJ``.
 
     The percentage is of that objective's value before the step; the text is a dash if this is 0.
     """

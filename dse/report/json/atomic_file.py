@@ -9,7 +9,7 @@ from dse.errors import StorageError
 
 
 def write_whole(path: Path, text: str | bytes | Iterable[str]) -> None:
-    """Write a file atomically; ``text`` may be an iterable of pieces.
+    """Write a file atomically; ``text`` may be an iterable of parts of the content.
 
     Raises:
         StorageError: the path is a folder, or the file cannot be written.

@@ -68,7 +68,7 @@ def trials_columns(
 
 
 def trials_sheets(problem: Problem, stream: TrialStream) -> Iterator[Sheet]:
-    """Yield the trials as sheets of columns: an empty one with the names, then one per chunk."""
+    """Yield the trials as tables of columns: an empty one with the names, then one per chunk."""
     yield trials_columns(problem, (), stream.spread)
     for part in stream.parts:
         yield trials_columns(problem, part, stream.spread)
@@ -80,7 +80,7 @@ def write_csv(sheet: Sheet, file: TextIO) -> None:
 
 
 def csv_texts(sheets: Iterable[Sheet]) -> Iterator[str]:
-    """Yield chunks of one CSV text with a single header from sheets with the same columns."""
+    """Yield chunks of one CSV text with a single header, from tables with the same columns."""
     for place, sheet in enumerate(sheets):
         names = [tuple(sheet)] if place == 0 else []
         text = _plain_csv(chain(names, zip(*sheet.values(), strict=True)))
@@ -96,7 +96,7 @@ def _plain_csv(rows: Iterable[Sequence[Value | None]]) -> str:
 
 
 def _quoted_csv(rows: Iterable[Sequence[Value | None]]) -> str:
-    """Return the rows as CSV, with quotes around each row that contains a carriage return.
+    """Return the rows as CSV, quoting each row that contains a carriage return.
 
     Up to Python 3.12 the csv module does not quote a lone carriage return, which readers take as
     the end of the row.
@@ -163,7 +163,7 @@ def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    """Return the numbers of a column as a list, with ``None`` for those that are not finite."""
+    """Return a column's numbers as a list, with ``None`` for those that are not finite."""
     told: list[float | None] = values.tolist()
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
         told[row] = None

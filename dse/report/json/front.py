@@ -34,7 +34,7 @@ def front_json(
         study: the study's name.
         front: its front.
         trials: all trials, for the nearest misses.
-        proof: how far the front is proved, and how many designs have no value.
+        proof: for how many designs the front is proved exact, and how many have no value.
     """
     answer = Answer.of(front, trials)
     rows = zip(answer.trials, answer.values.tolist(), answer.broken, strict=True)
@@ -124,7 +124,7 @@ def trials_json_texts(
     Args:
         study: the study's name.
         problem: its problem.
-        stream: its trials.
+        stream: its trials, read in parts.
         indent: as in ``json.dumps``.
     """
     encode = json.JSONEncoder(indent=indent, allow_nan=False).encode

@@ -38,7 +38,7 @@ def plugin_rows() -> list[PluginRow]:
 
 
 def plugin_facts(name: str) -> list[PluginFacts]:
-    """Return the descriptions of the plug-ins of that name: one, unless two kinds share it.
+    """Return the descriptions of the plug-ins of that name, one per kind of plug-in.
 
     Raises:
         PluginError: no plug-in has that name, or its import failed.

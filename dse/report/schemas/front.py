@@ -74,7 +74,7 @@ class FrontRow(Shape):
 
 
 class RungFacts(Shape):
-    """Reliability of a cheap fidelity (lower rung of a ladder) as a substitute for its metric."""
+    """Reliability of a cheap fidelity of a metric as a substitute for the highest fidelity."""
 
     metric: str
     """The metric at the top of the ladder."""

@@ -22,12 +22,12 @@ FINDING, IDENTITY = "finding", "identity"
 
 
 def count_claims(claims: Iterable[JudgedClaim]) -> CountedClaims:
-    """Return the number of claims with each outcome."""
+    """Return the number of claims with each outcome, by outcome."""
     return count_kinds(one["counts_as"] for one in claims)
 
 
 def count_kinds(kinds: Iterable[CountsAs]) -> CountedClaims:
-    """Return how often each outcome occurs in a sequence of outcomes."""
+    """Return how often each outcome occurs in a sequence of outcomes, by outcome."""
     counts = Counter(kinds)
     return {
         "exact": counts["exact"],
@@ -78,7 +78,7 @@ def print_text(one: JudgedClaim) -> str:
 
 
 def verdict_text(one: JudgedClaim) -> str:
-    """Return the verdict on a claim, with an explanation if the label alone is not clear."""
+    """Return the verdict on a claim as text, with an explanation if its label needs one."""
     if one["verdict"] == "size differs":
         return f"direction holds, size differs (ours {ours_text(one)}, print {print_text(one)})"
     if one["verdict"] == "now holds":
@@ -87,7 +87,11 @@ def verdict_text(one: JudgedClaim) -> str:
 
 
 def turned_text(one: JudgedClaim) -> str:
-    """Return for how many ends of the assumptions' intervals a claim keeps its outcome, as text."""
+    """Return how often a claim keeps its outcome at the ends of assumed intervals, as text.
+
+    An assumption is a value that the reproduced paper does not state; the study was run at both
+    ends of its interval.
+    """
     turned = one["turned"]
     if not turned:
         return ""

@@ -68,7 +68,7 @@ def budget_sentence(comparison: ComparisonResult) -> str:
 
 
 def verdicts(comparison: ComparisonResult) -> list[str]:
-    """Return the conclusions as sentences: for each pair of groups, differences claimed or not.
+    """Return the conclusions as sentences: for each pair of groups, significant differences.
 
     Each significant difference has its own sentence; the other indicators of a pair share one.
     """

@@ -1,4 +1,4 @@
-"""Terminal console that displays control characters of study texts instead of obeying them."""
+"""Terminal console that shows control characters of texts instead of executing them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _value_text(_: str, value: Value, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Parameter or list of parameters, as one entry of the space file."""
+    """Parameter, or list of parameters, that one entry of the space file declares."""
 
     name: str
     members: tuple[Parameter, ...]
@@ -86,7 +86,7 @@ class Entry:
 
 
 def entries(space: DesignSpace) -> tuple[Entry, ...]:
-    """Return the entries of the space file in the space's order: parameters and lists."""
+    """Return the parameters and lists of parameters as in the space file, in their order."""
     lists: dict[str, Entry] = {}
     for name, one in space.lists.items():
         members = tuple(space.by_name[node.name] for node in one.listing.nodes)

@@ -39,7 +39,7 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
 
 
 def design_words(answer: Answer, trial: Trial) -> str:
-    """Return the parameters of a trial as text, except those with equal values in all designs."""
+    """Return a trial's parameters as text, except those that are equal in all designs."""
     names = dict.fromkeys([*answer.told, *(answer.varying or trial.design)])
     return design_text(trial.design, names, parameter_units(answer.problem), MOST_PARAMETERS)
 

@@ -29,7 +29,7 @@ _UNBOUNDED = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Column of a terminal table; invisible characters in ``cells`` are already marked."""
+    """Column of a terminal table: heading and cells, with invisible characters already marked."""
 
     heading: str
     cells: Sequence[str]
@@ -108,9 +108,9 @@ def print_fitting_tables(
 ) -> None:
     """Print a table of results and settings, split or shortened to fit the terminal's width.
 
-    ``key`` is the column that names the rows. If one table is too wide, the ``settings`` follow in
-    a table of their own, as ``name=value`` pairs; if even ``results`` and ``more`` do not fit,
-    ``more`` is left out.
+    ``key`` is the column that names the rows. If one table is too wide, the columns ``settings``
+    follow in a table of their own, as ``name=value`` pairs; if even ``results`` and ``more`` do not
+    fit, the columns ``more`` are left out.
     """
     if fits(console, [key, *results, *more, *settings]):
         console.print(table_of([key, *results, *more, *settings]))
@@ -125,7 +125,7 @@ def print_fitting_tables(
 
 
 def print_split(console: Console, key: Lane, lanes: Sequence[Lane]) -> None:
-    """Print the columns in as few tables as fit the terminal width, each with ``key`` first."""
+    """Print the columns in as few tables as fit the terminal; each begins with ``key``."""
     left = list(lanes)
     while left:
         many = len(left)
@@ -141,7 +141,7 @@ def fits(console: Console, lanes: Sequence[Lane]) -> bool:
 
 
 def _widths(lanes: Sequence[Lane], room: int) -> list[int]:
-    """Return each column's width: that of its longest line, or less to fit into ``room``.
+    """Return the width of each column: its longest line, or less to fit into ``room``.
 
     Columns are narrowed down to their longest words, which are broken only if even this does not
     fit.
@@ -168,7 +168,7 @@ def _most(lane: Lane) -> int:
 
 
 def _least(lane: Lane) -> int:
-    """Return a column's minimum width: its longest word, up to a limit beyond which words break."""
+    """Return a column's minimum width: its longest word, or a limit beyond which words break."""
     longest = max((cell_len(word) for text in _texts(lane) for word in text.split()), default=1)
     return min(longest, _LONG_WORD)
 
@@ -189,7 +189,7 @@ def _left_out(more: Sequence[Lane]) -> str:
 
 
 def _heading(words: str) -> str:
-    """Break a long dotted heading into several lines."""
+    """Break a long dotted heading (``evaluator.metric``) into several lines."""
     lines = words.split("\n")
     return "\n".join(x.replace(".", ".\n") if len(x) > _LONG_HEADING else x for x in lines)
 

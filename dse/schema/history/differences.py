@@ -16,7 +16,7 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
     The identity is what must not change during the life of a study: its space, objectives,
     evaluators and so on. Differences of the space come first; how it is split into files does not
-    matter. For each other part, only the first difference is described.
+    matter. For each other key of the identity, only the first difference is described.
     """
     changes = space_difference(stored["space"], now["space"], spell_number)
     told: list[str] = []
@@ -41,10 +41,10 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """Return evaluators whose Python function was edited, with the function's stored version.
+    """Return evaluators whose Python function was edited, with its stored version.
 
-    The keys are evaluator names. A function with another name is a different evaluator and is not
-    returned.
+    The keys are evaluator names. An evaluator whose function has another name than before counts as
+    a different one and is not returned.
     """
     before, after = (one.get("evaluators", {}) for one in (stored, now))
     found: dict[str, str] = {}
@@ -72,7 +72,7 @@ def _without_versions(identity: Mapping[str, Any], names: Collection[str]) -> di
 
 
 def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity without the parts derived from the space: input names, parameter order."""
+    """Return an identity without what is derived from the space: inputs, parameter order."""
     evaluators = {
         name: {key: value for key, value in one.items() if key != "reads"}
         for name, one in identity.get("evaluators", {}).items()

@@ -27,7 +27,7 @@ class Reading:
     spread: Mapping[str, float]
 
     def trial(self) -> Trial:
-        """Return the observation as a trial (number -1), so that surrogates can be fitted to it."""
+        """Return the observation as a trial (number -1), to which surrogates can be fitted."""
         return Trial(number=-1, design=self.values, metrics=self.metrics, spread=self.spread)
 
 

@@ -1,4 +1,4 @@
-"""Matching of a new study's evaluators, metrics and parameters with those of an earlier study."""
+"""Matching of a new study's evaluators, metrics and parameters with an earlier study's."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SAME = ("use", "options", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyLineage:
-    """Problem, pipeline and evaluators of a study, which are compared with those of another study.
+    """Problem, pipeline and evaluators of a study, for comparison with those of another study.
 
-    ``evaluators`` describes each by its label: plug-in, options, version and inputs.
+    ``evaluators`` describes each evaluator by its label: plug-in, options, version and inputs.
     """
 
     problem: Problem
@@ -35,7 +35,10 @@ class StudyLineage:
 
     @staticmethod
     def of(plan: Plan, identity: Mapping[str, Any]) -> StudyLineage:
-        """Return these parts of a plan; ``identity`` is the one that the study was started with."""
+        """Return the problem, pipeline and evaluators of a study's plan.
+
+        ``identity`` is the one that the study was started with.
+        """
         return StudyLineage(
             problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
         )
@@ -53,11 +56,14 @@ class Same:
     parameters: Mapping[str, str]
 
     def told(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return those of an earlier trial's metrics that this evaluator computes, by new name."""
+        """Return an earlier trial's metrics of this evaluator, by their names in the new study."""
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 
     def read(self, trial: Trial, space: DesignSpace) -> Design:
-        """Return the parameter values that the evaluator read in an earlier trial, by new name."""
+        """Return the parameter values that the evaluator read in an earlier trial.
+
+        They are keyed by their names in the new study.
+        """
         return Design(
             {
                 new: normalize_value(trial.design[old], new, space)
@@ -122,7 +128,7 @@ class Lineage:
 
 
 def normalize_value(value: Value, name: str, space: DesignSpace) -> Value:
-    """Return the equal value of the parameter's own type: 16 for 16.0 if it is an integer one."""
+    """Return a value as the equal value of the parameter's type: 16.0 as 16 for an integer one."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):
         number = isinstance(value, int | float) and not isinstance(value, bool)

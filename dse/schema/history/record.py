@@ -17,7 +17,7 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def begun_with(plan: Plan) -> dict[str, Any]:
-    """Return the specification of a new study, which its record stores.
+    """Return the specification of a new study to store in its record.
 
     It holds the texts of the study's files, its identity (what must not change later), its question
     and the versions of the software.
@@ -63,7 +63,7 @@ def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the identity that a stored study was started with.
 
     The identity is what must not change during the life of a study. In records of older versions,
-    its space has another format and is converted.
+    the space in it has another format and is converted.
     """
     identity: Mapping[str, Any] = spec["identity"]
     if "rules" in identity["space"]:
@@ -73,7 +73,7 @@ def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as a JSON round trip would, so that it compares equal to a stored one."""
+    """Return the value as it is after writing and reading JSON, to compare it with a stored one."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

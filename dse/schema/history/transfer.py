@@ -1,4 +1,4 @@
-"""Transfer from an earlier study: observations of shared evaluators, prior data from others."""
+"""Transfer from an earlier study: observations of evaluators in common, other data as priors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def inherit_from(
 def _readings(
     new: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
-    """Return the observations of shared evaluators in earlier trials; the first of equal inputs."""
+    """Return the observations of common evaluators in earlier trials; one per distinct input.
+
+    Of observations with equal inputs, the first is returned.
+    """
     found: dict[tuple[str, str], Reading] = {}
     for label, one in same.items():
         for trial in finished:
@@ -96,7 +99,7 @@ def _designs(
 
 
 def _values(new: StudyLineage, same: Mapping[str, Same], trial: Trial) -> dict[str, Value]:
-    """Return the trial's parameter values under the new space's names."""
+    """Return the trial's parameter values, keyed by their names in the new space."""
     names = {name: name for name in new.problem.space.by_name}
     for one in same.values():
         names |= one.parameters
@@ -113,7 +116,7 @@ def _prior(
     finished: Sequence[Trial],
     known: Callable[[str, Trial], bool],
 ) -> Prior | None:
-    """Return earlier values of the new study's measured metrics as prior data, ``None`` if none.
+    """Return earlier values of the new study's measured metrics as prior data; else ``None``.
 
     Values for which ``known`` is true are left out: the new study inherits them as observations.
     """

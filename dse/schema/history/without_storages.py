@@ -62,7 +62,7 @@ def _values(node: yaml.Node | None, name: str) -> list[yaml.Node]:
 
 
 def _with_masked_comments(text: str) -> str:
-    """Mask URL passwords line by line, wherever this leaves the parsed YAML unchanged."""
+    """Mask the passwords of URLs line by line, where the parsed YAML stays unchanged."""
     if mask(text) == text:
         return text
     lines = text.split("\n")

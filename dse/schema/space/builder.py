@@ -24,12 +24,12 @@ MAX_VALUES = 10_000_000
 class SpaceBuilder:
     """Parameters, rules, compound parameters and data tables of a space under construction.
 
-    All are keyed by full name, such as ``chip.rows`` for ``rows`` of the include ``chip``.
-    ``declared``, ``places``, ``activated`` and ``dropped`` hold file locations: of each
-    declaration, of each rule, of each parameter's activity condition, and of each ``drop:`` of an
-    extended file's name. ``lost`` are names whose declaration has an error, and ``clouded``
-    prefixes under which names may be missing; errors in rules that use them are not reported.
-    ``before`` holds each parameter's earlier definitions, before ``fix``, ``narrow`` or
+    All are keyed by full name, such as ``chip.rows`` for ``rows`` of the include ``chip``. Four
+    mappings hold file locations: ``declared`` of each declaration, ``places`` of each rule,
+    ``activated`` of each parameter's activity condition, and ``dropped`` of each ``drop:`` entry
+    for a name of an extended file. ``lost`` are names whose declaration has an error, and
+    ``clouded`` prefixes under which names may be missing; errors in rules that use them are not
+    reported. ``before`` holds each parameter's earlier definitions, before ``fix``, ``narrow`` or
     replacement; rules and tables may still use their values. ``repeats`` explains, by table, why
     its first column is not a key.
     """
@@ -89,7 +89,7 @@ class SpaceBuilder:
         self.listings[one.name] = one.listing
 
     def activate(self, name: str, rule: Expression, where: str) -> None:
-        """Set the activity condition of a parameter, with its file location ``where``."""
+        """Set the activity condition of a parameter, stated at the file location ``where``."""
         self.conditions[name] = rule
         self.activated[name] = where
         self.places.setdefault(rule.text, where)
@@ -116,11 +116,11 @@ class SpaceBuilder:
             raise SpecError(error.problem, where=error.where, hint=hint) from error
 
     def repeated(self, text: str) -> str:
-        """Return why a table used in the text is not keyed by its first column; else empty."""
+        """Return why a table in the text cannot be looked up by its first column; else empty."""
         return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
 
     def hidden(self, name: str) -> bool:
-        """Return whether the name may be declared in a part of the files that could not be read."""
+        """Return whether the name may be declared in a part of a file that could not be read."""
         words = name.split(".")
         heads = [".".join(words[:count]) for count in range(1, len(words) + 1)]
         if any(head.partition("[")[0] in self.lost for head in heads):
@@ -128,7 +128,7 @@ class SpaceBuilder:
         return any(name.startswith(prefix) for prefix in self.clouded)
 
     def _word(self, name: str) -> str:
-        """Return a hint to quote the name if a choice parameter has it as a value; else empty."""
+        """Return a hint to quote the name if it is a value of a choice parameter; else empty."""
         word = name.rpartition(".")[2]
         choices = (one for one in self.parameters.values() if isinstance(one, Choice))
         return f"a word goes in quotes: '{word}'" if any(word in c.values for c in choices) else ""

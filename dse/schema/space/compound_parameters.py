@@ -32,8 +32,8 @@ def structured_of(
     """Build the compound parameter that a space file declares.
 
     Args:
-        name: its full name.
-        spec: the validated YAML.
+        name: the full name of the parameter.
+        spec: the validated YAML of its declaration.
         scope: resolver of the file's names.
         domain: the domain of each item of an ``each:`` list; else ``None``.
         when: the condition under which all its members are active.

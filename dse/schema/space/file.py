@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[_T]):
-    """Value read from a file, with its source document and key path."""
+    """Value read from a YAML file, with its source document and key path."""
 
     value: _T
     source: SourceDocument
@@ -31,7 +31,7 @@ class Stated(Generic[_T]):
         return self.source.place(self.path)
 
     def at(self, *inner: str | int) -> str:
-        """Return the location of the part of the value under the given keys."""
+        """Return the file location of the value under further keys, as ``file:line``."""
         return self.source.place((*self.path, *inner))
 
 
@@ -213,7 +213,10 @@ def _merge_fragments(base: Fragment, own: Fragment) -> Fragment:
 
 
 def _without(fragment: Fragment, text: str) -> Fragment | None:
-    """Return the fragment without the entry or constraint ``text``; ``None`` if it has neither."""
+    """Return the fragment without one entry or constraint; ``None`` if it does not have it.
+
+    ``text`` is the entry's name or the constraint's text.
+    """
     for key in SECTIONS:
         section = getattr(fragment, key)
         if text in section:

@@ -56,16 +56,16 @@ Settled = dict[str, list[Settlement]]
 def settled_in(
     name: str, stated: Stated[IncludeSpec], scope: Scope, outer: Mapping[str, list[Settlement]]
 ) -> tuple[Settled, Settled]:
-    """Return the restrictions of an included file's parameters, by their names in that file.
+    """Return the ``fix`` and ``narrow`` restrictions of an included file's parameters.
 
-    The first mapping has those that this include states; the second also has those stated by files
-    further up the chain of includes.
+    Both mappings are keyed by the names in the included file. The first has the restrictions that
+    this include states; the second also has those stated by files further up the chain of includes.
 
     Args:
         name: the include's name.
         stated: the include.
         scope: the scope of the including file.
-        outer: settlements of the including file's names; ``chip.rows`` refers to ``rows`` of the
+        outer: restrictions of the including file's names; ``chip.rows`` refers to ``rows`` of the
             include ``chip``.
     """
     spec, own = stated.value, Settled()
@@ -104,7 +104,7 @@ def check_settlements(
     """Record an error for each ``fix`` or ``narrow`` of a name that the file does not declare.
 
     Args:
-        settled: the settlements of the include.
+        settled: the restrictions (``fix``, ``narrow``) that the include states.
         fragment: the included file.
         full: maps a name in the file to its full name in the complete space.
         declared: the full names that the file declared.

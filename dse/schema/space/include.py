@@ -94,8 +94,8 @@ class IncludedFile:
     def read(self) -> list[Statements]:
         """Add the file's parameters and data to the space; return its constraints and tables.
 
-        These are returned for this file and each included one. They are added later, once every
-        name of the complete space is declared.
+        Those of included files are returned, too. They are added later, once every name of the
+        complete space is declared.
         """
         self._mark_lost()
         self._check_names()

@@ -166,7 +166,7 @@ class Members:
                 )
 
     def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
-        """Return the ``fix`` of each member where one list fixes a compound parameter as one value.
+        """Return the fixed value of each member where one list fixes a compound parameter.
 
         The result is keyed by the member's full name; a member may be fixed several times.
         """
@@ -214,7 +214,10 @@ class Members:
             return None
 
     def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
-        """Add the constraint ``n % x == 0`` for a domain ``divisors(n)`` where n is variable."""
+        """Add the constraint ``n % x == 0`` for a parameter x with ``divisors(n)`` as its domain.
+
+        It is needed where n depends on parameters.
+        """
         text = extract_dividend(spec.ordinal)
         if text is None or not self.scope.expand(text).names:
             return

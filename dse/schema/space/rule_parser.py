@@ -91,7 +91,7 @@ class Rules:
         return ready
 
     def _wordy(self, rule: Expression) -> str:
-        """Return a hint on a choice with text values that the rule uses as a number; else empty."""
+        """Return a hint that the rule uses a choice with text values as a number; else ``""``."""
         for name in sorted(rule.names):
             parameter = self.whole.parameters[name]
             values = parameter.values if isinstance(parameter, Choice) else ()

@@ -155,7 +155,9 @@ class Scope:
         return None if listing is None else listing.keys
 
     def counting(self, value: int | str) -> str | None:
-        """Return the full name of an integer parameter; ``None`` if the name does not exist.
+        """Return the full name of an integer parameter, to serve as the size of a list or subset.
+
+        ``None`` if the name does not exist.
 
         Raises:
             SpecError: the parameter has values that are not integers.
@@ -228,7 +230,7 @@ class Scope:
         return full in known.declared or full in known.parameters or full in known.lost
 
     def _edits(self, node: syntax.Node) -> Iterator[tuple[tuple[int, int], str]]:
-        """Yield the edits that resolve the names: ((offset, length), replacement text)."""
+        """Yield the edits that replace names by full names: ((offset, length), new text)."""
         if isinstance(node, syntax.Name):
             argument = self.arguments.get(node.name)
             words = self.full(node.name) if argument is None else format_literal(argument)

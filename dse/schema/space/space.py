@@ -80,7 +80,7 @@ def legible_space(
 
 
 def _hiding(whole: SpaceBuilder) -> Callable[[str], bool]:
-    """Return a predicate that is true for a name whose declaration may have an error."""
+    """Return a predicate: whether the declaration of a name may have an error that hides it."""
     unread = not whole.parameters
     endings = {name.rpartition(".")[2] for name in whole.lost}
 

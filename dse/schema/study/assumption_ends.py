@@ -17,7 +17,10 @@ from dse.schema.yaml.files import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One run of the analysis: an assumption, the end that it is set to, and a study name."""
+    """Run of the sensitivity analysis: an assumption, the interval end it is set to, and a name.
+
+    The name is that of the run's study.
+    """
 
     assumption: Assumption
     end: Scalar
@@ -25,7 +28,7 @@ class Turn:
 
 
 def turns_of(plan: Plan, name: str) -> list[Turn]:
-    """Return the runs of the sensitivity analysis: one per assumption and end of its interval.
+    """Return the runs of the sensitivity analysis: one per end of each assumption's interval.
 
     Args:
         plan: the study's plan.

@@ -28,18 +28,18 @@ Documents = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """Assumed value with its interval, and the paths to that value in the study's files."""
+    """Assumed value with its plausible interval, and the key paths to it in the study's files."""
 
     spec: AssumptionSpec
     places: tuple[tuple[str, Path_], ...]
 
     @property
     def ends(self) -> tuple[Scalar, ...]:
-        """Ends of the interval that differ from the assumed value."""
+        """Ends of the interval that differ from the assumed value: one or both."""
         return tuple(one for one in self.spec.interval if not _is_same(one, self.spec.value))
 
     def turned(self, documents: Documents, end: Scalar) -> dict[str, dict[str, Any]]:
-        """Return copies of the files' contents with the assumed value replaced by ``end``."""
+        """Return copies of the files' contents with the assumed value set to ``end``."""
         changed = {path: deepcopy(dict(document)) for path, document in documents.items()}
         for path, place in self.places:
             holder: Any = changed[path]
@@ -52,7 +52,7 @@ class Assumption:
 def assumptions_of(
     spec: StudySpec, source: SourceDocument, files: Files, mistakes: ErrorCollector
 ) -> tuple[Assumption, ...]:
-    """Return the valid assumptions of a study; errors are collected with their lines.
+    """Return the valid assumptions of a study; errors are collected with their line numbers.
 
     Args:
         spec: the study.
@@ -176,7 +176,7 @@ def _check_interval(spec: AssumptionSpec) -> None:
 
 
 def _amount(value: Scalar) -> tuple[float, str] | None:
-    """Return the number and its unit; ``None`` for text and booleans."""
+    """Return a value's number and unit; ``None`` for text and booleans."""
     if isinstance(value, bool):
         return None
     if not isinstance(value, str):

@@ -34,7 +34,7 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"baseline": (2, 2), "ratio": 
 class Baselines:
     """Named baselines of a study and their metrics.
 
-    ``awaited`` are those with metrics that formulas read but that are not measured yet.
+    ``awaited`` are the baselines with metrics that formulas read but that are not measured yet.
 
     Args:
         designs: the baselines' designs by name.
@@ -144,7 +144,7 @@ def told_baselines(
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> Baselines:
-    """Build the named baselines with their metrics; modelled metrics are computed here.
+    """Build the named baselines with their metrics; modelled metrics are computed.
 
     Args:
         designs: all baselines, by name or index.

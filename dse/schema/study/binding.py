@@ -44,7 +44,7 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
     Raises:
         PluginError: there is no such evaluator, or it does not take these options.
         SpecError: an option's value is invalid.
-        SpecErrors: several values are.
+        SpecErrors: the values of several options are invalid.
     """
     made, errors = repaired_evaluator(spec, options)
     raise_all(errors)
@@ -55,7 +55,7 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
 def repaired_evaluator(
     spec: EvaluatorSpec, options: Mapping[str, Any]
 ) -> tuple[Evaluator | None, list[DseError]]:
-    """Construct an evaluator; if options are invalid, do so without them and return all errors.
+    """Construct an evaluator without its invalid options; return it and all errors.
 
     Each attempt leaves out the options that the last one found invalid, so that errors in other
     options are found too. The evaluator is ``None`` if it cannot be constructed without them. An
@@ -113,7 +113,7 @@ def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any
 def _without_parts(
     options: Mapping[str, Any], off: Collection[Sequence[str | int]]
 ) -> dict[str, Any]:
-    """Return the options without invalid ones; in a mapping, only the invalid key is removed."""
+    """Return the options without invalid ones; from a mapping, only its invalid key is removed."""
     rest = dict(options)
     for part in off:
         option, entry = str(part[0]), part[1:]
@@ -149,7 +149,7 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
 
 
 def _find_option(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the option that an error message names, else the one whose value it quotes."""
+    """Return the option that an error message names, or else whose value it quotes."""
     words = re.findall(r"[\w-]+", problem)
     named = next((word for word in words if word in options), None)
     if named is None:  # the message may quote the value instead
@@ -236,7 +236,7 @@ def _build_missing_error(
 
 
 def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
-    """Return the option path of the evaluator's formula that reads this input; else empty."""
+    """Return the option path of the evaluator's formula that reads this input; else ``""``."""
     return next(
         (("metrics", own) for own, one in formulas_of(evaluator).items() if reading in one.names),
         (),
@@ -311,7 +311,11 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
 
 
 def _some(parameter: Parameter) -> Sequence[Value]:
-    """Return a parameter's values; three of a real one, both bounds of a large integer one."""
+    """Return values of a parameter to check: all, or some of a real or a large integer one.
+
+    Of a real one these are both bounds and a value between them, of a large integer one both
+    bounds.
+    """
     if isinstance(parameter, Real):
         between = parameter.low + _BETWEEN * (parameter.high - parameter.low)
         return parameter.low, between, parameter.high

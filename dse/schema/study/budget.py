@@ -69,7 +69,7 @@ _HINTS = {
 
 
 def _above_zero(key: str, told: Quantity | None, unit: str) -> float | None:
-    """Return a quantity in its coherent unit; a number without a unit is in ``unit``."""
+    """Return a quantity above zero in its coherent unit; a bare number is in ``unit``."""
     if told is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Checks of the claims of papers in a study file.
+"""Checks of the claims (published results of papers) in a study file.
 
 A claim needs a published figure and an acceptance rule that can fail, and must not select trials by
 a metric on test data.

@@ -64,15 +64,15 @@ class Claim:
         return value / units.factor(self.unit)
 
     def holds(self, ours: float) -> bool | None:
-        """Return whether ``ours``, in ``unit``, fulfils ``accept``; ``None`` without it."""
+        """Return whether ``ours`` (the study's number) fulfils ``accept``; ``None`` without it."""
         return None if self.accept is None else bool(self._accepts([ours])[0])
 
     def agrees(self, ours: float) -> bool | None:
-        """Return whether ``ours`` agrees with the published figure; ``None`` without a figure.
+        """Return whether the study's number agrees with the published figure.
 
         It agrees within 10 % of the figure. If ``accept`` is a window around the figure of no more
         than a factor of two, any number in the window agrees as well. If ``accept`` excludes the
-        figure, no number agrees.
+        figure, no number agrees. The result is ``None`` if no figure was published.
         """
         if self.figure is None or self.accept is None:
             return None
@@ -105,7 +105,7 @@ def claims_of(
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """Runner of checks that collects their errors, with the location of the claim in the file."""
+    """Runner of checks that collects their errors, with each claim's location in the file."""
 
     mistakes: ErrorCollector
     source: SourceDocument
@@ -176,7 +176,7 @@ def accepting(text: str, unit: str) -> Expression:
 
 
 def check_ours(rule: Expression) -> None:
-    """Raise SpecError unless ``ours`` is the only name in the rule."""
+    """Raise SpecError unless ``ours`` (the study's number) is the only name in the rule."""
     for name in syntax.names_in(rule.node):
         if name.name != OURS:
             raise SpecError(f"'accept' may use only the name 'ours', not {name.name!r}")
@@ -227,7 +227,7 @@ class ClaimReader:
         return formula.resolve_units(units.factor), found, unit
 
     def _outer(self, node: syntax.Node, found: dict[str, TrialStatistic]) -> syntax.Node:
-        """Replace each trial statistic in the formula by a name, and add it to ``found``."""
+        """Replace each trial statistic in the formula by a new name; add it to ``found``."""
         if isinstance(node, syntax.Call) and node.function in FUNCTIONS:
             name = f"{node.function}#{len(found)}"
             found[name] = self._parse_statistic(node)
@@ -288,5 +288,5 @@ class ClaimReader:
 
 
 def _cancel_unit(unit: str) -> str:
-    """Return the unit, but empty for a dimensionless one such as bytes per bit; ``%`` is kept."""
+    """Return the unit, or ``""`` for a dimensionless one such as bytes per bit; keep ``%``."""
     return "" if unit != "%" and units.same_dimension(unit, "") else unit

@@ -17,8 +17,8 @@ def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
     """Build a study's early stopping rule, ``None`` if it has none.
 
     Raises:
-        SpecError: a key belongs to the other rule, the steps do not ascend, or a name is not a
-            measured metric of an objective or limit.
+        SpecError: a key belongs to the other kind of rule, the steps do not ascend, or a name is
+            not a measured metric of an objective or limit.
     """
     if spec is None:
         return None

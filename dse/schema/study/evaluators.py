@@ -45,7 +45,7 @@ Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Bindings:
-    """Evaluators of a study with bound inputs, one or more per evaluator if scenarios change it.
+    """Evaluators of a study with bound inputs; a scenario that changes one adds a copy of it.
 
     ``known`` has the units of all names. ``all`` is true where every evaluator of the study is
     valid.
@@ -280,7 +280,7 @@ class EvaluatorSet:
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
 
     def _lose(self, name: str, error: DseError) -> None:
-        """Record the metrics that an error concerns; using them in formulas is no new error."""
+        """Record the metrics that an error concerns; formulas with them add no further error."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 

@@ -14,7 +14,9 @@ Stages = Mapping[str, int]
 
 
 def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) -> tuple[str, ...]:
-    """Check the fidelity ladder of a metric; return its rungs, cheapest first, the metric last.
+    """Check a metric's fidelity ladder; return its rungs, cheapest first, the metric last.
+
+    The rungs are approximations of the metric at lower fidelity.
 
     Raises:
         SpecError: a metric is unknown or has a unit of another dimension, a rung is repeated, the

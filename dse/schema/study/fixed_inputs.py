@@ -32,7 +32,10 @@ from dse.units import units
 
 
 class FixedInputs:
-    """Evaluator wrapper that sets some inputs to fixed values; they need not be parameters."""
+    """Evaluator wrapper that sets some inputs of the wrapped evaluator to fixed values.
+
+    These inputs need not be parameters of the space.
+    """
 
     def __init__(self, evaluator: Evaluator, values: Mapping[str, Value]) -> None:
         self.reads = evaluator.reads - values.keys()
@@ -61,7 +64,10 @@ class FixedInputs:
 
     @property
     def pure(self) -> bool:
-        """Whether the wrapped evaluator is pure; lazy, as this may import a user's function."""
+        """Whether the wrapped evaluator is pure, so that read-only commands may call it.
+
+        It is determined on first use, as this may import a user's function.
+        """
         return is_pure(self.evaluator)
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -87,7 +93,7 @@ def reads_any(evaluator: Evaluator, name: str) -> bool:
 
 
 def reading_of(evaluator: Evaluator, name: str, told: Scalar) -> Value:
-    """Convert a fixed input value from the study file to the unit that the evaluator expects.
+    """Convert the fixed value of an input from the study file to the evaluator's unit.
 
     Raises:
         SpecError: the value's unit has another dimension.

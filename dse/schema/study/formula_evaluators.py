@@ -45,7 +45,10 @@ def expand_formulas(
 
 
 def _full(name: str, names: Iterable[str]) -> str | None:
-    """Return the full name equal to the name, or the only one whose last part it is; else None."""
+    """Return the full name equal to a name, or the only full name that ends with it.
+
+    It is ``None`` if there is no such name.
+    """
     found = [one for one in names if one == name] or [
         one for one in names if one.endswith(f".{name}")
     ]
@@ -66,7 +69,7 @@ def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _rename_members(listing: Listing, full: str, own: str) -> Listing:
-    """Return the list with the full name in its members' names replaced by ``own``."""
+    """Return the list with ``own`` in place of its full name in the names of its members."""
 
     def changed(node: Node) -> Node:
         if isinstance(node, Name) and node.name.startswith((f"{full}[", f"{full}.")):

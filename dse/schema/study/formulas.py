@@ -51,7 +51,7 @@ class FormulaParser:
             yield self.baselines.folded(one)
 
     def under(self, text: str, scenario: str) -> Expression:
-        """Parse a formula for one scenario: ``worst(chip.latency)`` is the latency there.
+        """Parse a formula for one scenario, in which ``worst(chip.latency)`` is just the latency.
 
         It raises as :meth:`objective` does.
         """

@@ -13,7 +13,7 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
-    """Return the plan with objectives relative to the measured metrics of its baselines.
+    """Return the plan with the measured metrics of its baselines inserted in the objectives.
 
     The plan is returned unchanged until all awaited baselines have been measured.
     """
@@ -32,7 +32,7 @@ def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
 
 
 def with_modelled_baselines(plan: Plan) -> Plan:
-    """Return the plan with those metrics of awaited baselines that impure models compute.
+    """Return the plan with awaited baselines' metrics from models that may start programs.
 
     This starts external programs, so only code that runs a study may call it. Baselines that need
     measurements stay awaited.

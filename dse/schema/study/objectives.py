@@ -80,7 +80,7 @@ def check_new(objective: Objective, before: Sequence[Objective]) -> None:
     """Check that no earlier objective has the same goal and formula.
 
     Raises:
-        SpecError: an earlier objective has both.
+        SpecError: an earlier objective has the same goal and formula.
     """
     if any((one.goal, one.text) == (objective.goal, objective.text) for one in before):
         problem = f"'{objective.goal}: {objective.text}' stands twice"
@@ -181,7 +181,7 @@ def check_names(expression: Expression, known: Mapping[str, str]) -> None:
 
 
 def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:
-    """Return the formula with conversions, so that its value is in coherent units.
+    """Return the formula with unit conversions, so that its value is in coherent units.
 
     It is evaluated with metrics and parameters in their own units.
     """
@@ -192,7 +192,7 @@ def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expre
 def _size(*sides: syntax.Node) -> float:
     """Return the magnitude of the constant side of a comparison; 1 without a constant.
 
-    Divided by it, the slack of a limit is a fraction of the bound.
+    A limit's slack divided by this magnitude is a fraction of the bound.
     """
     for side in sides:
         if not syntax.names_in(side):

@@ -252,7 +252,7 @@ class _Builder:
         return assumptions_of(self.spec, self.source, self.files, self.mistakes)
 
     def _unread(self, legible: LegibleSpace, cast: Bindings, question: Question) -> tuple[str, ...]:
-        """Collect errors for unused parameters; return them as warnings for a stored study."""
+        """Collect errors for unused parameters; for a stored study, return them as warnings."""
         if legible.partial or not cast.all or not question.whole:
             self.mistakes.skip("whether every parameter is read")
             return ()

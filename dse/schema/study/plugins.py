@@ -207,7 +207,7 @@ def check_storage(url: str | None) -> None:
 
 
 def _meant(url: str) -> str:
-    """Return a hint with the corrected form of an invalid storage URL."""
+    """Return a hint with the probable correct form of an invalid storage URL."""
     scheme, colon, rest = url.partition(":")
     server = scheme.partition("+")[0] in (*_POSTGRES, "postgresql")
     if server or "@" in url:

@@ -26,9 +26,9 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintFigure:
-    """Published figure as an interval from ``low`` to ``high``; both are equal for a number.
+    """Published figure of a paper as an interval; ``low`` equals ``high`` for a number.
 
-    They are in the unit of the study's own number. For a bound, one end is infinite. ``unit`` is
+    Both are in the unit of the study's own number. For a bound, one end is infinite. ``unit`` is
     the paper's unit, for display.
     """
 
@@ -37,7 +37,7 @@ class PrintFigure:
     unit: str
 
     def is_met(self, ours: float) -> bool:
-        """Return whether ``ours`` is in the interval, which is widened by 10 % of each end.
+        """Return whether the study's number is in the interval, widened by 10 % of each end.
 
         An interval with an infinite end is not widened.
         """
@@ -46,7 +46,7 @@ class PrintFigure:
         return self.low - TENTH * abs(self.low) <= ours <= self.high + TENTH * abs(self.high)
 
     def points(self) -> Floats:
-        """Return sample points of the interval, including its finite ends; shape (n,)."""
+        """Return sample points of the figure's interval, (n,), including its finite ends."""
         if math.isfinite(self.low) and math.isfinite(self.high):
             return np.linspace(self.low, self.high, _GRID)
         end, sign = (self.low, 1.0) if math.isfinite(self.low) else (self.high, -1.0)
@@ -97,12 +97,15 @@ def is_nothing(published: Published) -> bool:
 
 
 def hides_figure(published: Published) -> bool:
-    """Return whether a text contains a ratio or a percentage: ``up to 48x faster``."""
+    """Return whether a text contains a ratio or a percentage that could be a figure.
+
+    An example is ``up to 48x faster``.
+    """
     return isinstance(published, str) and bool(_FIGURE.search(published))
 
 
 def _number(text: Quantity, unit: str) -> tuple[float, str] | None:
-    """Return the number in ``unit``, and the unit as written; ``None`` if it is no number."""
+    """Return a figure's number in ``unit``, and the unit as written; ``None`` if not a number."""
     value, written = _parse_figure(text)
     if value is None:
         return None

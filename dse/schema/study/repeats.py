@@ -64,7 +64,10 @@ class Replicated:
 
     @property
     def pure(self) -> bool:
-        """Whether the wrapped evaluator is pure; lazy, as this may import a user's function."""
+        """Whether the wrapped evaluator is pure, so that read-only commands may call it.
+
+        It is determined on first use, as this may import a user's function.
+        """
         return is_pure(self._evaluator)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -104,7 +107,7 @@ class Replicated:
 
 
 def _own(name: str, provides: Mapping[str, Metric]) -> str:
-    """Return the metric whose quantile the name denotes; the name itself if it is a metric."""
+    """Return the metric whose quantile the name denotes; the name itself for a metric."""
     return name if name in provides else name.rpartition(".p")[0]
 
 

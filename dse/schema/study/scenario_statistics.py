@@ -26,7 +26,7 @@ _RISING = frozenset({"min", "max", "sum", "product", "sqrt", "log2", "ceil", "fl
 
 
 def worse(goal: Goal) -> Side:
-    """Return the direction in which an objective gets worse: 1 if minimized, -1 if maximized."""
+    """Return the direction in which an objective gets worse: 1 if minimized, else -1."""
     return 1 if goal == "minimize" else -1
 
 
@@ -36,7 +36,8 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
     Args:
         formula: the formula, with calls of ``worst``, ``mean`` and ``cvar``.
         scenarios: the study's scenarios.
-        side: the direction in which the formula gets worse; comparisons in it have their own.
+        side: the direction in which the formula gets worse, 1 (larger) or -1; comparisons in it
+            have their own.
 
     Raises:
         SpecError: there are no scenarios, the argument of a function does not differ between them,
@@ -47,7 +48,7 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
 
 
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
-    """Yield a constraint once for each scenario, since it must hold in all of them.
+    """Yield a constraint once for each scenario, since it must hold in every scenario.
 
     It is yielded only once if its metrics outside of ``worst``, ``mean`` and ``cvar`` do not differ
     between scenarios, or state their scenario.
@@ -211,7 +212,7 @@ def _single(node: syntax.Node, scenarios: Scenarios) -> syntax.Node:
 
 
 def _sides(node: syntax.Node, side: Side) -> Sequence[Side]:
-    """Return, for each operand, the direction in which its growth makes the node worse.
+    """Return, for each operand, whether growing (1) or shrinking (-1) makes the node worse.
 
     ``side`` is that direction for the node: 1 for larger, -1 for smaller, 0 for unknown. Factors
     and divisors are assumed to be positive.
@@ -236,7 +237,10 @@ def _sides(node: syntax.Node, side: Side) -> Sequence[Side]:
 
 
 def _factor(other: syntax.Node, side: Side) -> Side:
-    """Return the worse direction of a factor: reversed if the other is a negative constant."""
+    """Return the direction in which a factor makes a product worse.
+
+    It is reversed if the other factor is a negative constant.
+    """
     negative = isinstance(other, syntax.Number) and other.value < 0
     return -side if negative else side
 

@@ -96,7 +96,7 @@ def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
 
 
 def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> None:
-    """Check that an evaluator reports the same metrics under a scenario as under the first one.
+    """Check that an evaluator reports the same metrics under a scenario as under the first.
 
     Raises:
         SpecError: the metrics differ, or one of them has another unit.

@@ -84,8 +84,8 @@ class Sections:
         spec: the valid part of the study file.
         source: the document, for the line numbers of errors.
         mistakes: collector of the errors, and of sections that they leave unchecked.
-        legible: the valid part of the space.
-        cast: the evaluators that could be bound.
+        legible: the space, as far as its files are valid.
+        cast: the evaluators whose inputs could be bound.
         measured: measured metrics of each named baseline.
         lost: sections of the file with parts that could not be read.
         stored: whether the study was started before; checks that are newer are then skipped.
@@ -255,7 +255,10 @@ class Sections:
             )
 
     def _is_open(self) -> bool:
-        """Return whether the optimizer can be constructed: a new study without errors so far."""
+        """Return whether the optimizer can be constructed to check its options.
+
+        It can for a new study without errors so far.
+        """
         return not self.stored and not self.mistakes.errors
 
     def _objectives(self) -> list[Objective]:
@@ -279,7 +282,7 @@ class Sections:
         return found
 
     def _limits(self) -> list[list[Limit]]:
-        """Return a list of limits for each valid constraint."""
+        """Return the limits of each valid constraint in a list."""
         found = []
         for place, text in enumerate(self.spec.constraints):
             limits: list[Limit] | None = self._try_make(

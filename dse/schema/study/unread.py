@@ -66,13 +66,13 @@ class Readers:
 
     @cached_property
     def _includes(self) -> Mapping[str, str]:
-        """File and line of each include in the space file, by the include's name."""
+        """File and line of each include in the space file, by the name of the include."""
         told = self.space_file.value.get("include") or ()
         return {name: self.space_file.place(["include", name]) for name in told}
 
     @cached_property
     def _owner(self) -> Mapping[str, str]:
-        """Name of the list of each parameter that is a member of one."""
+        """Name of its list, by parameter, for each parameter that is a member of a list."""
         return {one.name: name for name, own in self.space.lists.items() for one in own.members}
 
     def _owners(self, names: Iterable[str]) -> frozenset[str]:
@@ -80,7 +80,7 @@ class Readers:
 
     @cached_property
     def _parameters(self) -> Sequence[str]:
-        """Names of the declared parameters; a list is one name."""
+        """Names of the declared parameters; a list counts as one name."""
         return list(dict.fromkeys(self._owner.get(p.name, p.name) for p in self.space.parameters))
 
     @cached_property
@@ -117,7 +117,7 @@ class Readers:
 
     @cached_property
     def _options(self) -> Mapping[str, Collection[str]]:
-        """Options that the constructor of each evaluator accepts, by evaluator."""
+        """Options that each evaluator's constructor accepts, by evaluator."""
         specs = self.spec.evaluators.items()
         return {name: options_of(load("evaluators", one.use)) for name, one in specs}
 
@@ -146,7 +146,7 @@ class Readers:
         return list(dict.fromkeys(found))
 
     def _group_names(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
-        """Group unused parameters by the outermost include all of whose parameters are unused.
+        """Group unused parameters by the outermost include whose parameters are all unused.
 
         A parameter outside of such an include is a group of its own, under its own name.
         """
@@ -192,7 +192,7 @@ class Readers:
         )
 
     def _way(self, evaluator: str, option: str, name: str) -> str:
-        """Return a hint on how to make the evaluator read the parameter; empty if it cannot."""
+        """Return a hint on how to make an evaluator read the parameter; empty if impossible."""
         braces = f"{{{name}}}"
         if self._reads(evaluator, option, braces, name):
             return f"write '{option}: \"{braces}\"' there to use the value of each design"
@@ -242,7 +242,7 @@ class Readers:
         )
 
     def _meant(self, name: str) -> str:
-        """Return the ``unread`` entry that declares a parameter as unused on purpose, as a hint."""
+        """Return a hint: the ``unread`` entry that declares the parameter as unused on purpose."""
         in_python = self.source.lines is None
         return f'unread=["{name}"]' if in_python else f"'unread: [{name}]' in the study"
 

@@ -41,14 +41,17 @@ def written_units(rules: Iterable[Expression]) -> dict[str, str]:
 
 
 def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Objective:
-    """Return the objective with the unit of the constraint on it, if any, for display."""
+    """Return the objective with the unit in which a constraint bounds it, if any, for display."""
     return replace(objective, written=_other(objective.unit, objective.text, written))
 
 
 def with_source_units(
     sources: Mapping[str, Source], written: Mapping[str, str]
 ) -> dict[str, Source]:
-    """Return the metrics' sources, with the unit of the constraint on each metric for display."""
+    """Return the metrics' sources, each with the unit in which constraints bound its metric.
+
+    The unit is used for display.
+    """
     return {
         name: replace(
             one, metric=replace(one.metric, written=_other(one.metric.unit, name, written))

@@ -46,7 +46,7 @@ class ErrorCollector:
             self.skip(part)
 
     def add_in(self, error: DseError, source: SourceDocument, path: Sequence[str | int]) -> None:
-        """Record an error at its location within the part of a file at ``path``.
+        """Record an error at its location within the part of a file at the key path ``path``.
 
         Of a :class:`SpecErrors`, each error is recorded at its own line.
         """

@@ -75,7 +75,7 @@ def example(path: Sequence[str | int], found: object) -> str:
     """Return an example of a valid value in place of an invalid one; empty if none is known.
 
     Args:
-        path: the keys and list indices that lead to the part.
+        path: the keys and list indices that lead to the invalid value.
         found: the invalid value.
     """
     match list(path):
@@ -96,7 +96,7 @@ def example(path: Sequence[str | int], found: object) -> str:
 
 
 def _domain(found: object) -> str:
-    """Return the domain, in correct syntax, that values without a domain key probably mean."""
+    """Return the domain that values without a domain key probably mean, in correct syntax."""
     between = re.fullmatch(r"\s*([-+\w.]+?)\s*\.\.\s*([-+\w.]+)\s*", str(found))
     if between:
         return f"{{integer: [{between[1]}, {between[2]}]}}"
@@ -109,14 +109,16 @@ def _domain(found: object) -> str:
 
 
 def _rule(found: Mapping[str, object]) -> str:
-    """Return the hint for a constraint that is a mapping instead of a text."""
+    """Return a hint for a constraint that is written as a mapping instead of a text."""
     if found.keys() & {"minimize", "maximize"}:
         return "put 'minimize' and 'maximize' under 'objectives:'"
     return "write the rule as one text: '- area <= 12 mm2', in quotes if it holds ': '"
 
 
 def meant(key: str, valid: Sequence[str]) -> str:
-    """Return a hint on the right key or syntax for an invalid key; empty if none is known.
+    """Return a hint on the key or syntax that an invalid key probably stands for.
+
+    It is empty if none is known.
 
     Args:
         key: the invalid key.

@@ -134,7 +134,7 @@ def _find_library_file(name: str) -> Path:
 
 
 def _bytes(path: Path, named_at: str, most: int) -> bytes:
-    """Return the content of a regular file; others, such as devices, are refused.
+    """Return the content of a regular file as bytes; others, such as devices, are refused.
 
     Raises:
         SpecError: the file does not exist, is not a regular file, is too large, or is unreadable.
@@ -163,7 +163,7 @@ def _beside(path: Path) -> str:
 
 
 def _no_file(path: Path, named_at: str) -> SpecError:
-    """Return the error for a path that is not a file; for a folder, it lists the YAML files."""
+    """Return the error for a path that is no file; for a folder, it lists the YAML files in it."""
     if not path.is_dir():
         return SpecError(f"{shown(path)} is no file", where=named_at)
     inside = sorted(shown(one) for one in path.iterdir() if one.suffix in _SPECS)

@@ -29,7 +29,7 @@ OLD_KEYS = frozenset(path[0] for path in RENAMED if len(path) == 1)
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Study file in which old keys are replaced by their new names.
+    """Content of a study file in which old keys are replaced by their new names.
 
     ``warnings`` has a line for each old key, and ``mistakes`` an error for each key that occurs
     under both names. Line numbers are those of the file.
@@ -58,7 +58,7 @@ def rename_old_keys(source: SourceDocument) -> Renamed:
 
 
 def _find(value: Any, old: Sequence[str], above: Path_ = ()) -> Iterator[Path_]:
-    """Yield the paths in the document that match the path pattern of an old key."""
+    """Yield the paths of the keys in the document that match an old key's path pattern."""
     key, inner = old[0], old[1:]
     if key == ANY:
         keys: Sequence[str | int] = list(value) if isinstance(value, dict) else ()

@@ -65,7 +65,7 @@ class SourceDocument:
     lines: Mapping[Path_, int] | None
 
     def place(self, path: Sequence[str | int] = ()) -> str:
-        """Return the location ``file:line`` of a value; if it is missing, of what encloses it.
+        """Return the location ``file:line`` of a value, or of what encloses it if it is missing.
 
         Without line numbers, the result is the dotted key path.
         """
@@ -169,7 +169,7 @@ def parse_yaml(path: Path, text: str) -> SourceDocument:
 
 
 def shown(path: Path) -> str:
-    """Return the path as text for messages: relative to the working directory if inside it."""
+    """Return a file path as text for messages: relative to the working directory if inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

@@ -115,7 +115,7 @@ def validate_leniently(
 
 
 def _part_of(loc: tuple[str | int, ...], source: SourceDocument) -> Path_:
-    """Return the path of the top-level section, or of its entry, that contains an error."""
+    """Return the path of the section, or of the entry in a section, that contains an error."""
     path = tuple(_path(loc, source))
     sectioned = bool(path) and isinstance(source.value.get(path[0]), dict)
     return path[: 2 if sectioned else 1]

@@ -17,7 +17,7 @@ _MOST_OPTIONS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Option:
-    """Value that a field offers; ``value`` is its JSON."""
+    """Value that a form field offers for selection; ``value`` is its JSON."""
 
     value: str
     words: str
@@ -26,7 +26,7 @@ class _Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Field:
-    """Field for a parameter: a list of options, or a text with a note on its range."""
+    """Form field for a parameter: a list of options, or a text field with a note on its range."""
 
     name: str
     is_active: bool

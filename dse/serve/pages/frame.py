@@ -12,7 +12,7 @@ from dse.system.terminal_text import visible_html
 
 
 class Page(HTMLResponse):
-    """HTML response that makes invisible characters, which a study's texts may contain, visible."""
+    """HTML response in which invisible characters of a study's texts are made visible."""
 
     def render(self, content: Any) -> bytes | memoryview:
         return super().render(visible_html(content))

@@ -99,7 +99,7 @@ def _driver(one: models.DriverRow) -> str:
 
 
 def _left_out(snapshot: Snapshot) -> str:
-    """Return the note on the pairs of objectives without a figure; empty if all have one."""
+    """Return a note on the pairs of objectives without a figure; empty if all have one."""
     count = len(snapshot.study.problem.objectives)
     pairs = count * (count - 1) // 2
     words = f"The first {MOST_PAIRS} of {pairs} pairs of objectives; the report shows more."
@@ -107,7 +107,7 @@ def _left_out(snapshot: Snapshot) -> str:
 
 
 def _nothing(told: models.StudyState) -> str:
-    """Return why there are no figures."""
+    """Return why there are no figures yet, as text."""
     if told.finished:
         return f"No design has numbers: {told.finished} finished; the reasons are below."
     if told.failure:

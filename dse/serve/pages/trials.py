@@ -27,7 +27,10 @@ _OPEN = State.PENDING, State.RUNNING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """Link to other trials; ``there`` is whether it leads on, or is the present selection."""
+    """Link to a selection of trials: those in a state, or those on another page of the table.
+
+    ``there`` is whether the state is the selected one, or whether that page exists.
+    """
 
     words: str
     address: str
@@ -58,7 +61,7 @@ def trials_page(told: models.TrialPage, some: models.TrialView, counts: Mapping[
 
 
 def _kinds(study: str, some: models.TrialView, counts: Mapping[State, int]) -> list[_Link]:
-    """Return the links that select a state."""
+    """Return the links that select the trials of one state."""
     kinds = (
         ("all", sum(counts.values()), None),
         *((state.value, counts.get(state, 0), state) for state in State),

@@ -33,7 +33,7 @@ def study(house: Here, name: str) -> str:
 
 @router.get("/studies/{name}/parts")
 def study_parts(house: Here, name: str) -> str:
-    """Return the HTML elements of a study's page that change, without figures."""
+    """Return the parts of a study's page that change, as HTML, without figures."""
     snapshot = house.watch.snapshot(name)
     return render_study("study_parts", snapshot, telling.state(snapshot, house.runners))
 
@@ -67,5 +67,5 @@ def compare(house: Here) -> str:
 
 @router.get("/login")
 async def login() -> str:
-    """Return the page that asks for the token."""
+    """Return the page that asks for the access token."""
     return render_page("login")

@@ -13,7 +13,7 @@ from dse.services.doctor.storages import storage_findings
 def findings(
     storage: str | None = None, *, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> list[Finding]:
-    """Check packages, plug-ins, threads, memory, GPU and storage, and return the findings.
+    """Check packages, plug-ins, threads, memory, GPU and storage; return the findings.
 
     Args:
         storage: URL of the storage to check; by default, the default storage.

@@ -59,7 +59,10 @@ def _optional(extra: str, requirements: list[Requirement]) -> Finding:
 
 
 def _lack(requirement: Requirement) -> str:
-    """Return why a required package does not fit, such as its version; empty if it fits."""
+    """Return why a required package does not meet its requirement; empty if it does.
+
+    A reason is that it is missing or has a wrong version.
+    """
     try:
         found = version(requirement.name)
     except PackageNotFoundError:

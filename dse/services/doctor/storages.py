@@ -52,7 +52,7 @@ def storage_findings(
 
 
 def _writing(folder: Path) -> Finding:
-    """Return a finding on the time to create a storage in the folder; it is deleted again."""
+    """Return a finding on the time to create a test storage in the folder and delete it."""
     if not folder.is_dir():
         mend = f"make it: {shlex.join(['mkdir', '-p', str(folder)])}"
         told = f"there is no folder {folder}"

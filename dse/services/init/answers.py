@@ -47,7 +47,7 @@ class ParameterAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Objective entered by the user: a metric with its goal and unit."""
+    """Objective entered by the user for a new study: a metric with its goal and unit."""
 
     name: str
     goal: Goal
@@ -146,7 +146,7 @@ def _check_word(name: str) -> None:
 
 
 def _has_unit(text: str) -> bool:
-    """Return whether a text is a number with a unit: true for ``64 KiB``, false for ``7B``."""
+    """Return whether a text is a number with a unit, such as ``64 KiB`` but not ``7B``."""
     told = quantity(text)
     if told is None or told[1] == "B":
         return False

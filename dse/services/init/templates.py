@@ -107,7 +107,8 @@ def _evaluator(asked: Beginning) -> list[str]:
 def _formula(asked: Beginning, place: int) -> str:
     """Return the formula of a synthetic metric: 1 plus a sum of squared distances.
 
-    Each is the distance of a parameter, scaled to 0 to 1, from the optimum of :func:`_best`.
+    There is one distance per parameter: from the parameter, scaled to 0 to 1, to its optimum by
+    :func:`_best`.
     """
     best = _best(place)
     unit = f" * 1 {asked.wishes[place].unit}" if asked.wishes[place].unit else ""
@@ -151,7 +152,10 @@ def _as_sent(value: float | str) -> float | str:
 
 
 def _best(place: int) -> float:
-    """Return the optimum of the synthetic metric ``place``, as a scaled parameter value, 0 to 1."""
+    """Return the optimum of the synthetic metric with index ``place``, from 0 to 1.
+
+    It is a value of each parameter after scaling to that range.
+    """
     return 0.2 if place % 2 == 0 else 0.8
 
 
@@ -180,7 +184,7 @@ def _list_values(axis: ParameterAnswer) -> ParameterAnswer:
 
 
 def _grid(axis: ParameterAnswer) -> list[tuple[str, float]]:
-    """Return each value as text, with its index scaled to 0 to 1."""
+    """Return each value of a parameter as text, with its index scaled to 0 to 1."""
     last = max(len(axis.values) - 1, 1)
     texts = [one if isinstance(one, str) else f"{one:g}" for one in axis.values]
     return [(text, at / last) for at, text in enumerate(texts)]

@@ -62,7 +62,7 @@ def init(
 
 
 def usual_name(folder: Path) -> str:
-    """Return the default name of a study: the name of its folder, with ``-`` for bad characters."""
+    """Return the default study name: that of its folder, with ``-`` for invalid characters."""
     return re.sub(r"[^\w.-]", "-", folder.resolve().name).lstrip("-.") or "mine"
 
 

@@ -63,7 +63,7 @@ class StudyPanel:
         self.search.at(done, total)
 
     def look(self, *, finally_: bool = False) -> None:
-        """Process the trials that finished since the last call, and update the bars."""
+        """Process the trials that finished since the last call, and update the progress bars."""
         self.watch.catch_up(finally_=finally_)
         self.way.at(self._done)
         if self._above is not None and self.way.total:
@@ -71,7 +71,7 @@ class StudyPanel:
 
     @property
     def line(self) -> str:
-        """Progress, counts, quality and times as one line of text."""
+        """Progress, trial counts, quality of the front and times as one line of text."""
         return ", ".join([self.way.count, *self.counts(), self.quality(), self.way.times])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -151,7 +151,10 @@ class StudyPanel:
 def _choose_bar_quantity(
     bounds: Bounds,
 ) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
-    """Return what the bar counts (measurements, trials or seconds), and its bound, if any."""
+    """Return what the progress bar counts, and its bound, if any.
+
+    It counts measurements, trials or seconds.
+    """
     if bounds.measurements is not None:
         return "measurements", bounds.measurements
     if bounds.trials is None and bounds.time_s is not None:

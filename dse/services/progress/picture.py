@@ -24,7 +24,10 @@ _FINE, _STEEP = 2048, 64
 
 
 def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
-    """Yield a scatter plot of ``rows`` text rows and its legend; a text without feasible trials."""
+    """Yield a scatter plot, ``rows`` text lines high, and its legend.
+
+    Without feasible trials it is a line of text that states so.
+    """
     if not len(watch.front):
         all_failed = watch.failed == watch.ended > 0
         yield Text(_ALL_FAILED if all_failed else _NONE_WITHIN, style=FAINT)
@@ -42,7 +45,7 @@ def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[
 
 
 def _front(watch: ProgressTracker, rows: int) -> Scatter:
-    """Plot the first two objectives: the front over the other feasible trials."""
+    """Plot the front over the other feasible trials, in the plane of the first two objectives."""
     pair = watch.problem.objectives[:2]
     x, y = (
         axis_of(objective, watch.front[:, place], watch.cloud[:, place])
@@ -74,7 +77,7 @@ def axis_of(
     front: Floats,  # (k,), losses
     answers: Floats,  # (n,), losses of feasible trials
 ) -> PlotAxis:
-    """Return the axis of an objective, in its unit and sign, from end to end of its values."""
+    """Return the plot axis of an objective, in its unit and sign, over the range of its values."""
     best, every = (
         restore_sign(objective, losses) for losses in (front, np.concatenate([front, answers]))
     )
@@ -92,7 +95,7 @@ def _staircase(
     steps: Floats,  # (s, 2): trial count at which the best loss fell, and its new value
     ended: int,
 ) -> Floats:
-    """Return closely spaced points on the best loss so far, a step function, shape (n, 2).
+    """Return closely spaced points along the step function of the best loss so far, (n, 2).
 
     Drawn as dots, they form a line.
     """

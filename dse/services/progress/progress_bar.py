@@ -40,7 +40,7 @@ class QuantityProgressBar:
         (self._task,) = self._progress.tasks
 
     def at(self, done: float, total: float | None = None) -> None:
-        """Set the completed amount and, if given, the total."""
+        """Set the completed amount of the task and, if given, its total, and redraw the bar."""
         self.total = self.total if total is None else total
         self.done = done
         if done != self._task.completed:
@@ -54,7 +54,7 @@ class QuantityProgressBar:
 
     @property
     def times(self) -> str:
-        """Elapsed and estimated remaining time, such as ``1 min 12 s, eta 35 s``."""
+        """Elapsed and estimated remaining time as text, such as ``1 min 12 s, eta 35 s``."""
         spent, left = self._task.elapsed or 0.0, self._task.time_remaining
         words = [seconds_text(int(spent))]
         if left is not None and not self._task.finished:
@@ -63,7 +63,7 @@ class QuantityProgressBar:
 
     @property
     def line(self) -> str:
-        """Count, elapsed and remaining time as one line of text."""
+        """Completed amount, elapsed and remaining time as one line of text."""
         return f"{self.count}, {self.times}"
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:

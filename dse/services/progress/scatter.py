@@ -38,7 +38,7 @@ Bits = NDArray[np.int64]
 
 
 class _Ink(NamedTuple):
-    """Characters with which a plot is drawn: its axes, and its two kinds of points."""
+    """Characters with which a plot is drawn: its axes, and the markers of both kinds of points."""
 
     side: str
     corner: str
@@ -53,9 +53,10 @@ _ASCII = _Ink("|", "+", "-", "o", ".")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Scatter plot of highlighted points (``bright``) over other points (``faint``).
+    """Scatter plot in text of highlighted points (``bright``) drawn over other points (``faint``).
 
-    It uses the full width available, and ``rows`` text rows.
+    Both are arrays of shape (n, 2) in the axes' units. The plot takes the available width of the
+    terminal and ``rows`` lines of text.
     """
 
     x: PlotAxis
@@ -108,10 +109,10 @@ def cells(
     shape: tuple[int, int],
     bits: Bits = DOTS,  # (rows, columns) of one character
 ) -> Bits:
-    """Rasterize points to a grid of characters, each with a grid of dots.
+    """Rasterize points to text characters, each of which is a small matrix of dots (Braille).
 
-    The result has shape (rows, columns): the sum of the ``bits`` of the dots that are set in each
-    character.
+    The result has shape (rows, columns), an integer per character: the sum of the ``bits`` of its
+    dots that contain a point.
     """
     rows, columns = shape[0] * bits.shape[0], shape[1] * bits.shape[1]
     kept = shares[_inside(shares)]
@@ -124,7 +125,7 @@ def cells(
 
 
 def _large(codes: Bits) -> Bits:
-    """Set all dots of each half character in which any is set, so that points look larger."""
+    """Fill each half of a character that has any dot set, so that points look larger."""
     upper, lower = (np.where(codes & half, half, 0) for half in _HALVES)
     return np.asarray(upper + lower)
 
@@ -140,7 +141,7 @@ def _inside(shares: Floats) -> Mask:
 
 
 def _line(codes: list[int], marks: list[bool], *, ascii_only: bool) -> Text:
-    """Return one text row of the plot, from its characters' dots and highlighting."""
+    """Return one line of the plot as text, coloured where a character has a highlighted point."""
     line = Text(no_wrap=True)
     for mark, run in groupby(zip(codes, marks, strict=True), key=itemgetter(1)):
         if ascii_only:
@@ -156,7 +157,7 @@ def _plain(code: int, *, mark: bool) -> str:
 
 
 def _footing(axis: PlotAxis, columns: int) -> Text:
-    """Return the line below the horizontal axis: values at both ends, title if it fits."""
+    """Return the text line below the horizontal axis: its end values and, if it fits, a title."""
     low, high = axis.ends
     room = max(columns - len(low) - len(high) - 2, 0)
     title = _title(axis)

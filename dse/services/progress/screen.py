@@ -30,33 +30,39 @@ _PLAIN_LOCALES = ("C", "POSIX")
 
 
 class Content(Protocol):
-    """Interface of what a screen displays: a panel, and a one-line text of it."""
+    """Interface of what a progress display shows: a panel, and the same as one line of text."""
 
     def look(self, *, finally_: bool = False) -> None:
-        """Bring the content up to date; with ``finally_``, completely, however long it takes."""
+        """Update the content to the present state of the study.
+
+        With ``finally_``, update also what takes long to compute, as for the last display of a run.
+        """
 
     @property
     def line(self) -> str:
-        """Content as one line of text."""
+        """State of the study as one line of text, for displays without a panel."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the content as a panel."""
+        """Render the state of the study as a panel, by the protocol of the library rich."""
 
 
 class Screen(Protocol):
-    """Interface of progress displays; each shows one content at a time."""
+    """Interface of progress displays, which show one :class:`Content` at a time."""
 
     def show(self, content: Content) -> None:
-        """Display this content instead of any earlier one."""
+        """Display this content (panel and line) from now on, instead of any earlier content."""
 
     def tick(self) -> None:
-        """Notify the display that a trial has finished; called for each one, so it must be fast."""
+        """Notify the display that a trial has finished; it must return fast."""
 
     def say(self, text: str) -> None:
-        """Print a line that remains on the terminal."""
+        """Print a line that stays on the terminal above the display."""
 
     def close(self, *, wipe: bool = False) -> None:
-        """End the display: leave the final state or, with ``wipe``, erase it; may be repeated."""
+        """End the display: leave its last state on the terminal or, with ``wipe``, erase it.
+
+        It may be called repeatedly.
+        """
 
 
 class Nowhere:
@@ -100,7 +106,7 @@ class Lines:
 
 
 class Panelled:
-    """Progress display as a live panel at the bottom of the terminal, redrawn by a thread."""
+    """Progress display as a panel at the bottom of the terminal, which a thread redraws."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -147,7 +153,7 @@ class Panelled:
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """Defer signals until the ``with`` block, which draws to the terminal, has ended.
+    """Defer signals until the drawing to the terminal in the ``with`` block has finished.
 
     An interrupted drawing would make the next refresh erase lines that are not part of the panel.
     """
@@ -175,7 +181,7 @@ def _whole() -> Iterator[None]:
 
 
 def screen_for(*, quiet: bool) -> Screen:
-    """Return the progress display that suits standard error; a silent one if ``quiet``."""
+    """Return the progress display for standard error: panel, lines, or nothing if ``quiet``."""
     if quiet:
         return Nowhere()
     console = _PlainConsole(stderr=True) if _plain() else SafeConsole(stderr=True)
@@ -193,5 +199,5 @@ class _PlainConsole(SafeConsole):
 
 
 def _plain() -> bool:
-    """Return whether the locale is plain ASCII, for which Python itself would still write UTF-8."""
+    """Return whether the locale's encoding is ASCII, even where Python writes UTF-8 regardless."""
     return (os.environ.get("LC_ALL") or os.environ.get("LANG")) in _PLAIN_LOCALES

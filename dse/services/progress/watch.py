@@ -1,4 +1,4 @@
-"""Incremental statistics of a running study: trial counts, the front and the hypervolume."""
+"""Incremental statistics of a running study: trial counts, the Pareto front and its hypervolume."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class ProgressTracker:
     def catch_up(self, *, finally_: bool = False) -> None:
         """Process the queued trials.
 
-        The hypervolume is recomputed if the front has changed, and enough time has passed or
-        ``finally_`` is set.
+        The hypervolume is recomputed if the Pareto front has changed and, unless ``finally_`` is
+        set, enough time has passed since the last computation.
         """
         with self._lock:
             while self._news:
@@ -140,7 +140,7 @@ class ProgressTracker:
         self,
         found: Floats,  # (n, 2): trial count and loss
     ) -> None:
-        """Add the trials with a new best loss to ``steps``, for a single objective."""
+        """Append the new trials that improve the best loss to ``steps`` (single objective)."""
         joined = np.vstack([self.steps, found])
         lowest = np.minimum.accumulate(joined[:, 1])
         self.steps = joined[np.diff(lowest, prepend=np.inf) < 0]
@@ -154,7 +154,7 @@ class ProgressTracker:
             self._stride *= 2
 
     def _measure(self) -> None:
-        """Compute the hypervolume of the current front."""
+        """Recompute the hypervolume of the present Pareto front, with the time of its last rise."""
         self._stale = False
         if self._point is None:
             return

@@ -36,21 +36,21 @@ Seen = TypeVar("Seen")
 
 
 def _unseen(_: Any) -> None:  # the progress reports of any kind of resource
-    """Ignore a progress report; the default callback."""
+    """Ignore a report of installation progress; the default callback."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCatalogue(Generic[One, Facts, Seen]):
-    """Catalogue of the resources of one kind (``asset``, ...), with functions that handle one.
+    """Catalogue of the resources of one kind: finds, lists, installs and removes them.
 
     Args:
         kind: noun for messages, such as ``asset``.
-        group: entry-point group of the tables that list the resources.
-        folder: returns the folder of all resources of this kind.
-        place: returns the path of one resource, for its users.
+        group: entry-point group in which plug-in packages register tables of their resources.
+        folder: returns the folder that holds all resources of this kind.
+        place: returns the path of a resource, as its users need it.
         told: returns the description of one resource.
-        bring: installs one and reports progress; false if it was installed already.
-        take: deletes one; false if it was not installed.
+        bring: installs a resource and reports progress; false if it was installed already.
+        take: deletes a resource; false if it was not installed.
     """
 
     kind: str
@@ -65,8 +65,8 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         """Return all resources by name.
 
         Raises:
-            PluginError: a table cannot be imported, or two tables have different resources of one
-                name.
+            PluginError: a plug-in package's table of resources cannot be imported, or two tables
+                have different resources of the same name.
         """
         found: dict[str, One] = {}
         for table in names(self.group):
@@ -80,8 +80,8 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         """Return the resources with these names; without names, all.
 
         Raises:
-            PluginError: there is no resource of a name. If the name is that of an evaluator that
-                uses some, the hint lists these.
+            PluginError: there is no resource of a given name. If it is the name of an evaluator,
+                the hint lists the resources that this evaluator uses.
         """
         known = self.known()
         for name in names:
@@ -131,10 +131,10 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return [{"name": one.name, "removed": self.take(one)} for one in named]
 
     def placed(self, one: One, *, new: bool) -> Placed:
-        """Return name, version and folder of an installed resource; ``new`` if just installed."""
+        """Return name, version and folder of an installed resource, and whether it is ``new``."""
         return {"name": one.name, "version": one.version, "new": new, "folder": str(one.folder)}
 
     def _uses(self, user: str) -> str:
-        """Return a sentence that lists the resources of an evaluator; empty if it uses none."""
+        """Return a sentence that lists the resources an evaluator uses; empty without any."""
         used = [one.name for one in self.known().values() if user in one.used_by]
         return f"{user} uses {' and '.join(used)}" if used else ""

@@ -1,1 +1,1 @@
-"""Application services for a space without a study."""
+"""Application services for a design space alone: conversion, description, sampling, size."""

@@ -50,12 +50,13 @@ def convert_space(
 
 
 def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
-    """Return the space that a JSON text of ConfigSpace or Optuna describes.
+    """Return the search space that a JSON text of ConfigSpace or Optuna describes.
 
     Args:
         text: the JSON text.
         file: file name for error messages.
-        origin: the tool that wrote it; by default recognised by its keys.
+        origin: the tool that wrote the text, ``configspace`` or ``optuna``; by default recognised
+            by the keys of the JSON.
 
     Raises:
         SpecError: the text is not of that tool's format, or is inconsistent.

@@ -13,8 +13,8 @@ from dse.services.space.size import estimate_json
 def space_json(space: DesignSpace, file: str, *, name: str, description: str) -> Described:
     """Return a complete description of a space as JSON.
 
-    Fractions of legal designs that cannot be counted exactly are estimated from random draws; the
-    number of draws is included.
+    The fractions of designs that the rules leave are counted exactly where possible and otherwise
+    estimated from random draws, whose number is included.
 
     Args:
         space: the space.

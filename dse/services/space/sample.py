@@ -31,8 +31,8 @@ def draw(space: DesignSpace, count: int, seed: int, method: Method) -> Batch:
     """Draw legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
 
     The latter two map a Sobol sequence or a Latin hypercube to designs; points that violate a
-    constraint on real parameters are replaced by further points. The result has fewer than
-    ``count`` designs if almost no point is legal.
+    constraint on real parameters are replaced by further points of the same kind. The result has
+    fewer than ``count`` designs if almost all points are illegal.
 
     Raises:
         DesignError: no design was found, ``count`` designs do not fit in memory, or the space has
@@ -81,7 +81,7 @@ def check_size(space: DesignSpace, count: int) -> None:
 
 
 def design_with(space: DesignSpace, values: Mapping[str, Value], seed: int) -> Design:
-    """Return a legal design with the given values; the other values are drawn at random.
+    """Return a random legal design in which some parameters have the given values.
 
     Raises:
         DesignError: there is no such design; the hint lists the rules that exclude it.

@@ -27,7 +27,10 @@ def count_json(space: DesignSpace, file: str) -> Counted:
 
 
 def estimate_json(estimate: Estimate) -> EstimateFacts:
-    """Return an estimated number of designs as JSON: interval, upper bound and random draws."""
+    """Return an estimate of the number of legal designs as JSON, with its confidence interval.
+
+    It includes an upper bound, and the number of random draws that the estimate is based on.
+    """
     return {
         "designs": estimate.count,
         "low": estimate.low,

@@ -1,4 +1,4 @@
-"""Explanation of why some parameter values are legal or not, as text and as JSON."""
+"""Explanation of why given parameter values are legal or not, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.text.space_words import design_text, entries, format_count, rule
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DesignExplanation:
-    """Given parameter values, and whether the space has a legal design with them.
+    """Explanation of whether the space has a legal design with given values of some parameters.
 
     ``setting`` is how messages refer to a given value, such as the option ``--set``.
     """
@@ -38,7 +38,7 @@ class DesignExplanation:
 
     @property
     def legal(self) -> bool | None:
-        """Whether some legal design has the given values; ``None`` if unknown."""
+        """Whether some legal design has the given values; ``None`` if it could not be decided."""
         return True if self.why.example is not None else False if self.why.left == 0 else None
 
     @property
@@ -52,7 +52,7 @@ class DesignExplanation:
         return "with these values" if self.given else "in the space"
 
     def json(self) -> Explained:
-        """Return the explanation as JSON; ``legal`` is null if it is unknown."""
+        """Return the explanation as JSON; its ``legal`` is null if that could not be decided."""
         told = self.why
         return {
             "set": dict(self.given),
@@ -79,7 +79,7 @@ class DesignExplanation:
         return str(self)
 
     def lines(self) -> list[str]:
-        """Return the explanation as lines of text."""
+        """Return the explanation as lines of text for the terminal."""
         if self.why.whole:
             return self._list_broken_rules()
         if self.why.example is None:
@@ -104,7 +104,7 @@ class DesignExplanation:
         return [f"{none}: these contradict one another", *rules, last]
 
     def _list_broken_rules(self) -> list[str]:
-        """List the rules that a complete design breaks, each with the values that it reads."""
+        """List the rules that a complete design violates, with the values that each rule uses."""
         against = self.why.against
         if not against:
             return ["legal: the design keeps every rule"]

@@ -2,8 +2,8 @@
 
 No driver (process that runs the study) owns the trial, so the next driver evaluates it before it
 asks its optimizer for designs, as it does with the unfinished trials of drivers that have ended.
-The record names no optimizer as its origin: ``dse verify`` counts it among the trials that cannot
-be verified.
+The record names no optimizer as the origin of the design: ``dse verify``, which repeats the
+optimizer's choices, counts the trial among those that cannot be verified.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TRIES = 5
 
 
 def trial_with(trials: Trials, design: Design) -> int | None:
-    """Return the number of the first trial whose design is this one, or ``None``."""
+    """Return the number of the study's first trial of the given design; ``None`` without one."""
     same = (n for n, one in enumerate(trials.iter_designs()) if one == design)
     return next(same, None)
 
@@ -31,7 +31,8 @@ def add_pending_design(study: StudyEngine, design: Design, known: Trials) -> int
     Args:
         study: the study.
         design: a legal design of its space.
-        known: its trials when they were last read; only newer ones are read again.
+        known: the study's trials as the caller has read them; only newer trials are read from the
+            storage.
 
     Raises:
         StudyError: a trial has the design already, the evaluators have changed, or other

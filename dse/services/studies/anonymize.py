@@ -53,7 +53,7 @@ class Pseudonyms:
 
     Args:
         folders: pseudonym by folder (export), or folder by pseudonym (import).
-        users: likewise for user names that are parts of a path.
+        users: pseudonym by user name (export), or the reverse (import), for user names in paths.
         hosts: pseudonym by host name; applied only to the output of programs and drivers, not to
             the text of the study itself.
         homes: whether the home folders of other users are replaced, too.
@@ -66,7 +66,7 @@ class Pseudonyms:
 
     @cached_property
     def text(self) -> Callable[[str], str]:
-        """Cached function that replaces folder and user names in a text."""
+        """Function from a text to the text with folder and user names replaced; cached."""
         folders = [re.escape(one) for one in _longest_first(self.folders)]
         folders += [_HOMES] if self.homes else []
         users = "|".join(map(re.escape, self.users))
@@ -83,7 +83,7 @@ class Pseudonyms:
 
     @cached_property
     def said(self) -> Callable[[str], str]:
-        """Cached function that also replaces host names; for output of programs and drivers."""
+        """Function that replaces folder, user and host names in the output of a program; cached."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
 
@@ -102,7 +102,7 @@ class Pseudonyms:
         return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
 
     def fault(self, fault: Fault | None) -> Fault | None:
-        """Return a fault with the names in its reason replaced."""
+        """Return a trial's fault (why it failed) with the names in its reason replaced."""
         return None if fault is None else replace(fault, reason=self.said(fault.reason))
 
     def faults(self, trials: Trials) -> Trials:
@@ -110,7 +110,7 @@ class Pseudonyms:
         return replace(trials, faults=objects([self.fault(one) for one in trials.faults]))
 
     def sheet(self, sheet: Sheet) -> Sheet:
-        """Return a table of trials with the names in the reasons of its faults replaced."""
+        """Return a table of trials, by column, with the names in its failure reasons replaced."""
         reasons = [self.said(one) if isinstance(one, str) else one for one in sheet["reason"]]
         return {**sheet, "reason": reasons}
 
@@ -130,7 +130,10 @@ class Pseudonyms:
         return replace(trial, design=design, fault=self.fault(trial.fault))
 
     def noun(self, noun: Noun) -> Noun:
-        """Return an ask, attempt, driver, event or report with the names in it replaced."""
+        """Return a study's record (of a request for designs, attempt, driver, event) without names.
+
+        Names of folders, users and hosts in it are replaced by their pseudonyms.
+        """
         match noun:
             case Event():
                 named = self.text if noun.kind == _CHOICE else self.said
@@ -147,7 +150,7 @@ class Pseudonyms:
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """Study record that replaces names of machines, users and folders while it is exported."""
+    """Record of a study as an export reads it, without names of machines, users and folders."""
 
     record: Portable
     names: Pseudonyms
@@ -169,15 +172,15 @@ class Named:
 
     @property
     def count(self) -> int:
-        """Number of the study's trials."""
+        """Number of trials of the study."""
         return self.record.count
 
     def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
-        """Iterate over the trials by number, each with its index in the order of finishing."""
+        """Yield the trials by number, each with its index in the order in which trials finished."""
         return ((self.names.trial(one), place) for one, place in self.record.placed_trials())
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the records of one kind.
+        """Yield the study's records of one kind other than trials, names replaced.
 
         ``part`` is ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``.
         """
@@ -185,11 +188,11 @@ class Named:
 
 
 def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Pseudonyms:
-    """Return the pseudonyms for the folders of a study's files and the machines that ran it.
+    """Return the pseudonyms for the folders of a study's files and the machines on which it ran.
 
     Args:
         spec: the specification that the study was created with.
-        drivers: the processes that ran it.
+        drivers: the recorded processes that ran the study.
     """
     path = PurePath(str(spec.get("path", "")))
     texts = spec.get("texts")
@@ -208,7 +211,7 @@ def names_of(study: StudyEngine) -> Pseudonyms:
 
 
 def nameless(record: Portable) -> Named:
-    """Return the record for an export that hides the names of machines, users and folders."""
+    """Return a study record for an export in which machine, user and folder names are replaced."""
     drivers = list(record.others("drivers"))
     return Named(record=record, names=machine_names(record.spec, drivers))
 
@@ -241,10 +244,11 @@ def _longest_first(words: Iterable[str]) -> list[str]:
 
 
 def _root(path: PurePath, others: Iterable[PurePath]) -> PurePath:
-    """Return the folder that a study's files are exported relative to.
+    """Return the folder relative to which an export gives the paths of a study's files.
 
-    It is the working directory, if the study file is in it, else the study file's folder; it is
-    extended to a common folder of the other files, unless that is too close to the root.
+    It is the working directory if that contains the study file, else the study file's folder. If
+    other files of the study lie outside, it is their common parent folder instead, unless that is
+    too close to the file system's root.
     """
     here, root = Path.cwd(), path.parent
     if root.is_relative_to(here) and len(here.parts) > _FEW_PARTS:

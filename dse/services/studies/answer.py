@@ -16,10 +16,10 @@ from dse.study.study import StudyEngine
 
 
 def answer_json(study: StudyEngine) -> FrontFacts:
-    """Return the front of a study as JSON, with further analyses where they apply.
+    """Return the Pareto front of a study as JSON, with further analyses where they apply.
 
-    These are the winners under each scenario, the probability of each trial to be on the front,
-    and the agreement between the fidelities.
+    These are the best trials under each scenario, the probability that each trial is on the true
+    front given the noise of its measurements, and how well low fidelities agree with high ones.
     """
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
@@ -58,8 +58,8 @@ def study_effects(
 
     Args:
         study: the study.
-        metrics: metrics or objectives; by default, all that the study's problem uses.
-        on_progress: called with the number of terms estimated so far, and their total.
+        metrics: names of metrics or objectives; by default, those that the study's problem uses.
+        on_progress: called with the number of effects estimated so far, and their total number.
 
     Raises:
         StudyError: there is no such metric, or fewer than two trials have it.

@@ -24,13 +24,13 @@ def turn_assumptions(
     *,
     storage: str | Storage,
 ) -> list[Judged]:
-    """Run the study with each assumption at either end of its interval, and evaluate its claims.
+    """Run the study with each assumption at either end of its interval, and test its claims again.
 
-    The claims are returned, each with its results at these ends.
+    The claims (published results to reproduce) are returned, each with its results at these ends.
 
     Args:
         study: the study with its assumptions at their stated values.
-        judged: its claims.
+        judged: the study's claims with their results under the stated values.
         run: runs a study to the end of its budget.
         storage: storage of the studies with changed assumptions.
     """
@@ -46,9 +46,10 @@ def turn_assumptions(
 
 
 def stored_turns(study: StudyEngine, judged: Sequence[Judged]) -> list[Judged]:
-    """Return the claims, each with its results at those interval ends that were run before.
+    """Return the claims, each with its results under the changed assumptions that were run before.
 
-    Their studies are looked up in the study's storage.
+    A changed assumption is set to an end of its interval in a study of its own, which is looked up
+    in the storage of ``study``.
     """
     known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
     return _with_turns(judged, list(_iterate_stored_turns(study, judged, known)))
@@ -66,9 +67,9 @@ def _iterate_stored_turns(
 def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
     """Return the result of each claim under a changed assumption.
 
-    A result passes if it agrees with the claim's label in the study file and has the same category
-    as under the stated assumption. A claim whose size differs from the published one under the
-    stated assumption may have any category.
+    A result passes if its verdict is one that the claim's label in the study file expects, and its
+    category (such as ``failed``) is the same as under the stated assumption. If that category is
+    ``size differs``, any category passes.
     """
     return [
         Turned(

@@ -16,10 +16,10 @@ MOST_CHECKED = 10_000
 
 
 def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
-    """Return the studies of a storage, each with its trial counts and the question it answers.
+    """Return a summary of each study of a storage: trial counts, and the question it asks.
 
-    If the storage has at most :data:`MOST_CHECKED` rows, all are checked for damage; otherwise no
-    trial is read.
+    If the storage has at most :data:`MOST_CHECKED` database rows, all are checked for damage;
+    otherwise no trial is read.
 
     Raises:
         StorageError: the storage cannot be opened.
@@ -44,14 +44,14 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
 
 
 def summaries(storage: Storage) -> list[Summary]:
-    """Return a summary of each study; if the storage provides none, each study is read."""
+    """Return a summary of each study of a storage: its own if it provides them, else computed."""
     if isinstance(storage, SupportsSummaries):
         return storage.summaries()
     return [_summary(storage, name) for name in storage.studies()]
 
 
 def _check_rows(storage: SupportsReading, one: Summary) -> Summary:
-    """Check a study's stored rows; return its summary, with a description of any damage."""
+    """Return a study's summary after checking its stored rows, with a description of any damage."""
     notes = DamageNotes()
     try:
         with storage.reader(one.study, notes.take) as reader:

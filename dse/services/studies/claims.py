@@ -1,4 +1,4 @@
-"""Evaluation of a study file's claims, such as published results, on the study's trials."""
+"""Test of a study file's claims, such as published results, against the study's trials."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """Result of a claim with one of the study's assumptions set to an end of its interval."""
+    """Result of a claim in a study with one assumption set to an end of its interval.
+
+    An assumption is a value that the reproduced paper does not state.
+    """
 
     name: str
     value: Scalar
@@ -47,10 +50,10 @@ class Turned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Claim of a study file with its value on the study's trials, ``ours``.
+    """Claim (published result) of a study file, and ``ours``, its value computed from the trials.
 
-    Without a value, ``reason`` explains why. ``turned`` has a result for each end of the interval
-    of each assumption that was tried.
+    If it cannot be computed, ``reason`` explains why. ``turned`` has the results of the claim with
+    assumptions of the study set to either end of their intervals.
     """
 
     claim: Claim
@@ -61,7 +64,7 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict on the claim, such as ``accepted`` or ``fell short``."""
+        """Verdict on the claim from the trials, such as ``accepted`` or ``fell short``."""
         if self.ours is None:
             return "no answer"
         if self.claim.spec.proof == "not reproduced":
@@ -74,7 +77,7 @@ class Judged:
 
     @property
     def counts_as(self) -> CountsAs:
-        """Category in the summary of claims, such as ``failed`` or ``size differs``."""
+        """Category of the claim in the summary of claims: ``failed``, ``size differs``, ..."""
         proof = self.claim.spec.proof
         if self.verdict not in PASSING:
             return "failed"
@@ -84,12 +87,12 @@ class Judged:
 
     @property
     def passes(self) -> bool:
-        """Whether the verdict is one that the claim's label in the study file expects."""
+        """Whether the claim counts as reproduced: its verdict is one that its label expects."""
         return self.verdict in PASSING
 
 
 def claiming(path: Path) -> Plan:
-    """Load a study file that is required to state claims.
+    """Load a study file, which has to state claims (results that its trials should show).
 
     Raises:
         SpecErrors: the file has mistakes.
@@ -103,13 +106,13 @@ def claiming(path: Path) -> Plan:
 
 
 def judged_claims(study: StudyEngine) -> list[Judged]:
-    """Evaluate each claim of the study on its trials."""
+    """Test each claim of the study's file against its trials."""
     trials = list(study.trials)
     return [_judge_claim(claim, study.problem, trials) for claim in study.plan.claims]
 
 
 def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
-    """Return the claims of a study that cannot be run, with ``reason`` in place of a value."""
+    """Return the claims of a study that cannot be run, untested, with ``reason`` as explanation."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 

@@ -12,9 +12,9 @@ from dse.system.credentials import private_environment
 
 
 def evaluate_designs(study: StudyEngine, designs: Sequence[Design]) -> list[Trial]:
-    """Evaluate designs and return them as trials, numbered by their position.
+    """Evaluate designs and return them as trials, numbered by their index in the argument.
 
-    Measurements that the study has already made are reused.
+    Measurements that the study has already made of a design are reused.
 
     Raises:
         StudyError: an evaluator cannot be run here, or has changed since the study was created.

@@ -26,12 +26,12 @@ Columns = tuple[Floats, Ints, Floats]
 
 
 def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
-    """Load studies as runs, the form in which they are compared.
+    """Load stored studies as runs: the columns of their trials that comparisons need.
 
     Args:
         names: studies of the storage.
         storage: the storage.
-        url: its URL, by which worker processes open it.
+        url: the URL of the storage, by which worker processes open it.
 
     Raises:
         StudyError: there is no such study.
@@ -51,10 +51,7 @@ def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
 
 
 def columns_of(url: str, name: str) -> Columns:
-    """Return the losses, measurements and seconds of each finished trial of a study.
-
-    It may run in a worker process.
-    """
+    """Return the losses, measurements and evaluation seconds of each finished trial, as arrays."""
     run = _run(StudyEngine.load(name, opened_storage(url)))
     return run.losses, run.measured, run.cost_s
 

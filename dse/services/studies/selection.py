@@ -1,4 +1,4 @@
-"""Selection of runs to compare, by study names, files, patterns and named groups."""
+"""Selection of the runs to compare, by study names, files, wildcard patterns and named groups."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def check_distinct(groups: Sequence[RunGroup]) -> None:
 
 
 class _Meant(NamedTuple):
-    """Parsed argument: the studies and files that it selects, and how they are grouped."""
+    """Parsed command-line argument: the studies or files that it matches, and the group's name.
+
+    The name is empty for an argument without ``name=``.
+    """
 
     name: str
     pattern: str
@@ -71,7 +74,10 @@ class _Meant(NamedTuple):
         return _Meant(name, pattern, found)
 
     def groups(self, runs: Sequence[Run]) -> list[RunGroup]:
-        """Return the groups in which the selected runs are compared."""
+        """Return the runs that this argument selected, divided into the groups to be compared.
+
+        A named argument makes one group, a pattern a group of runs that differ only in their seed.
+        """
         if self.name:
             return [RunGroup(self.name, tuple(runs))]
         return by_kind(runs) if _PATTERN.search(self.pattern) else alone(runs)

@@ -53,7 +53,7 @@ def status_json(study: StudyEngine) -> Status:
 
 
 def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
-    """Return the status of each study of a storage, and the errors of the unreadable ones."""
+    """Return the status of each study of a storage, and the errors of unreadable studies."""
     states, errors = list[Status](), list[DseError]()
     for name in storage.studies():
         try:
@@ -64,7 +64,7 @@ def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
 
 
 def ended_json(study: StudyEngine, reason: str) -> Ended:
-    """Return the result of a run of a study.
+    """Return the result of a run of a study as JSON, with the reason why it ended.
 
     Args:
         study: the study after the run.

@@ -20,7 +20,7 @@ from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
 
 
 class Watching(Protocol):
-    """Observer of a running sweep."""
+    """Interface of observers that are notified of the progress of a running sweep."""
 
     def begins(self, study: StudyEngine, budget: Budget) -> None:
         """Note that a study starts or resumes."""
@@ -34,7 +34,7 @@ class Watching(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepStudy:
-    """Study of a sweep: the sweep's problem with one optimizer and one seed."""
+    """Study of a sweep: the problem of the sweep with one of its optimizers and seeds."""
 
     asked: Callable[..., Plan]
     where: str
@@ -85,10 +85,11 @@ class Sweep:
         name: str | None,
         storage: str | Storage | None,
     ) -> Sweep:
-        """Return the sweep of a study; the study's own optimizer keeps its options.
+        """Return the sweep of a study over optimizers (its own keeps its options) and seeds.
 
         Args:
-            asked: returns the study's plan; accepts another ``optimizer`` and ``seed``.
+            asked: returns the study's plan; called with the ``optimizer`` and ``seed`` that replace
+                its own.
             optimizers: names of the optimizers; by default, only the study's own.
             seeds: number of seeds per optimizer, counted up from the study's seed.
             where: location that error messages refer to.
@@ -128,7 +129,9 @@ class Sweep:
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> None:
-        """Run each study to its end, unless it has ended with the same budget before.
+        """Run each study of the sweep until its budget is spent.
+
+        Studies that an earlier sweep has run to the end of the same budget are skipped.
 
         Args:
             watching: observer that is notified of progress.
@@ -157,7 +160,8 @@ class Sweep:
     def comparison(self) -> ComparisonResult:
         """Compare the optimizers, each by its runs with all seeds.
 
-        If the study file states no reference point, the nadir of all runs together replaces it.
+        If the study file states no reference point for the hypervolume, the worst value of each
+        objective on the fronts of all runs together (their nadir) is used.
         """
         groups: dict[str, list[Run]] = {}
         for member in self.members:
@@ -170,7 +174,7 @@ class Sweep:
 
 
 def _format_bounds(study: StudyEngine, budget: Budget) -> str:
-    """Format a budget's bounds as the text of the event that marks a study as ended."""
+    """Return the text, with the budget's limits, of the event that marks a study as ended."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)
     return f"bounds: {words or 'none'}"

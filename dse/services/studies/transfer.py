@@ -142,8 +142,7 @@ def restore_study(
 class Elsewhere:
     """Trials from an external source: a table, or an Optuna study.
 
-    ``found`` are the trials; the other field is the description of the source for the study's
-    record.
+    ``found`` are the trials; the other field describes their source, which the study records.
     """
 
     told: str
@@ -177,15 +176,15 @@ def begun_with(
     storage: str | Storage | None = None,
     trusted: bool = False,
 ) -> Imported:
-    """Create the study of a file with the trials of an external source.
+    """Create the study that a study file describes, with imported trials of an external source.
 
     Args:
-        elsewhere: the trials.
+        elsewhere: the external trials and their source.
         file: the study file.
         name: name of the study; by default that in the file.
         storage: target storage, or its URL.
-        trusted: allow its modelled evaluators to start programs, and the studies of its
-            ``transfer_from`` to be opened.
+        trusted: allow evaluators of the file that compute imported metrics to start programs, and
+            the studies that its ``transfer_from`` names to be opened.
 
     Raises:
         StudyError: no trial can be imported, or there is a study of that name already.
@@ -208,9 +207,9 @@ def begun_with(
 
 
 def join_studies(studies: Sequence[StudyEngine], name: str) -> Joined:
-    """Create a study from the finished trials of several; it has the problem of the first one.
+    """Create a study from the finished trials of several studies, with the problem of the first.
 
-    It is stored in the storage of the first one. The trials do not count against its budget.
+    It is stored in the storage of the first study. The trials do not count against its budget.
 
     Raises:
         StudyError: the spaces or evaluators differ, or there is a study of that name already.

@@ -1,4 +1,4 @@
-"""Trust in imported studies: what running one would start, and the user's consent to it."""
+"""Trust in imported studies: what a run of such a study would start, and the user's consent."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _TRIALS = (
 
 
 def fill_sums(connection: Connection) -> None:
-    """Write the checksum of every row; null for a trial whose design does not match its key."""
+    """Write the checksum of every row; null for a trial whose key does not fit its design."""
     for (question, answer), row_of in (
         (_STUDIES, _study),
         (_EVENTS, _event),

@@ -1,4 +1,4 @@
-"""Encoding of values as standard JSON, exact and without NaN, and decoding; checksums."""
+"""Exact encoding of values as standard JSON without NaN, its decoding, and row checksums."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def canonical(value: object) -> str:
 
 
 def in_order(value: object) -> str:
-    """Return a value as JSON text that keeps the order of keys, for values where it matters.
+    """Return a value as JSON text that keeps the order of the keys of objects.
 
     Raises:
         StorageError: the value cannot be represented in JSON.
@@ -77,7 +77,7 @@ def numbers_text(numbers: Mapping[str, float]) -> str:
 
 
 def fault_text(fault: Fault | None) -> str | None:
-    """Return a fault as JSON; ``None`` without a fault."""
+    """Return a fault (why a trial failed) as JSON text; ``None`` without a fault."""
     return None if fault is None else canonical({"kind": fault.kind, "reason": fault.reason})
 
 

@@ -61,7 +61,7 @@ _HINTS = (
 
 
 class Database:
-    """Database with the present schema version; created or migrated when it is opened.
+    """SQL database, which is created or migrated to the present schema when it is opened.
 
     Its connections are closed when the object is garbage-collected, as in notebooks that do not
     call :meth:`close`.
@@ -82,7 +82,7 @@ class Database:
 
     @contextmanager
     def reading(self, study: str | None = None) -> Iterator[Connection]:
-        """Open a read transaction on one snapshot of the database; errors name any study."""
+        """Open a read transaction on one snapshot of the database; errors name the study."""
         # Not begin(): after reading a damaged page, SQLite refuses even an empty commit.
         with self._translate_errors(study), self._engine.connect() as connection:
             yield connection
@@ -92,8 +92,8 @@ class Database:
         """Open a transaction with a write lock; its changes are on disk when the block ends.
 
         Args:
-            study: the study to lock, which errors name; ``None`` locks all studies. SQLite always
-                locks the entire database.
+            study: the study to lock, also named in error messages; ``None`` locks all studies.
+                SQLite always locks the entire database.
         """
         writer = self._engine.execution_options(dse_writes=True, dse_locks=_lock_of(study))
         with self._translate_errors(study), writer.begin() as connection:
@@ -103,8 +103,8 @@ class Database:
     def taking(self, study: str) -> Iterator[Connection]:
         """Open a write transaction that locks only the rows it changes, not the study.
 
-        SQLite has only one writer, so there it is the same as :meth:`writing`. Errors name the
-        study.
+        SQLite has only one writer, so there it is the same as :meth:`writing`. ``study`` is named
+        in error messages.
         """
         writer = self._engine.execution_options(dse_writes=True)
         with self._translate_errors(study), writer.begin() as connection:
@@ -228,10 +228,10 @@ def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connectio
 
 
 def _set_pragma(connection: Any, pragma: str, *, last: bool) -> bool:
-    """Set a pragma and return whether it was set; if the database is locked, raise on ``last``.
+    """Set an SQLite pragma; return false if the database is locked, or raise the error on ``last``.
 
-    If two processes switch a new file to WAL mode at the same time, one of them fails immediately:
-    SQLite's own timeout does not apply.
+    If two processes switch a new file to WAL mode at the same time, one of them fails immediately,
+    because SQLite's own timeout does not apply; the caller repeats the call.
 
     Source:
         https://www.sqlite.org/c3ref/busy_handler.html, on deadlocks.

@@ -28,12 +28,12 @@ Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class RowKind(Generic[T]):
-    """Kind of record, such as events, with its table and the conversion from and to rows.
+    """Kind of a study's records, such as events: their table, and the conversion to its rows.
 
     ``kind`` is the class of the records, ``columns`` are those of its fields that are columns of
     the same name. ``ways`` has pairs of functions that encode and decode fields that are neither
     numbers nor text. ``numbered`` is the field with the row's number, if any. ``late`` are columns
-    that older versions did not have; if all are null in a row, its checksum omits them.
+    that were added in a later schema version; if all are null in a row, its checksum omits them.
     """
 
     name: str
@@ -47,11 +47,14 @@ class RowKind(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns, in order, of the rows that :meth:`value` decodes."""
+        """Names of the columns of the rows that :meth:`value` decodes, in order."""
         return ("seq", *self.columns, *self.late, "sum")
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
-        """Append records to a study's; return their new total, keyed by the name of its counter."""
+        """Append records of this kind to a study, and return how many it then has.
+
+        The number is keyed by the name of the column of the study's row that counts these records.
+        """
         first: int = getattr(study, self.name)
         if new:
             rows = [self._row(study.id, seq, one) for seq, one in enumerate(new, start=first)]
@@ -70,7 +73,7 @@ class RowKind(Generic[T]):
         return [self.value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
-        """Return the existing records with these numbers, oldest first.
+        """Return those records with the given numbers that exist, oldest first.
 
         Raises:
             StorageError: a row is damaged.
@@ -79,7 +82,7 @@ class RowKind(Generic[T]):
         return [self.value(study.name, row) for row in rows]
 
     def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
-        """Replace the record with number ``seq``."""
+        """Replace the stored record of this kind with number ``seq`` in a study."""
         chosen = (self.table.c.study == study.id) & (self.table.c.seq == seq)
         connection.execute(update(self.table).where(chosen).values(self._row(study.id, seq, one)))
 
@@ -100,7 +103,7 @@ class RowKind(Generic[T]):
         return {"study": study, "seq": seq, **values, "sum": self._sum(seq, *values.values())}
 
     def _sum(self, *values: Any) -> int:
-        """Return the checksum of a row; columns in ``late`` are omitted if all of them are null."""
+        """Return the checksum of a row, without the ``late`` columns if all of these are null."""
         before = len(values) - len(self.late)
         return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
 
@@ -109,7 +112,7 @@ class RowKind(Generic[T]):
         return self.ways[name][0](value) if name in self.ways else value
 
     def value(self, study: str, row: Sequence[Any]) -> T:
-        """Decode a row of number, columns and checksum to its record.
+        """Decode a database row (number, columns, checksum) to the record that it stores.
 
         Raises:
             StorageError: the checksum is wrong.

@@ -200,9 +200,9 @@ def version(connection: Connection) -> int:
 
 
 def _mend(connection: Connection) -> str:
-    """Return a hint with the SQL that restores the version, if all other tables are intact.
+    """Return a hint on how to repair a damaged schema version in the database.
 
-    Otherwise return the hint for a damaged database.
+    If all other tables are intact, it is the SQL statement that restores the version.
     """
     if any(meta.name not in problem for problem in check_tables(connection)):
         return DAMAGED
@@ -215,7 +215,10 @@ def _mend(connection: Connection) -> str:
 
 
 def migrate(connection: Connection) -> None:
-    """Run the missing migrations, in the caller's transaction."""
+    """Run the migrations from the database's schema version to the present one.
+
+    They run in the caller's transaction.
+    """
     for step in STEPS[version(connection) :]:
         for deed in step:
             if isinstance(deed, str):

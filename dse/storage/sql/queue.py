@@ -1,4 +1,4 @@
-"""SQL statements for the queue of waiting trials, and for the driver that requests designs."""
+"""SQL statements for the queue of waiting trials, and for the election of its leader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse.storage.sql.trial_rows import COLUMNS, standing_of
 
 
 class LeaderTerm(NamedTuple):
-    """Driver that requests new designs for a study (its leader), and the number of its term.
+    """Leader of a study, the one driver that may request new designs, and its term's number.
 
     ``driver`` is ``None`` after the last leader's term has ended.
     """
@@ -27,7 +27,7 @@ class LeaderTerm(NamedTuple):
 
 
 def office(connection: Connection, study: Study) -> LeaderTerm:
-    """Return the driver that leads the study, if any, and the number of its term.
+    """Return the present leader of a study, if any, and the number of its term of office.
 
     Raises:
         StorageError: the row is damaged.
@@ -43,7 +43,7 @@ def office(connection: Connection, study: Study) -> LeaderTerm:
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:
-    """Store which driver leads the study (``None``: no driver), and the number of its term."""
+    """Store the driver that leads the study (``None``: no driver), and the number of its term."""
     connection.execute(delete(askers).where(askers.c.study == study.id))
     row = {"study": study.id, "term": term, "driver": driver}
     connection.execute(insert(askers).values(**row, sum=checksum(study.id, term, driver)))
@@ -59,7 +59,7 @@ def take(
     lost: Collection[int],
     below: int | None,
 ) -> dict[int, int | None]:
-    """Assign up to ``count`` free trials to the driver.
+    """Assign up to ``count`` trials that no driver holds, or a lost one, to the driver.
 
     Rows that another transaction has locked are skipped, without waiting.
 
@@ -85,7 +85,7 @@ def take(
 
 
 def state(connection: Connection, study: Study) -> Queue:
-    """Return the state of the study's queue."""
+    """Return the state of the study's queue: its leader, and its numbers of trials and drivers."""
     waiting, holders = connection.execute(
         select(func.count() - func.count(trials.c.worker), func.count(distinct(trials.c.worker)))
         .select_from(trials)

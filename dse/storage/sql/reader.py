@@ -51,7 +51,7 @@ Row = Sequence[Any]
 
 
 def refuse(damage: Damage) -> NoReturn:
-    """Raise a StorageError for the damage."""
+    """Raise a StorageError for the damage, as ``on_damage`` of a reader that must not skip any."""
     raise build_damage_error(damage.study, damage_words(damage))
 
 
@@ -63,12 +63,12 @@ def damage_words(damage: Damage) -> str:
 
 
 class SqlStudyReader:
-    """Reader of one state of a study, in one transaction; damage is skipped and reported.
+    """Reader of a study in one transaction, on one snapshot; damage is skipped and reported.
 
     Args:
-        connection: a connection in a transaction that sees one state of the database.
+        connection: a connection with an open transaction on one snapshot of the database.
         study: the study's name.
-        row: the study's own row.
+        row: the study's row in the table of studies.
         on_damage: called for each damage; it may raise to stop reading.
     """
 
@@ -92,10 +92,10 @@ class SqlStudyReader:
             self.counts = self._recount()
 
     def trials(self) -> Iterator[Trials]:
-        """Yield the trials in chunks, by number, with damaged rows replaced by copies.
+        """Yield the trials in chunks, by number; a damaged row is replaced by its copy in a page.
 
-        The copies are read from pages, which hold finished trials; a damaged trial without one is
-        left out and reported.
+        Pages are compressed copies of finished trials. A damaged trial without a copy is left out
+        and reported.
         """
         for first, end, rows in self._pieces(trials_table, "number", COLUMNS, "trials"):
             found = self._sound_trials(rows)
@@ -109,7 +109,7 @@ class SqlStudyReader:
     def spread_names(self) -> frozenset[str]:
         """Return the metrics of which any trial has a standard error.
 
-        Damaged texts are ignored here; the trial's checksum reveals them when it is read.
+        Damaged texts are ignored here; they are detected by the trial's checksum when it is read.
         """
         spread, number = trials_table.c.spread, trials_table.c.number
         wanted = select(spread).where(trials_table.c.study == self._id, spread != NOTHING)
@@ -153,14 +153,14 @@ class SqlStudyReader:
     def _pieces(
         self, table: Table, key: str, names: Sequence[str], part: str
     ) -> Iterator[tuple[int, int, Sequence[Row]]]:
-        """Yield chunks of a table: first row number, end of the range, and the readable rows."""
+        """Yield a table in chunks: first row number, end of the numbers, and the readable rows."""
         wanted = select(*(table.c[name] for name in names)).where(table.c.study == self._id)
         for first in range(0, self.counts[part], PIECE):
             end = min(first + PIECE, self.counts[part])
             yield first, end, self._rows(wanted.order_by(table.c[key]), table.c[key], first, end)
 
     def _rows(self, wanted: Any, key: ColumnElement[int], first: int, end: int) -> Sequence[Row]:
-        """Return the readable rows in a range; unreadable ranges are halved down to single rows."""
+        """Return the readable rows of a number range; halve an unreadable range down to one row."""
         try:
             with self._connection.begin_nested():
                 asked = self._connection.execute(wanted.where(key >= first, key < end))
@@ -189,7 +189,7 @@ class SqlStudyReader:
             return
 
     def _copies(self, numbers: Any) -> Iterator[Trials]:
-        """Yield the trials with these numbers as the pages (compressed copies) contain them."""
+        """Yield the copies of these trials that the pages (compressed copies) contain."""
         for page in self._pages():
             yield page.take(np.isin(page.number, numbers))
 
@@ -209,7 +209,7 @@ class SqlStudyReader:
                 self._tell("trials", odd, "the key is not that of the design; nothing else is lost")
 
     def _check_beside(self) -> None:
-        """Check the queue's leader row, the pages, and that the counts include all rows."""
+        """Check the row of the queue's leader, the pages, and that the counts cover all rows."""
         try:
             with self._connection.begin_nested():
                 office(self._connection, self._row)
@@ -229,8 +229,8 @@ class SqlStudyReader:
     def _recount(self) -> dict[str, int]:
         """Derive each table's count from its highest row number, as the stored counts are damaged.
 
-        It exceeds the number of existing rows by at most a chunk, as the highest number may be
-        damaged.
+        The derived count exceeds the number of existing rows by at most the rows of a chunk, as the
+        highest number may itself be damaged.
         """
         found = dict.fromkeys(COUNTS, 0)
         for part, (table, key) in _TABLES.items():
@@ -250,7 +250,7 @@ class SqlStudyReader:
             return None
 
     def _pages(self) -> Iterator[Trials]:
-        """Yield the undamaged pages."""
+        """Yield the undamaged pages (compressed copies of finished trials)."""
         try:
             with self._connection.begin_nested():
                 yield from pages.read_pages(self._connection, self._id)
@@ -260,7 +260,7 @@ class SqlStudyReader:
     def _tell_lost(
         self, part: str, lost: Sequence[int], rows: Sequence[Row], held: Sequence[int] | set[int]
     ) -> None:
-        """Report lost rows: as changed if a row with the number was readable, else as missing."""
+        """Report lost rows: as changed if a row with their number was readable, else as missing."""
         there, kept = {row[0] for row in rows}, set(held)
         changed = [place for place in lost if place not in kept and place in there]
         missing = [place for place in lost if place not in kept and place not in there]

@@ -57,7 +57,7 @@ def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | 
 
 
 def require_study(connection: Connection, study: str) -> Study:
-    """Return the row of a study.
+    """Return a study's row in the table of studies, found by its name.
 
     Raises:
         StudyError: there is no study of that name.
@@ -107,14 +107,14 @@ def spec_of(row: Study) -> tuple[dict[str, Any], str]:
 
 
 def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> None:
-    """Update a study's counts of rows and their checksum."""
+    """Update the numbers of rows in a study's own row, and their checksum."""
     now = {name: counts.get(name, getattr(study, name)) for name in COUNTS}
     total = checksum(study.id, study.name, *now.values())
     connection.execute(update(studies).where(studies.c.id == study.id).values(**now, counted=total))
 
 
 def put(connection: Connection, study: Study, new: Sequence[Mapping[str, Any]]) -> None:
-    """Insert the rows of new trials."""
+    """Insert the rows of new trials into their table."""
     if new:
         connection.execute(insert(trials), [{"study": study.id, **row} for row in new])
 
@@ -130,13 +130,13 @@ def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any
 def move(
     connection: Connection, study: Study, standing: Iterable[TrialStateRow], **values: Any
 ) -> None:
-    """Set columns of all these unfinished trials to the given values; update their checksums."""
+    """Set columns of all given unfinished trials to the same values, and update their checksums."""
     moved = (one._replace(**values) for one in standing)
     change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
 
 
 def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[TrialStateRow]:
-    """Return a driver's unfinished trials, locked until the transaction ends."""
+    """Return the unfinished trials assigned to a driver, locked until the transaction ends."""
     which = (trials.c.worker == driver) & trials.c.finished_seq.is_(None)
     rows = _rows(connection, study, which, locked=True)
     return [standing_of(study.name, row)[0] for row in rows]
@@ -199,7 +199,7 @@ def everything(connection: Connection, study: Study) -> Trials:
 
 
 def fetch_from_number(connection: Connection, study: Study, first: int) -> Trials:
-    """Return the trials from number ``first`` on.
+    """Return the study's trials from number ``first`` on, in order.
 
     Raises:
         StorageError: a trial is damaged or missing.
@@ -227,7 +227,7 @@ def fetch_finished_trials(
 
 
 def turn_pages(connection: Connection, study: Study) -> None:
-    """Write the pages, compressed copies of finished trials, that have become complete."""
+    """Write the pages (compressed copies of finished trials) that have become complete."""
     for seq in pages.missing(connection, study.id, study.finished):
         page = fetch_finished_trials(connection, study, seq * pages.PAGE, pages.PAGE)
         pages.write(connection, study.id, seq, page)
@@ -246,9 +246,9 @@ def _rows(
 def _pages(
     connection: Connection, study: Study, which: ColumnElement[bool], *, locked: bool = False
 ) -> Iterator[Sequence[TrialRow]]:
-    """Yield the selected trials by number, in chunks of the database driver's raw rows.
+    """Yield the selected trials by number, in chunks of rows as plain tuples.
 
-    SQLAlchemy's row objects would take a tenth of the reading time.
+    Creating SQLAlchemy's row objects would add a tenth to the reading time.
     """
     wanted = (
         select(*(trials.c[name] for name in COLUMNS))
@@ -270,7 +270,7 @@ def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
 
 
 def _differing(found: Ints, first: int, end: int) -> str:
-    """Describe the numbers from ``first`` to ``end`` that are missing, or else a wrong count."""
+    """Describe which numbers from ``first`` to ``end`` are missing, or else a wrong count."""
     lost = np.setdiff1d(np.arange(first, end), found)
     if not len(lost):
         return f"are {first + len(found)} where {end} were written"

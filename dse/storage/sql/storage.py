@@ -327,7 +327,7 @@ class SqlStorage:
 
 
 def _fill(connection: Connection, kept: statements.Study, history: History) -> None:
-    """Write an imported history into a new study."""
+    """Write an imported history (trials, drivers, events) into a new study."""
     places = {number: seq for seq, number in enumerate(history.order)}
     rows = [
         row_of(trial, places[trial.number]) if trial.state.finished else row_of(trial.freed())

@@ -56,7 +56,7 @@ trials = Table(
 
 
 def _rows(name: str, *columns: Column[object]) -> Table:
-    """Define a table of numbered rows of a study, from 0 on, each with a checksum."""
+    """Define a table whose rows are numbered from 0 in each study and have a checksum each."""
     return Table(
         name,
         metadata,

@@ -19,7 +19,7 @@ _MANY = 5_000
 
 
 def trials_of(study: str, pages: Iterable[Sequence[Row]]) -> Trials:
-    """Convert rows of :data:`COLUMNS` to trials.
+    """Convert database rows with the columns :data:`COLUMNS` to trials.
 
     Args:
         study: the study's name, for the message.
@@ -70,7 +70,7 @@ def _or_none(values: Sequence[int | None]) -> Ints:
 
 
 def _numbers(texts: Sequence[str]) -> dict[str, Floats]:
-    """Parse a JSON object of numbers per trial; return one array over the trials per name."""
+    """Parse one JSON object of numbers per trial to arrays over the trials, by name."""
     if texts.count(NOTHING) == len(texts):
         return {}
     if len(texts) >= _MANY:
@@ -83,7 +83,7 @@ def _numbers(texts: Sequence[str]) -> dict[str, Floats]:
 
 
 def _arrow_numbers(texts: Sequence[str]) -> dict[str, Floats]:
-    """Parse as :func:`_numbers` with pyarrow: bitwise equal, in a third of the time."""
+    """Parse as :func:`_numbers` does, but with pyarrow: bitwise equal, in a third of the time."""
     import pyarrow as pa
     from pyarrow.json import ReadOptions, read_json
 

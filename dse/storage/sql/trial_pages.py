@@ -33,21 +33,21 @@ _BAD = (BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, TypeErr
 
 
 def missing(connection: Connection, study: int, finished: int) -> range:
-    """Return the numbers of the pages that can be written next, given the finished trials."""
+    """Return the numbers of the unwritten pages for which enough trials have finished."""
     held = select(func.coalesce(func.max(pages.c.seq) + 1, 0)).where(pages.c.study == study)
     first = connection.execute(held).scalar_one()
     return range(first, min(finished // PAGE, first + MOST_AT_ONCE))
 
 
 def write(connection: Connection, study: int, seq: int, trials: Trials) -> None:
-    """Write one page of trials, which are in the order in which they finished."""
+    """Write one page: a compressed copy of trials, in the order in which they finished."""
     content = pack(trials)
     row = {"study": study, "seq": seq, "content": content, "sum": zlib.crc32(content)}
     connection.execute(insert(pages), row)
 
 
 def read_pages(connection: Connection, study: int) -> Iterator[Trials]:
-    """Yield the pages in order, up to the first damaged or missing one."""
+    """Yield the trials of the pages in order, up to the first damaged or missing page."""
     found = connection.execute(
         select(pages.c.seq, pages.c.content, pages.c.sum)
         .where(pages.c.study == study)

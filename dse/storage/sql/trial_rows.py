@@ -32,7 +32,7 @@ NOTHING = "{}"
 
 
 class TrialStateRow(NamedTuple):
-    """Fields of an unfinished trial's row that can change, or that its checksum includes."""
+    """Columns of an unfinished trial's row that can change, or that its checksum covers."""
 
     number: int
     design: str
@@ -44,7 +44,7 @@ class TrialStateRow(NamedTuple):
     begun_at: float | None = None
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns that can change, with the checksum."""
+        """Return the columns that can change, by name, with the new checksum."""
         ended = (self.state, NOTHING, NOTHING, None, 0.0, 0, self.attempts, self.worker, None)
         return {
             "state": self.state,
@@ -55,12 +55,12 @@ class TrialStateRow(NamedTuple):
         }
 
     def ended(self, outcome: Outcome, *, seq: int, worker: int | None) -> dict[str, Any]:
-        """Return the columns that change when the trial finishes.
+        """Return the columns that change when the trial finishes, by name.
 
         Args:
             outcome: the outcome of the trial.
-            seq: the trial's index in the order of completion.
-            worker: the driver that finished it; ``None`` for the driver that held it.
+            seq: the trial's index in the order of finishing.
+            worker: the driver that finished the trial; ``None`` for the driver it is assigned to.
         """
         ended = (
             outcome.state.value,
@@ -84,7 +84,7 @@ class TrialStateRow(NamedTuple):
 
 
 def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
-    """Return all columns of a trial; ``seq`` is its index in the order of finishing, if any."""
+    """Return all columns of a trial's row; ``seq`` is its index among the finished, if any."""
     standing = TrialStateRow(
         number=trial.number,
         design=canonical(dict(trial.design)),
@@ -108,11 +108,11 @@ def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
 
 
 def standing_of(study: str, row: Row) -> tuple[TrialStateRow, bool]:
-    """Return the state of the trial in a row of :data:`COLUMNS`, and whether it is finished.
+    """Return the columns of a trial that can change, from its row, and whether it is finished.
 
     Args:
         study: the study's name, for the message.
-        row: the row.
+        row: the row, with the columns :data:`COLUMNS`.
 
     Raises:
         StorageError: the row is damaged.
@@ -171,7 +171,7 @@ _UNTIMED: list[float | None] = [None, None, None]
 
 
 def _times_text(times: Row) -> str:
-    """Return the part of a row's checksummed text that holds asked, begin and end times."""
+    """Return the part of a row's checksummed text with its times: request, start and end."""
     return "".join(f" {one}" for one in times)
 
 

@@ -1,4 +1,4 @@
-"""Energy and area of multiply-accumulate units and SRAMs at a node, from technology tables."""
+"""Energy and area of multiply-accumulate units and SRAMs at a technology node, from tables."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 @cache
 def mac_energies_j(node_nm: float) -> Floats:
-    """Return joules per multiply-accumulate, indexed by format codes [weight, activation]."""
+    """Return the energy [J] of a multiply-accumulate, a table [weight, activation format]."""
     return _over_formats(mac_energy_j) * logic_energy_factor(node_nm)
 
 
 @cache
 def mac_areas_mm2(node_nm: float) -> Floats:
-    """Return the area of a multiplier and adder, by format codes [weight, activation].
+    """Return multiplier plus adder areas [mm2] as a table [weight format, activation format].
 
     Logic area scales with the node as SRAM area does; registers, control and wiring are excluded.
     """
@@ -43,11 +43,11 @@ def mac_areas_mm2(node_nm: float) -> Floats:
 
 
 def mac_energy_j(weight: NumberFormat, activation: NumberFormat) -> float:
-    """Return the energy of a multiply and the add to a 32-bit partial sum, at 45 nm.
+    """Return the energy [J] of a multiply and an add to a 32-bit partial sum, at 45 nm.
 
     The energy of a multiplier is a power law of the product of its operands' widths; the exponent
-    is fitted to the two multipliers of the table. If one operand is a float, the multiplier is a
-    float multiplier.
+    is fitted to the two multipliers of the technology table. If one operand is a float, the
+    multiplier is a float multiplier.
     """
     small, large, add = _units(weight, activation)
     power = math.log(large.energy_j / small.energy_j) / math.log(large.width / small.width) / 2
@@ -55,7 +55,7 @@ def mac_energy_j(weight: NumberFormat, activation: NumberFormat) -> float:
 
 
 def mac_area_mm2(weight: NumberFormat, activation: NumberFormat) -> float:
-    """Return the area of a multiplier and an adder at 45 nm, modelled as their energy is."""
+    """Return the area [mm2] of a multiplier and an adder at 45 nm, modelled as their energy is."""
     small, large, add = _units(weight, activation)
     power = math.log(large.area_mm2 / small.area_mm2) / math.log(large.width / small.width) / 2
     return small.area_mm2 * _relative(weight, activation, small) ** power + add.area_mm2
@@ -64,7 +64,7 @@ def mac_area_mm2(weight: NumberFormat, activation: NumberFormat) -> float:
 def logic_energy_factor(node_nm: float) -> float:
     """Return the energy of logic at a node relative to 45 nm: a power law through 45 and 7 nm.
 
-    Its exponent is the median over the operations of the table.
+    The exponent of the power law is the median over the operations of the technology table.
     """
     shrink = math.log(REFERENCE_NM / 7.0)
     power = median(math.log(row.energy_j / row.energy_7nm_j) / shrink for row in OPERATIONS)
@@ -72,7 +72,7 @@ def logic_energy_factor(node_nm: float) -> float:
 
 
 def leakage_w_per_mm2(node_nm: float) -> float:
-    """Return the leakage per mm2 at a node, interpolated log-log between tabulated nodes."""
+    """Return the leakage power [W/mm2] at a node, interpolated log-log between tabulated nodes."""
     logs = np.log(list(LEAKAGE_W_PER_MM2)), np.log(list(LEAKAGE_W_PER_MM2.values()))
     return float(np.exp(np.interp(np.log(node_nm), *logs)))
 
@@ -80,7 +80,7 @@ def leakage_w_per_mm2(node_nm: float) -> float:
 def sram(law: PowerLaw, size_bytes: Floats, bus_bits: Floats, node_nm: float) -> Floats:
     """Evaluate a fitted power law for n SRAM macros: energy per access, area or access time.
 
-    Its variables are the size, the bits per access and the technology node.
+    The variables of the power law are the size, the bits per access and the technology node.
     """
     scale = law.scale * (node_nm / REFERENCE_NM) ** law.node
     return scale * (size_bytes / 1024.0) ** law.size * (bus_bits / 64.0) ** law.bus

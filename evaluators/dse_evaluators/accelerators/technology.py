@@ -19,7 +19,7 @@ NOMINAL_V = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """Arithmetic unit; its cost grows with ``width``: bits of an integer or of a significand."""
+    """Arithmetic operation whose cost grows with ``width``: bits of an integer or significand."""
 
     width: int
     energy_j: float

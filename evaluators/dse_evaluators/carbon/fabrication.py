@@ -44,7 +44,7 @@ PROCESSES: Mapping[float, Process] = {
 def process_of(nm: float) -> Process:
     """Return the energy and emissions of a technology node, interpolated over log(nm).
 
-    Nodes above 28 nm have the values of 28 nm.
+    Nodes larger than 28 nm get the values of 28 nm.
 
     Raises:
         SpecError: the node is smaller than the smallest tabulated one.

@@ -114,7 +114,7 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         )
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Compute the footprints of n designs, with a fault for each infeasible one."""
+        """Compute the carbon footprints of n designs, with a fault for each infeasible one."""
         life_s = inputs["lifetime"]
         kg_per_j = inputs["grid_intensity"] / _J_PER_KWH
         runs, busy = self._work(inputs)
@@ -137,7 +137,7 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         return Metrics(columns=columns, faults=self._faults(runs, busy))
 
     def _work(self, told: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-        """Return a chip's runs in its lifetime, and the share of the lifetime that they take."""
+        """Return a chip's runs in its lifetime, and the fraction of the lifetime that they take."""
         life_s, latency_s, busy = told["lifetime"], told["latency"], told["utilization"]
         if self._rate_hz is not None:
             return self._rate_hz * life_s, self._rate_hz * latency_s

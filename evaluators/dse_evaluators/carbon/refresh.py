@@ -134,9 +134,9 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
         )
 
     def _bought(self, period_yr: Floats) -> tuple[Floats, Floats]:
-        """Return the number of purchases within the horizon, and the energy over the horizon.
+        """Return the number of server purchases within the horizon, and the energy used over it.
 
-        The energy is in years at the power of the first server, as later servers need less.
+        The energy is in units of a year at the power of the first server; later servers need less.
         """
         bought = np.ceil(self._horizon_yr / period_yr - 1e-9)
         years = np.zeros_like(period_yr)

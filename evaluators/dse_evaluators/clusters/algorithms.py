@@ -20,9 +20,9 @@ available measurement shows that.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Ranks of n collectives and the links between them; every field is (n,).
+    """Ranks of n collective operations, and the links between them; every field is (n,).
 
-    ``near`` fields are of links within a node, ``far`` fields of one rank's share of the links
+    ``near`` fields describe links within a node, ``far`` fields one rank's share of the links
     between nodes.
     """
 
@@ -44,13 +44,13 @@ class Group:
 
     @property
     def stepped_s(self) -> Floats:
-        """Latency of one traversal of a node's ranks; 0 where a node has one rank."""
+        """Latency [s] of one traversal of a node's ranks; 0 where a node has one rank."""
         return np.where(self.inside > 1.0, self.near_latency_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Time of n collectives in additive parts; every field is (n,)."""
+    """Time of n collective operations, split into additive parts; every field is (n,)."""
 
     latency_s: Floats
     near_s: Floats
@@ -64,7 +64,7 @@ class Took:
 
 
 def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time of a collective by parallel rings over all ranks, one per rank of a node.
+    """Return the time of a collective operation over parallel rings, one per rank of a node.
 
     The latency is one traversal inside every node plus ``nodes - 1`` steps between nodes (twice as
     many steps for an all-reduce). All links carry the same traffic, so the slowest sets the time.
@@ -84,7 +84,7 @@ def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
 
 
 def tree(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time of a collective over NCCL's two trees of nodes, half of the array in each.
+    """Return the time of a collective over NCCL's two trees of nodes, each with half of the array.
 
     The ranks of a node form a chain. An all-reduce sends the array up and down every link. A gather
     or scatter doubles or halves its data in each of log2(nodes) steps; an all-to-all sends half of
@@ -109,8 +109,8 @@ def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> To
     """Return the time of a collective that runs within nodes, between them, and within again.
 
     Between nodes each rank exchanges its own part of the array, by the faster of ring and tree. An
-    all-to-all first gathers, within a node, the data for each other node, and sends each of them
-    one message.
+    all-to-all first gathers, within a node, the data for each other node, and sends it to that node
+    in one message.
 
     Source:
         Jia et al.: Highly Scalable Deep Learning Training System with Mixed-Precision, 2018,
@@ -138,7 +138,7 @@ def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> To
 
 
 def auto(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time by NCCL's choice: a ring, or for an all-reduce the faster of ring and tree.
+    """Return a collective's time by ring or, for an all-reduce, the faster of ring and tree.
 
     Source:
         NVIDIA/nccl@01afd20, src/graph/tuning.cc (only an all-reduce has trees).
@@ -162,7 +162,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 def _slowest(moved_bytes: Floats, steps_s: Floats, waits_s: Floats, group: Group) -> Took:
     """Return the time of a collective that uses all links at once; the slowest link decides.
 
-    ``steps_s`` and ``waits_s`` are its latencies within and between nodes.
+    ``steps_s`` and ``waits_s`` are the latencies of the collective within and between nodes.
     """
     near_s = np.where(group.inside > 1.0, moved_bytes / group.near_bytes_per_s, 0.0)
     far_s = _add_pipelining(waits_s, moved_bytes / (group.inside * group.far_bytes_per_s), group)
@@ -197,7 +197,7 @@ def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took
 def _add_pipelining(waits_s: Floats, far_s: Floats, group: Group) -> Floats:
     """Return the transfer time between nodes, with the overhead of pipelining pieces of the data.
 
-    It is ``t + 2 p sqrt(a t)`` with transfer time t, latency a and pipelining coefficient p.
+    The result is ``t + 2 p sqrt(a t)`` with transfer time t, latency a, pipelining coefficient p.
     """
     if not group.far_pipelining:
         return far_s

@@ -94,10 +94,10 @@ def chips_of(device: str) -> dict[str, Chip]:
 
 
 def _row(device: str, form: str) -> ChipCalibration:
-    """Return a device's measured calibration, or else the median over measured devices.
+    """Return the roofline constants measured on a device, or else medians over measured devices.
 
-    In the median, the compute share is the one fitted to complete training steps of the device, if
-    there is such a fit.
+    Among the medians, the achieved fraction of peak compute is replaced by the one fitted to
+    complete training steps of the device, if there is such a fit.
     """
     fitted = _fits().get(f"{device} {form}")
     share = fitted.constants["compute_share"] if fitted else USUAL[form].compute_share

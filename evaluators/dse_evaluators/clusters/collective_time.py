@@ -91,7 +91,7 @@ class CollectiveTime(
     apart: int | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the times of n collectives."""
+        """Return the times and bandwidths of n collective operations."""
         size, ranks, apart = (inputs[name] for name in ("size", "ranks", "apart"))
         kinds = [inputs[name] for name in _KINDS]
         shape = tuple(_KINDS.values())

@@ -27,7 +27,7 @@ COLLECTIVES: tuple[Collective, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveConstants:
-    """Constants of a fabric for one collective among a number of ranks.
+    """Latency, bandwidth and pipelining of a collective among some ranks on a fabric.
 
     ``pipelining`` is the coefficient p of :func:`seconds`: 0 is latency plus transfer time alone, 1
     the cost of a pipeline with the optimal number of pieces.
@@ -50,7 +50,7 @@ class ConstantColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveCalibration:
-    """Fitted constants, with the array sizes used for fitting and for validation."""
+    """Fitted constants of a collective, with the array sizes used for fit and validation."""
 
     constants: CollectiveConstants
     fitted_bytes: tuple[int, ...]
@@ -60,7 +60,7 @@ class CollectiveCalibration:
 
 
 def compute_link_share(collective: Collective, ranks: Floats | int) -> Floats:
-    """Return the bytes that a link carries, as a multiple of the array size.
+    """Return the bytes that a link carries in a collective, as a multiple of the array size.
 
     Source:
         Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH,
@@ -76,7 +76,7 @@ def seconds(
     ranks: Floats | int,
     constants: CollectiveConstants | ConstantColumns,
 ) -> Floats:
-    """Return the time of a collective over an array of ``size_bytes``; 0 with one rank.
+    """Return the time [s] of a collective over an array of ``size_bytes``; 0 with one rank.
 
     ``a + F S / B + 2 p sqrt(a F S / B)`` with latency a, link share F, size S, bandwidth B and
     pipelining p. With p = 1 it is ``(sqrt(a) + sqrt(F S / B)) ** 2``, the cost of the optimal
@@ -93,7 +93,7 @@ def seconds(
 
 @cache
 def calibrations() -> Mapping[tuple[str, Collective, int], CollectiveCalibration]:
-    """Return the calibrations within one node, by fabric, collective and ranks."""
+    """Return the constants fitted within one node, by fabric, collective and number of ranks."""
     return {
         (row["fabric"], _collective(row["collective"]), int(row["ranks"])): CollectiveCalibration(
             constants=record_of(row, CollectiveConstants),
@@ -112,7 +112,7 @@ def has_measurement(fabric: str, collective: Collective) -> bool:
 
 
 def constants_of(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:
-    """Return the constants of the smallest measured rank count that is at least ``ranks``.
+    """Return a collective's constants for the smallest measured rank count of at least ``ranks``.
 
     If all measured rank counts are smaller, return the constants of the largest.
 

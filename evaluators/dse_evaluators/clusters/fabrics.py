@@ -1,4 +1,4 @@
-"""Constants of the fabrics within a node: measured ones, and others from ``fabrics.csv``."""
+"""Latency and bandwidth of fabrics within a node: measured, or from ``fabrics.csv``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class UnmeasuredFabric:
     source: str
 
     def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
-        """Return the constants of a collective on this fabric."""
+        """Return latency and bandwidth of a collective on this fabric."""
         if self.kind == "like":
             known = within(self.like, collective, ranks)
             return replace(known, bytes_per_s=self.bytes_per_s * known.bytes_per_s)
@@ -58,8 +58,8 @@ class UnmeasuredFabric:
     def _torus(self, collective: Collective, ranks: int) -> CollectiveConstants:
         """Return the constants of concurrent rings along all axes, each over a part of the array.
 
-        Ranks fill one axis before they begin the next. A message of an all-to-all crosses a quarter
-        of an axis on average, and so loads that many links.
+        Ranks fill one axis of the torus before they begin the next. A message of an all-to-all
+        crosses a quarter of an axis on average, and so occupies that number of links.
 
         Source:
             Jouppi et al.: TPU v4, ISCA 2023, section 2.
@@ -81,7 +81,7 @@ class UnmeasuredFabric:
 
 
 def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:
-    """Return the constants of a collective within one node.
+    """Return latency, bandwidth and pipelining of a collective within one node.
 
     A collective without measurements has the bandwidth and latency of an all-reduce; all-gather and
     reduce-scatter have half of that latency.

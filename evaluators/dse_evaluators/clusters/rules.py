@@ -11,7 +11,7 @@ from dse.core.values import Floats, Mask
 
 
 class Rule(NamedTuple):
-    """Feasibility constraint, violated where ``broken`` is true; every array is (n,)."""
+    """Feasibility constraint on n designs, violated where ``broken`` is true; arrays are (n,)."""
 
     broken: Mask
     reason: str
@@ -21,9 +21,9 @@ class Rule(NamedTuple):
 
 
 def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
-    """Return a fault, by index, for each design in ``among`` that violates a rule.
+    """Return a fault for each design of the mask ``among`` that violates a rule, by index.
 
-    Designs with the same two numbers share one fault.
+    Designs with equal values of both numbers in the message share one fault object.
     """
     rows = np.flatnonzero(rule.broken & among)
     # Both numbers in one complex number, so that one sort finds equal pairs.

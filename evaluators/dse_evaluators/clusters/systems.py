@@ -121,7 +121,7 @@ class System:
 
     @property
     def checked(self) -> tuple[str, str]:
-        """Validation status of the communication constants within a node and between nodes."""
+        """Origin of the communication constants, such as measured, in a node and between nodes."""
         return fabrics.get_check_status(self.fabric), self.network.checked
 
     def within(self, collective: Collective, ranks: int) -> CollectiveConstants:

@@ -26,7 +26,7 @@ def neighbours_s(
 def spread_s(
     system: System, collective: Collective, size_bytes: Floats, ranks: Floats, *, apart: Floats
 ) -> Floats:
-    """Return the seconds of a collective whose ranks are every ``apart``-th device, (n,).
+    """Return the seconds of n collectives whose ranks are every ``apart``-th device, (n,).
 
     If ``apart * ranks`` devices fit into a node, the collective stays within it; otherwise it
     crosses nodes by the algorithm that NCCL chooses. All other devices of a node are assumed to run
@@ -60,7 +60,7 @@ def spread(
     algorithm: str = "auto",
     alone: bool = False,
 ) -> Took:
-    """Return the seconds of :func:`spread_s` by part: latency, within nodes, between nodes.
+    """Return the seconds of :func:`spread_s` split into latency, within and between nodes.
 
     Each part is (n,). ``algorithm`` applies between nodes; within a node the measured time of the
     library is used. With ``alone``, no other device of a node communicates.
@@ -77,14 +77,17 @@ def spread(
 
 
 def ranks_inside(system: System, ranks: Floats, apart: Floats) -> Floats:
-    """Return how many of the ranks, placed ``apart`` devices apart, share a node, (n,)."""
+    """Return the number of ranks on each node, if placed ``apart`` devices apart, (n,)."""
     return np.minimum(ranks, np.maximum(np.floor(system.node_devices / apart), 1.0))
 
 
 def group_of(
     system: System, collective: Collective, inside: Floats, ranks: Floats, *, alone: bool
 ) -> Group:
-    """Return sizes, latencies and bandwidths of groups with ``inside`` ranks per node, (n,)."""
+    """Return sizes, latencies and bandwidths of n collectives' groups of ranks, each (n,).
+
+    ``inside`` is the number of ranks of a group in each node.
+    """
     near = _within(system, collective, inside)
     network, nodes = system.network, np.ceil(ranks / inside)
     busy = inside if alone else np.full(inside.shape, float(system.node_devices))
@@ -102,7 +105,7 @@ def group_of(
 
 
 def _within(system: System, collective: Collective, ranks: Floats) -> ConstantColumns:
-    """Return a collective's latency, bandwidth and pipelining in a node by its ranks, (n,)."""
+    """Return latency, bandwidth and pipelining of n collectives in a node, by ranks, (n,) each."""
     places = np.minimum(ranks, system.node_devices).astype(np.intp)
     table = _by_ranks(system, collective)
     return ConstantColumns(

@@ -82,7 +82,7 @@ class Upkeep:
         return device_seconds * (price / _HOUR_S)
 
     def operational_kg(self, energy_j: Floats) -> Floats:
-        """Return the operational carbon [kg] of this energy of devices, times the PUE, (n,)."""
+        """Return the operational carbon [kg] of the energy of devices, including the PUE, (n,)."""
         return energy_j * (self.pue * grid_kg_per_j(self.grid))
 
     def embodied_share_kg(self, device_seconds: Floats) -> Floats:

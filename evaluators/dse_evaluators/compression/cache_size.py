@@ -67,5 +67,5 @@ class CacheSize(DeclaredEvaluator, reads=_INPUTS, provides=METRICS.values(), ver
 
 @lru_cache(maxsize=256)
 def _bits(text: str, shape: tuple[int, ...]) -> int:
-    """Return the bits of one block's keys, or of its values; scales run along each vector."""
+    """Return the bits that the keys (or the values) of one block take; scales are per vector."""
     return format_of(text).bits(shape, -1).total

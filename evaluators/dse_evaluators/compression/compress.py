@@ -26,7 +26,7 @@ from dse_evaluators.workloads.network import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """Compressed network: the weights as stored, and as used in computation."""
+    """Compressed network: the weights as stored, and as decoded for computation."""
 
     network: tuple[NetworkStage, ...]
     affines: Affines  # weights decoded from ``stored``
@@ -52,11 +52,11 @@ class Compressed:
 
 
 def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
-    """Return the trained network, pruned and quantized by these settings, reproducibly.
+    """Return the trained network, pruned and quantized by these settings; deterministic.
 
-    In this order: remove filters and refit the rest, set small weights to zero and refit again,
-    quantize the weights; then, layer by layer on the calibration images, set the activation scales
-    and correct the biases.
+    The steps are: remove filters and refit the remaining ones to the original outputs; set small
+    weights to zero and refit again; quantize the weights; then, layer by layer on the calibration
+    images, set the activation scales and correct the biases.
     """
     pruned = sparse(whole, narrow_network(whole, recipe.filter_keep), recipe.sparsity)
     word = FORMATS[recipe.weight_format]
@@ -102,12 +102,12 @@ def _calibrate_network(
 
 
 def _means(outputs: Tensor) -> Tensor:
-    """Return the mean output of each filter, (filters,)."""
+    """Return the mean output of each filter over images and positions, (filters,)."""
     return outputs.transpose(0, 1).flatten(1).mean(1)
 
 
 def _short(signal: Tensor, scale: Single, word: NumberFormat) -> Tensor:
-    """Return the activations rounded to the nearest values of a number format."""
+    """Return the activations rounded to the values of a number format, with this scale."""
     if word.name == "fp32":
         return signal
     return torch.tensor(round_to_format(signal.numpy(), scale, word))

@@ -24,7 +24,7 @@ MEASURES: Mapping[str, Metric] = {
 
 
 def metrics_of(model: str, split: str) -> dict[str, Metric]:
-    """Return the metric definitions, by name, for cut versions of a model; check the split.
+    """Return the metric definitions by name for versions of a model with parts removed.
 
     Raises:
         PluginError: the model or the split is unknown, or the model has no transformer blocks.
@@ -38,7 +38,7 @@ def metrics_of(model: str, split: str) -> dict[str, Metric]:
 
 
 def depth_of(model: str) -> int:
-    """Return the number of a model's transformer blocks that can be cut, 0 for other models.
+    """Return the number of transformer blocks of a model that can be removed; 0 for others.
 
     Raises:
         PluginError: the model is unknown.

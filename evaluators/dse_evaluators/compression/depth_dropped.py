@@ -71,14 +71,14 @@ def fitted_exit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Result of early exit: logits of each character, and the exit at which it stopped."""
+    """Result of early exit: logits of n characters, and the exit at which each stopped, (n,)."""
 
     outputs: Single  # (n, k)
     exits: np.ndarray[tuple[int], np.dtype[np.int64]]  # (n,), counted from 0
 
 
 def left_early(exits: list[Single], confidence: float) -> Left:
-    """Return each character's logits at its first confident exit, or at the last exit.
+    """Return each character's logits at its first confident exit, else at the last exit.
 
     An exit is confident if its likeliest class has at least the probability ``confidence``.
 

@@ -75,7 +75,7 @@ class EarlyExit(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of the designs, measured one at a time."""
+        """Return the metrics of the designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:

@@ -62,7 +62,7 @@ class LayerDrop(
         self._readings.check(values, dict.fromkeys(KINDS, depth_of(self.model)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of the designs, measured one at a time."""
+        """Return the metrics of the designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:

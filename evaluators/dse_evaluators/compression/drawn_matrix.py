@@ -1,4 +1,4 @@
-"""Evaluator ``compression.matrix``: a recipe compresses a random normal weight matrix."""
+"""Evaluator ``compression.matrix``: compression of a matrix of random normal weights."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class DrawnMatrix:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Raise SpecError unless the recipe is valid for all combinations of these values."""
+        """Raise SpecError unless the recipe is valid for all values of its design parameters."""
         for place, text in enumerate(self._template.fillings(values, 0)):
             if place == 0:
                 check_recipe(text, has_inputs=False)
@@ -102,7 +102,7 @@ class DrawnMatrix:
         check_fits(part, values, {"matrix": (self.rows, self.columns)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return metrics of the matrix as compressed by each design."""
+        """Return bit counts and errors of the matrix under each of n designs, (n,) by name."""
         return one_by_one(batch, self.provides, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
@@ -119,13 +119,13 @@ class DrawnMatrix:
 
 
 def _alone(text: str) -> list[str]:
-    """Split a recipe into recipes of one operator each, so that each is checked only once."""
+    """Split a compression recipe into recipes of one operator each, which are valid alone."""
     *before, last = (step.strip() for step in text.split(">"))
     return [*(f"{step} > format fp32" for step in before), last]
 
 
 def _faithful(weight: Single, given: Single) -> dict[str, float]:
-    """Return density, kept magnitude, wrong signs and error of the decoded weights."""
+    """Return density, kept magnitude, wrong signs and relative error of decoded weights."""
     stays = given != 0
     sizes = np.abs(weight.astype(np.float64))
     largest = np.sort(sizes, axis=None)[::-1][: stays.sum()].sum()

@@ -1,4 +1,4 @@
-"""Knobs of a network's compression, with their defaults and ranges."""
+"""Settings of a network's compression, with their defaults and ranges."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(CompressionConfig)
 
 
 def recipe_of(values: Mapping[str, Value]) -> CompressionConfig:
-    """Return the configuration with these knobs set and the others at their defaults.
+    """Return the compression settings with these values, and the others at their defaults.
 
     Raises:
-        SpecError: a knob is unknown, or its value is invalid.
+        SpecError: a setting is unknown, or its value is invalid.
     """
     for name, value in values.items():
         check_knob(name, value)

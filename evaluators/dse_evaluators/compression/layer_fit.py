@@ -1,4 +1,7 @@
-"""Checks that a compression recipe suits a layer's shape, without the layer's weights."""
+"""Check that a compression recipe (sequence of operators) suits a layer's shape.
+
+The layer's weights are not needed.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ Shape = tuple[int, ...]
 def check_fits(
     part: LayerGroup, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
 ) -> None:
-    """Raise SpecError unless each layer's shape suits a recipe filled with these values.
+    """Raise SpecError if a layer's shape suits none of the recipes that parameter values give.
 
-    Recipes that do not fit are allowed: a constraint may exclude them, or their trials will fail.
+    Single recipes that do not fit are allowed: a constraint of the space may exclude them,
+    otherwise their trials will fail.
 
     Raises:
         SpecError: no recipe fits a layer; the message names the layer and the last recipe tried.
@@ -43,7 +47,10 @@ def check_fits(
 
 
 def _misfit(recipe: str, shape: Shape) -> EvaluationError | None:
-    """Return the error that applying the recipe to this shape would raise, else None."""
+    """Return the error that compressing a layer of this shape by the recipe would raise.
+
+    The result is ``None`` if the recipe fits.
+    """
     try:
         check_fit(recipe, shape)
     except EvaluationError as error:

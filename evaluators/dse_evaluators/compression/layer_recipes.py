@@ -1,4 +1,4 @@
-"""Compression recipes for groups of a model's layers, and their validation."""
+"""Compression recipes (sequences of operators) of a model's layers, and their validation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _TRIED_DENSITY = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """Layers with the same recipe; list parameters in it have one element per layer."""
+    """Layers with the same compression recipe, a text with design parameters in braces.
+
+    A parameter that is a list has one element per layer of the group.
+    """
 
     template: Template
     layers: tuple[str, ...]
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that the recipe is valid for all combinations of these parameter values.
+        """Check that the recipe is valid for all combinations of its parameters' values.
 
         Raises:
             SpecError: a text is not a recipe, or a list does not have one element per layer.
@@ -58,11 +61,11 @@ class LayerGroup:
 
 
 def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[LayerGroup, ...]:
-    """Return the layers grouped by recipe.
+    """Return the layers grouped by compression recipe.
 
     Args:
         layers: names of all layers that can be compressed.
-        recipe: recipe of the layers that no pattern matches.
+        recipe: compression recipe of the layers that no pattern matches.
         others: recipes by name pattern, such as ``conv*``; the first match applies.
 
     Raises:
@@ -87,7 +90,7 @@ def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[LayerG
 
 @lru_cache(maxsize=4096)
 def check_recipe(text: str, *, has_inputs: bool = True) -> None:
-    """Check that a text is a valid recipe, by applying it to a small layer.
+    """Check that a text is a valid compression recipe, by applying it to a small layer.
 
     Args:
         text: recipe of one layer.

@@ -1,4 +1,4 @@
-"""Sums, over a model's layers, of two quantities of a layer under its recipe."""
+"""Sums over a model's layers of two quantities of each compressed layer, such as bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Told = Callable[[str, str], tuple[float, float]]
 def sum_layers(
     parts: Sequence[LayerGroup], batch: Batch, told: Told
 ) -> tuple[Floats, dict[int, Fault]]:
-    """Return the sums of two quantities over the layers, (2, n), and faults by design index.
+    """Return the sums of two quantities over the layers in n designs, (2, n), and faults.
 
     Each distinct recipe of a layer is evaluated once, for all designs that have it. If that raises
     a DseError, those designs get a fault.

@@ -34,7 +34,7 @@ Recipes = Mapping[str, str]
 
 
 def weights(model: str, recipes: Recipes) -> dict[str, Single]:
-    """Return the decoded weights of the compressed layers, from the cache if present.
+    """Return the weights of layers after compression by recipes, by name; cached.
 
     Raises:
         PluginError: the model's assets are not installed.
@@ -48,7 +48,7 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
 
 
 def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
-    """Return SmoothQuant's divisors of each smoothed layer's inputs, (inputs,), by layer.
+    """Return the divisors of the inputs of layers that SmoothQuant rescales, (inputs,) by layer.
 
     Raises:
         PluginError: the model's assets are not installed.
@@ -64,7 +64,10 @@ def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
 
 @lru_cache(maxsize=2**16)
 def cost(model: str, layer: str, recipe: str) -> StorageCost:
-    """Return a layer's storage bits; for plain formats, without compressing the layer."""
+    """Return the storage bits of a layer under a compression recipe.
+
+    For recipes of only a number format, they follow from the shape, without compressing the layer.
+    """
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
     if text is not None:
@@ -75,7 +78,7 @@ def cost(model: str, layer: str, recipe: str) -> StorageCost:
 
 @cache
 def rest(model: str) -> StorageCost:
-    """Return the storage bits outside compressible layers: other parameters and names."""
+    """Return the storage bits of a model outside compressible layers: other parameters, names."""
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
     layers = model_of(model).layers
@@ -91,7 +94,7 @@ def count(model: str) -> int:
 @lru_cache(maxsize=2**16)
 @lru_cache(maxsize=2**16)
 def noise(model: str, layer: str, recipe: str) -> float:
-    """Return the squared error of a compressed layer over its sum of squared weights."""
+    """Return the relative squared error of a layer's weights under a compression recipe."""
     weight = workload_of(model).parameters[layer].astype(np.float64)
     off = weights(model, {layer: recipe})[layer] - weight
     return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
@@ -105,9 +108,10 @@ def write_model(model: str, recipes: Recipes) -> bytes:
 
 
 def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, StorageCost]:
-    """Return the layer's weights as decoded from storage, and its storage bits.
+    """Compress a layer by a recipe; return its decoded weights, and its storage bits.
 
-    For plain formats, quantizing gives the same bits as encoding and decoding, ten times faster.
+    For recipes of only a number format, weights are rounded directly: this gives the same weights
+    as encoding and decoding, ten times faster.
     """
     weight = workload_of(model).parameters[layer]
     text = _format(recipe)
@@ -133,12 +137,12 @@ def _factors(model: str, layer: str, recipe: str) -> Single:
 
 
 def _operator(recipe: str) -> str:
-    """Return the name of the last operator of a recipe, which stores the weights."""
+    """Return the name of a compression recipe's last operator, which stores the weights."""
     return recipe.rpartition(">")[2].strip().partition(" ")[0]
 
 
 def _format(recipe: str) -> str | None:
-    """Return the number format if the recipe consists only of ``format ...``, else None."""
+    """Return the number format if a compression recipe is only ``format ...``, else None."""
     plain = recipe.startswith(_FORMAT) and ">" not in recipe
     return recipe.removeprefix(_FORMAT).strip() if plain else None
 
@@ -158,7 +162,7 @@ def _dense_cost(text: str, shape: tuple[int, ...]) -> StorageCost:
 
 @contextmanager
 def _name_layer(layer: str, recipe: str) -> Iterator[None]:
-    """Add the layer and its recipe to the message of errors raised in the context."""
+    """Add a layer's name and its compression recipe to errors raised in the ``with`` block."""
     try:
         yield
     except DseError as error:

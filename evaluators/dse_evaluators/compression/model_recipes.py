@@ -1,4 +1,4 @@
-"""Recipes of a model's layers: the parameters they read, and checks against the layers."""
+"""Compression recipes of a model's layers: their design parameters, checks on the layers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from dse_evaluators.workloads.shapes import shapes_of
 
 @dataclass(frozen=True, slots=True)
 class ModelRecipes:
-    """Model name, and the model's layers grouped by recipe."""
+    """Name of a model, and its layers grouped by compression recipe."""
 
     model: str
     parts: tuple[LayerGroup, ...]
 
     @staticmethod
     def of(model: str, recipe: str, layers: Mapping[str, str]) -> ModelRecipes:
-        """Group a model's layers by recipe: that of the first matching pattern, or ``recipe``.
+        """Group a model's layers by compression recipe, that of the first pattern that matches.
+
+        Layers that no pattern matches get ``recipe``.
 
         Raises:
             PluginError: the model is unknown.
@@ -37,7 +39,7 @@ class ModelRecipes:
         return frozenset(name for part in self.parts for name in part.template.names)
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that recipes filled with these values are valid, and that each layer fits one.
+        """Check that recipes are valid for these parameter values, and that each layer fits one.
 
         Raises:
             SpecError: a text is not a recipe, no recipe fits a layer, or a list does not have one

@@ -31,7 +31,7 @@ _TOLERANCE = 1e-4  # relative to the initial residual
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Weights of a network with some filters removed, and the indices of the kept filters."""
+    """Weights of a network after filter removal, and indices of the kept filters by layer."""
 
     affines: Affines
     kept: tuple[Ints, ...]  # indices of each layer's kept filters
@@ -40,7 +40,7 @@ class Pruned:
 def narrow_network(whole: Reference, keep: float) -> Pruned:
     """Return the network with a fraction ``keep`` of the filters of every layer but the last.
 
-    In order, each layer is refitted to its original outputs from the inputs that remain.
+    Each layer in turn is refitted, so that the inputs that remain give its original outputs.
     """
     shares = [keep if stage.rectified else 1.0 for stage in whole.network]
     kept = tuple(
@@ -54,7 +54,7 @@ def narrow_network(whole: Reference, keep: float) -> Pruned:
 
 
 def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
-    """Return the network with a fraction ``sparsity`` of zero weights, and the others refitted."""
+    """Return the network with a fraction ``sparsity`` of zero weights, and the rest refitted."""
     weights = prune_smallest([affine.weight.numpy() for affine in pruned.affines], sparsity)
     affines = tuple(
         LayerWeights(torch.tensor(weight), affine.bias)
@@ -68,7 +68,7 @@ def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
 def _repair_layers(
     whole: Reference, affines: Affines, kept: tuple[Ints, ...], *, sparse: bool
 ) -> Affines:
-    """Refit layers in order to their original outputs, from the refitted layers before them."""
+    """Refit layers in order to their original outputs, given the refitted layers before each."""
     signal = whole.calibration
     repaired = []
     for place, stage in enumerate(whole.network):

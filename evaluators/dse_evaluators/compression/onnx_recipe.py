@@ -39,7 +39,7 @@ OPTIMIZATIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxRecipe:
-    """Settings with which the ONNX file is quantized and run.
+    """Settings with which an ONNX file is quantized, and run by onnxruntime.
 
     ``per_channel`` gives each output channel its own weight scale; ``optimization`` is the graph
     optimization level at run time, which does not affect the file.
@@ -66,7 +66,7 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(OnnxRecipe))
 
 
 def onnx_recipe_of(values: Mapping[str, Value]) -> OnnxRecipe:
-    """Return the recipe with these settings, and the others at their defaults.
+    """Return quantization settings with these values, and the others at their defaults.
 
     Raises:
         SpecError: a setting is unknown, or its value is invalid.

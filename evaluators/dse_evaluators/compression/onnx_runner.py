@@ -35,7 +35,10 @@ from dse_evaluators.workloads.workload import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxMeasurement:
-    """Measured values of one ONNX file; all except the latency are reproducible."""
+    """Metrics of one ONNX file, and the standard error of its latency [s].
+
+    All metrics except the latency are reproducible.
+    """
 
     metrics: dict[str, float]
     latency_error_s: float
@@ -65,7 +68,7 @@ def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeas
 
 
 def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
-    """Return the network's outputs on a split's examples, from the cache if present."""
+    """Return the network's outputs on the examples of a split; cached."""
     tokens = workload.examples(split).tokens
     seen = hashlib.sha256(tokens.tobytes()).hexdigest()[:16]
     shape = (len(tokens), len(workload.parameters["dense.bias"].ravel()))

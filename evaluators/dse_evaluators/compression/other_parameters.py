@@ -22,7 +22,7 @@ LOOKED_UP = "embed"
 
 
 def judge_outputs(model: str, given: Single, split: Split) -> dict[str, float]:
-    """Return quality metrics of these outputs, and their deviation from the original outputs.
+    """Return quality metrics of outputs, and their relative squared error from the original.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -44,7 +44,7 @@ def outputs(
 
 @cache
 def reference(model: str, split: Split) -> Single:
-    """Return the outputs of the uncompressed model."""
+    """Return the outputs of the uncompressed model on a split's examples; cached."""
     return outputs(model, workload_of(model).parameters, split)
 
 
@@ -69,7 +69,7 @@ def measure_cut(model: str, parameters: Parameters, split: Split) -> dict[str, f
 
 
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
-    """Return the bytes of the serialized parameters; those not ``compressed`` are in fp32."""
+    """Return the bytes of the serialized parameters; those not in ``compressed`` are in fp32."""
     return len(bundle_layers(parameters, compressed or {}).to_bytes())
 
 
@@ -88,7 +88,8 @@ def multiplications(parameters: Parameters) -> float:
     """Return a transformer's multiplications per character, averaged over a context window.
 
     Every matrix except the embedding multiplies one vector per character. Each attention head
-    multiplies its query by every key up to its position, and as many values by their weights.
+    multiplies its query by every key up to its position, and the same number of values by attention
+    weights.
 
     Args:
         parameters: arrays by name; a ``qkv`` holds queries, keys and values in equal shares.

@@ -48,7 +48,7 @@ def quantise_weights(
 
 
 def _beside(scale: Single, rank: int) -> Single:
-    """Return the scales shaped to broadcast along the filters; 1 if there are no scales."""
+    """Return the scales reshaped to broadcast along the filters; 1 without scales."""
     if not len(scale):
         return np.ones(1, dtype=np.float32)
     return scale.reshape(-1, *(1,) * (rank - 1))

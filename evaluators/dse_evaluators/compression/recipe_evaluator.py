@@ -111,13 +111,13 @@ class ByRecipe:
         self._check_signals(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return metrics, measuring one design at a time so that none depends on the batch."""
+        """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         for part in self._recipes.parts:
             part.check_lengths(tuple(batch.names))
         return one_by_one(batch, self.provides, self._measure_design)
 
     def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
-        """Return each layer's recipe, filled with the design's values, by layer name."""
+        """Return the compression recipe of each layer for a design, by layer name."""
         return {
             name: part.template.fill(design, place)
             for part in self._recipes.parts

@@ -86,5 +86,5 @@ class Noise:
         return Metrics(columns={"noise": noise, "sqnr_db": decibels}, faults=faults)
 
     def _noise(self, layer: str, recipe: str) -> tuple[float, float]:
-        """Return a layer's relative squared error, and 1 to count the layer in the mean."""
+        """Return a layer's relative squared error, and 1, the layer's weight in the mean."""
         return model_layers.noise(self.model, layer, recipe), 1.0

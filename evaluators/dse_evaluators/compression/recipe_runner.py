@@ -60,7 +60,7 @@ def deviation(given: Single, whole: Single) -> float:
 
 @cache
 def _reference(model: str, split: Split) -> Single:
-    """Return the outputs of the uncompressed model."""
+    """Return the outputs of the uncompressed model on a split's examples; cached."""
     workload = workload_of(model)
     with threadpool_limits(limits=1):
         return workload.outputs(workload.parameters, split, Signals())

@@ -71,6 +71,6 @@ class Size:
         )
 
     def _bits(self, layer: str, recipe: str) -> tuple[float, float]:
-        """Return a layer's total bits, and its bits without header and padding, as papers count."""
+        """Return a layer's bits under a recipe: in total, and without header and padding."""
         cost = model_layers.cost(self.model, layer, recipe)
         return cost.total, cost.stored

@@ -1,4 +1,4 @@
-"""Uncompressed network, with its outputs for the calibration and held-out images."""
+"""Uncompressed network, with its outputs on the calibration and held-out images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from dse_evaluators.workloads.torch_scope import deterministic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Uncompressed network and the data to compress and measure it; built once per process.
+    """Uncompressed network, and images to calibrate and measure compressed versions of it.
+
+    It is built once per process.
 
     ``outputs`` are each layer's outputs on the calibration images, before ReLU and pooling.
     """
@@ -41,7 +43,10 @@ class Reference:
 
 @cache
 def reference(model: str) -> Reference:
-    """Return the reference of a model in :data:`MAKERS`, trained if its weights are not cached."""
+    """Return the uncompressed network of a model with its data, trained if not in the cache.
+
+    The model is one of :data:`MAKERS`.
+    """
     return MAKERS[model]()
 
 

@@ -17,7 +17,10 @@ from dse_evaluators.workloads.torch_scope import deterministic, one_thread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionMeasurement:
-    """Measured values of one compressed network; all but the latency are reproducible."""
+    """Metrics of one compressed network, and the standard error of its latency [s].
+
+    All metrics but the latency are reproducible.
+    """
 
     metrics: dict[str, float]
     latency_error_s: float
@@ -35,7 +38,7 @@ def measure_recipe(model: str, recipe: CompressionConfig, timing: Timing) -> Com
 
 
 def _quality(whole: Reference, small: Compressed) -> dict[str, float]:
-    """Compute accuracy, loss, and divergence from the original, on the held-out images.
+    """Compute accuracy, loss, and divergence from the uncompressed network on held-out images.
 
     Everything after the logits is computed in double precision.
     """
@@ -54,7 +57,8 @@ def _quality(whole: Reference, small: Compressed) -> dict[str, float]:
 def _latency_s(whole: Reference, small: Compressed, timing: Timing) -> tuple[float, float]:
     """Return the median latency of a forward pass on one thread and its standard error, in s.
 
-    torch's fp32 kernels are used: fewer filters reduce latency, zeros and narrow formats do not.
+    The network runs with PyTorch's fp32 kernels: fewer filters reduce latency, zeros and narrow
+    formats do not.
     """
     copies = -(-timing.batch // len(whole.images))
     images = whole.images.repeat(copies, 1, 1, 1)[: timing.batch].contiguous()

@@ -28,7 +28,7 @@ class SparsityEncoding(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Quantities that determine the size: rows (filters), columns, non-zeros and bits per code."""
+    """Quantities that determine a layer's size: filters, columns, nonzeros and bits per code."""
 
     rows: int
     columns: int
@@ -48,12 +48,12 @@ class Shape:
 
     @property
     def count_bits(self) -> int:
-        """Bits of a filter's number of stored codes, which is from 0 to ``columns``."""
+        """Number of bits of a filter's count of stored codes, which is from 0 to ``columns``."""
         return self.columns.bit_length()
 
     @property
     def column_bits(self) -> int:
-        """Bits of a column index."""
+        """Number of bits of a column index."""
         return (self.columns - 1).bit_length()
 
     def weight_bytes(self, layout: SparsityEncoding) -> int:
@@ -69,7 +69,7 @@ class Shape:
 
     @property
     def layout(self) -> SparsityEncoding:
-        """Encoding with the fewest bytes of positions and codes; among ties, the simplest."""
+        """Encoding with the fewest bytes of positions and codes; the simplest of equal ones."""
         return min(SparsityEncoding, key=self.weight_bytes)
 
 

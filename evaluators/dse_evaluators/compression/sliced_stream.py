@@ -21,7 +21,7 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualBranch:
-    """Names of the parameters of one attention or feed-forward part, or of the LM head."""
+    """Parameter names of one attention or feed-forward part of a block, or of the LM head."""
 
     gain: str
     reads: str
@@ -30,7 +30,7 @@ class ResidualBranch:
 
 
 def parts_of(parameters: Parameters) -> tuple[ResidualBranch, ...]:
-    """Return attention and feed-forward parts in forward order, and the LM head last.
+    """Return a model's attention and feed-forward parts in forward order, and the LM head last.
 
     Raises:
         EvaluationError: the model has no such residual stream.
@@ -59,14 +59,16 @@ def slice_tables(
     shares: Sequence[float],
     directions: str = "principal",
 ) -> dict[str, Record]:
-    """Encode all weights with a fraction of the residual stream removed before each part.
+    """Encode all weights of a transformer, with directions removed from its residual stream.
 
-    The norms' gains are folded into the tables that read the stream. What remains of a norm is the
-    root mean square, which a rotation preserves: with ``shares`` of 0 the outputs do not change.
+    The norms' gains are folded into the weight matrices that read the stream. What remains of a
+    norm is the division by the root mean square, which a rotation preserves: with ``shares`` of 0
+    the outputs do not change.
 
     Args:
         parameters: parameters of the uncut model.
-        inputs: inputs of each table that reads the stream, on training examples, (n, width).
+        inputs: inputs of each weight matrix that reads the stream, on training examples, (n,
+            width).
         shares: fractions to remove, one for each part and the LM head, or one for all.
         directions: directions to keep: ``principal``, or, as baselines, ``largest`` (the elements
             of the stream with the largest mean square) or ``random`` (a random rotation).
@@ -103,14 +105,14 @@ def slice_tables(
 
 
 def restore_tables(records: Mapping[str, Record]) -> dict[str, Single]:
-    """Decode the sliced weights to arrays, by parameter name."""
+    """Decode the record of :func:`slice_tables` to weight arrays, by parameter name."""
     return {name: restore_tensor(record) for name, record in records.items()}
 
 
 def _normalize_stream(
     parameters: Parameters, inputs: Mapping[str, Single], part: ResidualBranch
 ) -> Single:
-    """Return the stream before the part divided by its root mean square, (n, width)."""
+    """Return the residual stream before a part, divided by its root mean square, (n, width)."""
     return inputs[part.reads] / parameters[part.gain]
 
 

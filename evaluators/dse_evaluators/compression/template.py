@@ -28,7 +28,7 @@ class Template:
 
     @staticmethod
     def of(text: object) -> Template:
-        """Parse a text into a template.
+        """Parse a text such as ``format {bits}`` into a template.
 
         Raises:
             SpecError: it is not a text, or its braces are unbalanced or do not enclose a name.
@@ -44,7 +44,7 @@ class Template:
         return Template(text=text, names=tuple(dict.fromkeys(names)))
 
     def fill(self, values: Mapping[str, Value], place: int) -> str:
-        """Fill in a design's values; of a list parameter, the element with index ``place``.
+        """Fill the placeholders with a design's values; of lists, with the element ``place``.
 
         Raises:
             EvaluationError: the design has no value for a name.
@@ -53,9 +53,10 @@ class Template:
         return self._with(found)
 
     def fillings(self, values: Mapping[str, Sequence[Value]], place: int) -> Iterator[str]:
-        """Yield the texts for all combinations of these values, up to 1,000.
+        """Yield the filled template for all combinations of parameter values, up to 1,000.
 
-        Without values for one of the names, nothing is yielded.
+        If a placeholder has no values, nothing is yielded. A list parameter uses its element
+        ``place``.
         """
         each = [values.get(name, values.get(f"{name}[{place}]", ())) for name in self.names]
         for row in islice(product(*each), _MOST_TEXTS):
@@ -66,7 +67,10 @@ class Template:
 
 
 def members(name: str, known: Sequence[str]) -> list[str]:
-    """Return the ``known`` names that are elements of a list parameter, such as ``bits[0]``."""
+    """Return the ``known`` names that are elements of a list parameter, such as ``bits[0]``.
+
+    The list parameter is one of the template's placeholders.
+    """
     return [one for one in known if one.startswith(f"{name}[") and one.endswith("]")]
 
 
@@ -78,5 +82,5 @@ def _value(values: Mapping[str, Value], name: str, place: int) -> Value:
 
 
 def _said(value: Value) -> str:
-    """Return a value as recipe text; whole numbers have no decimal point."""
+    """Format a parameter value for a template; whole numbers have no decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -27,7 +27,7 @@ class Timing:
 def time_call(call: Callable[[], object], timing: Timing) -> tuple[float, float]:
     """Return the seconds per call, as the median of the rounds' medians, and the standard error.
 
-    The error covers the variation within this run, not a machine that is slow during all of it.
+    The error covers the variation within this measurement, not a machine that is slow throughout.
 
     Source:
         Law, Simulation Modeling and Analysis, 5th edition, 2015, chapter 9, batch means:
@@ -56,7 +56,7 @@ def median_error(samples: Floats) -> float:
 
 
 def _round_s(call: Callable[[], object]) -> float:
-    """Return the median seconds per call in one round, which has at least one call."""
+    """Return the median seconds per call in one timed round of at least one call."""
     seconds: list[float] = []
     end = time.perf_counter() + _ROUND_S
     while not seconds or time.perf_counter() < end:

@@ -35,7 +35,7 @@ Pairs = dict[str, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Settings that determine the low-rank products; all of them are part of the cache key."""
+    """Settings that determine the trained corrections; all of them are part of the cache key."""
 
     text: str  # number format of the weights
     rank: int
@@ -118,7 +118,7 @@ def _sides(found: Arrays, name: str) -> tuple[Floats, Floats]:
 def _learn(
     parameters: Parameters, given: Mapping[str, Single], pairs: Pairs, tuning: Tuning
 ) -> None:
-    """Train the products to reduce the divergence from the uncompressed model's outputs."""
+    """Train the low-rank products to match the uncompressed model's predictions."""
     whole = {name: torch.tensor(array) for name, array in parameters.items()}
     short = {name: torch.tensor(array) for name, array in given.items()}
     optimizer = torch.optim.Adam([side for pair in pairs.values() for side in pair], lr=tuning.rate)
@@ -143,7 +143,7 @@ def _learn(
 
 
 def _draw_windows(rng: np.random.Generator, count: int) -> Codes:
-    """Draw windows of training text, (count, CONTEXT)."""
+    """Draw random windows of training text as token ids, (count, CONTEXT)."""
     chunks = plays().train
     rows = rng.integers(len(chunks), size=count)
     starts = rng.integers(CHUNK - CONTEXT, size=count)

@@ -18,7 +18,7 @@ _RIDGE = 1e-3  # ridge relative to the mean power; damps directions that are rar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Width:
-    """Remaining width of one block: a number of heads, and a share of the neurons."""
+    """Width of one transformer block after cutting: number of heads, fraction of FFN neurons."""
 
     heads: int
     neurons: float
@@ -39,8 +39,8 @@ def narrow_blocks(
     Args:
         parameters: parameters of the uncut model.
         widths: remaining width of each block.
-        inputs: inputs of the parts' output tables on training examples, (n, width), to which each
-            cut table is refitted by least squares; None: tables are cut without a refit.
+        inputs: inputs of each part's output matrix on training examples, (n, width), by which the
+            cut matrix is refitted by least squares to the original outputs; None: no refit.
         head: width of a head.
 
     Raises:
@@ -65,7 +65,7 @@ def narrow_blocks(
 
 
 def _heads(parameters: Parameters, name: str, count: int, head: int) -> Ints:
-    """Return the column indices of the kept heads, in ascending order."""
+    """Return the indices of the columns of the kept attention heads, in ascending order."""
     read, out = parameters[f"{name}.qkv"], parameters[f"{name}.out"]
     heads = out.shape[1] // head
     table = np.hstack([*np.split(read, 3), out.T]).astype(np.float32)
@@ -91,7 +91,10 @@ def _cut(
     columns: Ints,
     inputs: Mapping[str, Single] | None,
 ) -> None:
-    """Replace a part's input matrix by kept rows and its output matrix by kept columns."""
+    """Replace the input matrix of an attention or FFN part by its kept rows.
+
+    Its output matrix is replaced by the kept columns.
+    """
     whole = found[out]
     found[into] = np.ascontiguousarray(found[into][rows])
     found[out] = np.ascontiguousarray(whole[:, columns])
@@ -100,7 +103,7 @@ def _cut(
 
 
 def _refit_columns(whole: Single, columns: Ints, seen: Floats) -> Single:
-    """Fit a table on the kept columns, by least squares, to the outputs of the complete table."""
+    """Fit a matrix on the kept columns, by least squares, to the outputs of the full matrix."""
     some = seen[:, columns]
     products = some.T @ some
     ridge = _RIDGE * np.trace(products) / len(products) * np.eye(len(products))

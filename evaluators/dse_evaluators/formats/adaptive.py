@@ -37,12 +37,12 @@ class Adaptive:
 
     @property
     def lowest(self) -> int:
-        """Exponent that code 0 would have if it did not represent the number zero."""
+        """Exponent that code 0 would have if it did not represent zero."""
         return 1 - 2**self.exponent
 
     @property
     def smallest(self) -> float:
-        """Smallest positive number."""
+        """Smallest positive number of the format."""
         if self.reference:
             return float(2.0 ** (self.lowest + 2))
         return float(2.0**self.lowest * (1 + 2.0**-self.mantissa))

@@ -21,8 +21,8 @@ from dse_evaluators.formats.stored import STORED, inverse
 class AffineScaling:
     """Scale and integer zero point that map a block's [min, max] to the full range of codes.
 
-    The range always includes zero, which is represented exactly. ``mse`` also tries several
-    factors that shrink both ends, and keeps the factor with the least squared error.
+    The range always includes zero, which is represented exactly. With ``mse``, several factors that
+    shrink both ends of the range are tried, and the one with the least squared error is chosen.
 
     Source:
         Jacob et al., Quantization and Training of Neural Networks for Efficient
@@ -85,7 +85,10 @@ def _reduce_rows(
     table: Single,  # (b, g)
     of_two: np.ufunc,
 ) -> Single:
-    """Return each row's minimum or maximum, (b,); halving is faster for power-of-two widths."""
+    """Return the minimum or maximum of each of b rows, (b,).
+
+    For widths that are powers of two, halving the rows repeatedly is faster than a reduction.
+    """
     width = table.shape[1]
     if width & (width - 1):
         return of_two.reduce(table, axis=1)

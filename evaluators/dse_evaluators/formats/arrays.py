@@ -1,4 +1,4 @@
-"""Array types and float32 bit masks of number formats, and the peak magnitude of each block."""
+"""Array types and float32 bit masks for number formats, and largest magnitudes by block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chunks(
     shape: tuple[int, ...],  # blocks, numbers in each
     at_once: int = CHUNK,
 ) -> Iterator[tuple[slice, slice]]:
-    """Yield row and column slices that cut a table of blocks into cache-sized chunks."""
+    """Yield row and column slices that divide a table of blocks into chunks that fit the cache."""
     blocks, width = shape
     high = max(1, at_once // width)
     for row in range(0, blocks, high):

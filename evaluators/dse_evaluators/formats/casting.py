@@ -32,9 +32,9 @@ def scales(
     peaks: Single,  # (s,), the largest magnitudes
     word: NumberFormat,
 ) -> Single:
-    """Return the factors that map the largest number of the format to the peaks, (s,).
+    """Return the scales that map a format's largest number to s largest magnitudes, (s,).
 
-    The peak of an all-zero tensor takes any scale; it gets 1.
+    A magnitude of zero, of an all-zero tensor, gets the scale 1.
 
     Source:
         Jacob et al., Quantization and Training of Neural Networks for Efficient

@@ -54,7 +54,7 @@ def clusters(
     values: Single,  # (n,)
     count: int,
 ) -> Single:
-    """Return the ascending centroids, (count,), of a k-means clustering of the values.
+    """Return the centroids of a k-means clustering of the values, ascending, (count,).
 
     Raises:
         EvaluationError: a value is infinite or NaN.
@@ -78,7 +78,7 @@ def clusters(
 
 
 def _points(values: Single) -> tuple[Sums, Sums, Sums]:
-    """Return distinct points, ascending, with the count and the sum of the values at each."""
+    """Return the distinct points of the values, ascending, with count and sum of values at each."""
     if values.size <= _SORTED:
         points, counts = np.unique(values.astype(np.float64), return_counts=True)
         return points, counts.astype(np.float64), points * counts

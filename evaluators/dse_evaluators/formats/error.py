@@ -1,4 +1,4 @@
-"""Selection, for each block, of the scaled grid with the least squared rounding error."""
+"""Choice, for each block, of the scaled number grid with the least squared rounding error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def least_error(
 ) -> NDArray[np.intp]:
     """Return for each block the lattice (scaled grid) with least squared error, (b,) indices.
 
-    Ties go to the first lattice.
+    Of lattices with equal errors, the first is chosen.
     """
     errors = np.zeros((len(lattices), len(blocks)), dtype=np.float32)
     for rows, columns in chunks(blocks.shape):
@@ -63,7 +63,7 @@ def _squares(scaled: Single, lattice: Lattice, rows: slice) -> Single:
 def _units(
     lattices: Sequence[Lattice],
 ) -> Single:  # (l, b)
-    """Return each lattice's squared scales relative to the first lattice's, within float32."""
+    """Return the squared scales of each lattice, relative to the first, within float32's range."""
     scales = [lattice.back[:, 0] for lattice in lattices if lattice.back is not None]
     first = np.maximum(scales[0], np.finfo(np.float32).smallest_subnormal)
     return np.stack([np.square(scale / first) for scale in scales])

@@ -1,4 +1,4 @@
-"""Table of the format families: the syntax of their texts and the functions that build them."""
+"""Table of number-format families: the syntax of their names, and functions that build them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INTEGER_BITS = (2, 16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatFamily:
-    """Family of number formats; ``firsts`` counts positional items in a format's text."""
+    """Family of number formats; ``firsts`` is how many positional items a format's name has."""
 
     example: str
     made: Callable[[FormatSpec], Made]

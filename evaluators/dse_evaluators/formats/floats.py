@@ -15,7 +15,7 @@ def float_of(request: FormatSpec) -> Minifloat:
     """Return the minifloat that a parsed format name such as ``fp:e4m3`` denotes.
 
     Raises:
-        SpecError: the split of bits is invalid, or its numbers do not fit float32.
+        SpecError: the numbers of exponent and mantissa bits are invalid, or values exceed float32.
     """
     return minifloat(request, exponents(request, (1, 8), "fp:e4m3"))
 
@@ -39,7 +39,7 @@ def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple
 
 
 def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
-    """Return the minifloat of ``split`` exponent and mantissa bits with the format name's options.
+    """Return the minifloat with ``split`` exponent and mantissa bits, and a name's options.
 
     Raises:
         SpecError: an option is invalid, or the numbers do not fit float32.

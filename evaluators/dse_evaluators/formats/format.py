@@ -113,9 +113,9 @@ class Format:
         return BlockLayout.of(tuple(shape), axis, self.scaling.span, short=self.short)
 
     def _snap_part(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
-        """Return a part of the blocks, scaled by the lattice's ``into`` and rounded.
+        """Return some blocks' values multiplied by their scale factors (``into``) and rounded.
 
-        ``part`` is a slice of the blocks and a slice of the positions within a block.
+        ``part`` selects them: a slice of the blocks, and a slice of the positions within a block.
         """
         rows, columns = part
         values = blocks[part]
@@ -129,7 +129,7 @@ class Format:
         return scaled
 
     def _fields(self, shape: tuple[int, ...], axis: Axis) -> list[tuple[str, int, int]]:
-        """Return name, bits per element and length of each stored array; codes have no name."""
+        """Return name, bits per element and length of each stored array; codes have name ``""``."""
         layout = self._layout(shape, axis)
         sides = self.scaling.fields(layout.blocks, self.grid)
         return [
@@ -139,7 +139,7 @@ class Format:
 
 
 def _restore(part: Single, lattice: Lattice, rows: slice, out: Single) -> None:
-    """Write rounded numbers times their block's scale to ``out``; finite ones do not overflow."""
+    """Write rounded numbers times their block's scale to ``out``, clipped to finite float32."""
     if lattice.back is None:
         out[...] = part
         return

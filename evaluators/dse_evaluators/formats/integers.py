@@ -12,7 +12,10 @@ from dse_evaluators.formats.rounding import climb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integers:
-    """Grid of ``low * unit`` to ``high * unit`` in steps of ``unit``, a power of two."""
+    """Grid of integers or fixed-point numbers: ``low * unit`` to ``high * unit``, step ``unit``.
+
+    The step is a power of two.
+    """
 
     bits: int
     low: int

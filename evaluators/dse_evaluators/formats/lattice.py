@@ -22,7 +22,7 @@ class Lattice(Protocol):
 
     @property
     def back(self) -> Single | None:
-        """Factor per block, (b, 1), to multiply rounded numbers by; ``None`` means one."""
+        """Factor per block, (b, 1), by which rounded numbers are multiplied; ``None``: one."""
 
     def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
         """Round values of the blocks ``rows`` in place; they are already multiplied by ``into``."""
@@ -31,7 +31,7 @@ class Lattice(Protocol):
         """Return the codes of values of the blocks ``rows``, already rounded by :meth:`snap`."""
 
     def values(self, codes: Words, rows: slice) -> Single:
-        """Return the grid numbers of codes of the blocks ``rows``, before the factor ``back``."""
+        """Return the numbers of the codes of the blocks ``rows``, before the factor ``back``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifted:
-    """Lattice of unsigned integer codes with a zero point for each block."""
+    """Lattice of unsigned integer codes with a zero point per block (asymmetric quantization)."""
 
     bits: int
     zeros: Single  # (b, 1), the code that represents zero

@@ -34,7 +34,7 @@ class BlockLayout:
 
     @staticmethod
     def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> BlockLayout:
-        """Return the layout of a tensor of this shape for a scale per ``span`` values.
+        """Return the layout of a tensor of this shape in which ``span`` values share a scale.
 
         Raises:
             EvaluationError: the tensor is empty, has no such axis, or the length of a row is not a
@@ -60,12 +60,12 @@ class BlockLayout:
 
     @property
     def blocks(self) -> int:
-        """Number of blocks."""
+        """Number of blocks of the tensor."""
         return self.rows * -(-self.length // self.block)
 
     @property
     def size(self) -> int:
-        """Number of values, without padding."""
+        """Number of values of the tensor, without padding."""
         return self.rows * self.length
 
     def table(self, values: Single) -> Single:

@@ -63,7 +63,7 @@ class Linear:
         return Plain(grid=grid, into=inverse(scale), back=scale)
 
     def _ends(self, blocks: Single, grid: Grid) -> Single:
-        """Return the magnitude that the grid's largest number is to represent, (b,)."""
+        """Return each block's magnitude that the grid's largest number will represent, (b,)."""
         match self.measure:
             case "max":
                 return peaks(blocks)
@@ -107,7 +107,7 @@ def percentiles(
 def root_mean_squares(
     blocks: Single,  # (b, g)
 ) -> Single:
-    """Return the root mean square of each block, (b,).
+    """Return the root mean square of each block's values, (b,).
 
     Raises:
         EvaluationError: a value is infinite or NaN.
@@ -123,7 +123,7 @@ def _select_magnitude(
     row: Single,  # (g,)
     place: int,
 ) -> np.float32:
-    """Return the magnitude of rank ``place``, counted from zero at the smallest.
+    """Return the magnitude of rank ``place`` among a block's, counted from 0 at the smallest.
 
     Magnitudes are counted by the upper 16 bits of their float32; then only those with the same
     upper bits as the result are partitioned.

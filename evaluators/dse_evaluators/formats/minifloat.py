@@ -44,7 +44,7 @@ class Minifloat:
 
     @property
     def top_code(self) -> int:
-        """Code of the largest finite number."""
+        """Code of the largest finite number of the format."""
         ones = 2 ** (self.exponent + self.mantissa) - 1
         if self.specials == "ieee":
             return int(ones - 2**self.mantissa)
@@ -56,7 +56,7 @@ class Minifloat:
 
     @property
     def smallest_normal(self) -> float:
-        """Smallest positive normal number."""
+        """Smallest positive normal number of the format."""
         return float(2.0 ** (1 - self.bias))
 
     @property
@@ -78,7 +78,7 @@ class Minifloat:
             values += np.float32(0)
 
     def near(self, values: Single, chance: Single | None) -> None:
-        """Round as :meth:`snap` does, but without keeping signs.
+        """Round values in place as :meth:`snap` does, but without preserving signs.
 
         The sign of zero is lost, and with stochastic rounding the signs of all values.
         """
@@ -136,7 +136,7 @@ class Minifloat:
         return float(whole * 2.0 ** (max(field, 1) - self.bias - self.mantissa))
 
     def _limit(self, values: Single) -> None:
-        """Clip values to the largest finite number, or beyond it if they may overflow."""
+        """Clip values to the largest finite number or, if they may overflow, to a larger bound."""
         if self.overflow == "sat":
             bound = np.float32(self.top)
         elif self.is_wide:
@@ -159,7 +159,7 @@ class Minifloat:
         values -= shift
 
     def _cut(self, bits: Bits) -> None:
-        """Round in place, ties to even, by integer addition on the float32 bits."""
+        """Round in place to the mantissa's bits, ties to even, by integer addition on the bits."""
         lost = 23 - self.mantissa
         if lost:
             odd = (bits >> np.int32(lost)) & np.int32(1)

@@ -63,7 +63,7 @@ class Posit:
         self,
         values: Single,  # (n,)
     ) -> None:
-        """Round in place: by float addition where the posit has fraction bits, else by table."""
+        """Round in place: by float addition where posits have fraction bits, else by table."""
         taper = _build_taper(self.bits, self.scale_bits)
         bits = values.view(np.int32)
         magnitude = bits & MAGNITUDE
@@ -87,8 +87,8 @@ class Posit:
 class _Taper:
     """Data for rounding float32 values to posits.
 
-    ``shifts`` are the addends that round a float to the fraction bits of its exponent; ``edges`` is
-    the table of the very small and very large posits, which have no fraction bits.
+    ``shifts`` are addends, by exponent, whose addition rounds a float to the posit's fraction bits;
+    ``edges`` is the table of the very small and very large posits, which have no fraction bits.
     """
 
     shifts: Single  # (256,), by the exponent of a float
@@ -101,7 +101,7 @@ def posit_values(
     bits: int,
     scale_bits: int,
 ) -> Single:  # (2^(bits - 1),)
-    """Return the non-negative posits in the order of their codes."""
+    """Return all non-negative posits in the order of their codes, as float values."""
     codes = np.arange(1, 2 ** (bits - 1), dtype=np.int64)
     width = bits - 1
     ones = codes >> (width - 1) == 1
@@ -129,8 +129,8 @@ def _all(bits: int, scale_bits: int) -> CodeTable:
 def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
     """Return the rounding thresholds above each posit, for positive and for negative numbers.
 
-    A value above threshold p of the first rounds to posit p + 1 or beyond; a value above minus
-    threshold p of the second rounds to minus posit p or towards zero.
+    A value above threshold p of the first array rounds to posit p + 1 or a larger one; a value
+    above minus threshold p of the second array rounds to minus posit p or towards zero.
     """
     between = posit_values(bits + 1, scale_bits)[1::2]  # between codes p and p + 1
     odd = np.arange(len(between) - 1) % 2 == 1

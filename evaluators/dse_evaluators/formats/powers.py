@@ -20,7 +20,7 @@ _CARRY = {"log": np.int32(0x800000 - 0x3504F4), "value": np.int32(0x800000 - 0x4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Powers:
-    """Grid of zero and 1, 1/2, 1/4 ... of both signs; rounds to nearest by logarithm or by value.
+    """Grid of zero and +-1, +-1/2, +-1/4 ...; values round to the nearest logarithm or value.
 
     A value becomes zero if it would round to less than the smallest power (by logarithm), or is
     less than half of that power (by value). Ties round up in magnitude.

@@ -12,7 +12,9 @@ from dse_evaluators.formats.grid import Grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recycled:
-    """Grid with one more number, ``extra``, in the code of negative zero; its ties round off it.
+    """Grid with one more number, ``extra``, which has the code of negative zero.
+
+    A value midway between ``extra`` and a neighbour rounds to the neighbour.
 
     Source:
         Lo, Wei and Brooks, Nanoscaling Floating-Point (NxFP), 2024, section 4.3.

@@ -1,4 +1,4 @@
-"""Parsing of format names into positional items and options."""
+"""Parsing of number-format names into positional items and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSpec:
-    """Parsed format name ``family:first,second,flag,key=value``; a flag's value is empty."""
+    """Parsed name of a number format, ``family:first,second,flag,key=value``.
+
+    The value of a flag is empty.
+    """
 
     text: str
     first: tuple[str, ...]
@@ -40,7 +43,7 @@ class FormatSpec:
         return FormatSpec(text=text, first=tuple(items[:firsts]), options=options)
 
     def parts(self, place: int, pattern: str, example: str) -> tuple[str, ...]:
-        """Return the regular expression's groups in the positional item of index ``place``.
+        """Match a format name's positional item of index ``place``; return the match's groups.
 
         Raises:
             SpecError: the item is missing or does not match.
@@ -51,7 +54,7 @@ class FormatSpec:
         return found.groups()
 
     def whole(self, name: str, written: str, ends: tuple[int, int], *, letter: str = "") -> int:
-        """Parse ``written`` as an integer within ``ends``, both included.
+        """Parse the text ``written`` as an integer in the closed range ``ends``.
 
         ``letter`` is the text before the number in the format name, used to correct the name in the
         hint.
@@ -89,7 +92,7 @@ class FormatSpec:
         return found
 
     def number(self, name: str, ends: tuple[int, int], default: int) -> int:
-        """Return the option ``name``, an integer within ``ends``, or its default if absent.
+        """Return the option ``name``, an integer in the closed range ``ends``, or its default.
 
         Raises:
             SpecError: it is not an integer or out of range.
@@ -99,7 +102,7 @@ class FormatSpec:
         return self.whole(name, self.options[name], ends, letter=f"{name}=")
 
     def one_of(self, flags: Sequence[Word]) -> Word | None:
-        """Return the one of these mutually exclusive flags that is given, or ``None``.
+        """Return which of these mutually exclusive flags the format name has, or ``None``.
 
         Raises:
             SpecError: more than one is given.

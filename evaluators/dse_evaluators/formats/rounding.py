@@ -11,7 +11,7 @@ def dither(
     seed: int,
     places: Words,  # any shape
 ) -> Single:
-    """Return uniform random numbers in [0, 1), a pure function of the seed and each position.
+    """Return uniform random numbers in [0, 1), determined by the seed and each position.
 
     Source:
         Wellons, Prospecting for Hash Functions, 2018: the 32-bit mixer with multipliers 0x21f0aaad

@@ -1,4 +1,4 @@
-"""Protocol of scalings, which fit the scales of a tensor's blocks, and the arrays they store."""
+"""Protocol of scalings: methods that compute the scales of blocks, and what they store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sides = Mapping[str, Words]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Array stored with the codes, such as the scales: purpose, bits per element and length."""
+    """Description of an array stored with the codes, such as scales: purpose, bits, length."""
 
     name: str
     part: Part
@@ -31,8 +31,8 @@ class Field:
 class Scaling(Protocol):
     """Method that computes the scales, zero points or codebook of a tensor's blocks.
 
-    Law: :meth:`read` of the stored arrays returns a lattice that decodes codes to the same numbers
-    as the one from :meth:`fit`.
+    Law: the lattice (scaled grid) that :meth:`read` returns from the stored arrays decodes codes to
+    the same numbers as the lattice from :meth:`fit`.
     """
 
     @property
@@ -43,10 +43,10 @@ class Scaling(Protocol):
         """Return the arrays stored with the codes of a tensor of this many blocks, in order."""
 
     def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
-        """Return the scales and other arrays to store for blocks, (b, g), and their lattice."""
+        """Return the arrays to store (such as scales) for blocks, (b, g), and their scaled grid."""
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
-        """Return the lattice of a tensor's blocks from their stored scales and other arrays."""
+        """Return the scaled grid (lattice) of a tensor's blocks from their stored scales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,11 +28,11 @@ _ROOT = 0x3504F4  # smallest mantissa of a float32 above the square root of two
 class SharedExponent:
     """Scale of 2^e, e being the block's largest exponent minus the grid's largest exponent.
 
-    ``rule`` rounds the largest magnitude to a power of two: ``floor`` takes the one at or below it,
-    ``ceil`` the one at or above it, ``even`` the one below after rounding the magnitude to
-    ``mantissa`` bits, ``round`` the nearest by logarithm; ``rceil`` takes the smallest scale with
-    which the magnitude still fits the grid. Exponents are read from the float's bits, since a
-    computed logarithm would round a value just below a power of two up to that power.
+    ``rule`` is how the largest magnitude is rounded to a power of two: ``floor`` down, ``ceil`` up,
+    ``even`` down after rounding the magnitude to ``mantissa`` bits, ``round`` to the nearest
+    logarithm; ``rceil`` takes the smallest scale with which the magnitude still fits the grid.
+    Exponents are read from the float's bits, since a computed logarithm would round a value just
+    below a power of two up to that power.
 
     Source:
         OCP Microscaling Formats 1.0, sections 5.4.1 and 6.3 (``floor``); Mishra et al., Recipes

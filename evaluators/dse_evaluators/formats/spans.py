@@ -20,7 +20,7 @@ LONGEST = 1 << 20
 
 
 def span(request: FormatSpec, default: Span) -> Span:
-    """Return how many values share a scale, by the options: a number, ``tensor`` or ``channel``."""
+    """Return how many values share a scale by a format's options: number, tensor or channel."""
     match request.one_of(SPANS):
         case "group":
             return request.number("group", (1, LONGEST), 32)
@@ -33,7 +33,7 @@ def span(request: FormatSpec, default: Span) -> Span:
 
 
 def block(request: FormatSpec, default: int) -> int:
-    """Return the option ``block``, the number of values in a block, or its default."""
+    """Return the value of the option ``block``: the number of values in a block, or a default."""
     return request.number("block", (1, LONGEST), default)
 
 

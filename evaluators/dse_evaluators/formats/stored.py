@@ -32,7 +32,7 @@ class Stored:
         return self.grid.codes(near)
 
     def scales(self, words: Words) -> Single:
-        """Return the scales that the codes represent."""
+        """Return the scales that stored codes represent, in float32."""
         return words.view(np.float32) if self.grid is None else self.grid.values(words)
 
 
@@ -44,5 +44,5 @@ STORED: Mapping[str, Stored] = {
 
 
 def inverse(scales: Single) -> Single:
-    """Return one over each scale; scales below 1e-38 count as 1e-38, to stay finite."""
+    """Return the reciprocal of each scale; scales below 1e-38 count as 1e-38, to stay finite."""
     return np.divide(np.float32(1), np.maximum(scales, _LEAST), dtype=np.float32)

@@ -92,7 +92,7 @@ class CodeTable:
         thresholds: Single | None = None,
         places: Words | None = None,
     ) -> CodeTable:
-        """Build a table; by default thresholds are midpoints and codes count from zero."""
+        """Build the table of a grid; by default thresholds are midpoints, codes count from zero."""
         middles = numbers[1:] / np.float32(2) + numbers[:-1] / np.float32(2)
         below = np.nextafter(numbers[1:], np.float32(-np.inf))
         return CodeTable(
@@ -179,7 +179,7 @@ def _tenths(
 ) -> Single:  # (parts + 1,)
     """Return ``parts`` + 1 evenly spaced numbers from 0.1 to 1, rounded once to float32.
 
-    Each is computed from the nearer end.
+    Each number is computed from the nearer end of the interval.
     """
     low, high = np.float32(0.1), np.float32(1)
     step = np.float64((high - low) / np.float32(parts))

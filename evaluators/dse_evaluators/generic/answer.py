@@ -34,9 +34,9 @@ def readings(
     said: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0.2)}
     names: Sequence[str],
 ) -> Answer:
-    """Return the metrics ``names`` of what user code returned, or a fault if it is malformed.
+    """Check what user code returned for a design; return its metrics, or a fault if malformed.
 
-    Other metrics are ignored; a missing metric is NaN with the reason.
+    Only the metrics ``names`` are returned; a missing one is NaN with the reason.
     """
     if not isinstance(said, Mapping):
         like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
@@ -71,7 +71,7 @@ def shown(said: object) -> str:
 
 
 def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
-    """Return the results of n designs as one column per metric, with their faults.
+    """Return the results of n designs as one array (n,) per metric, with faults by index.
 
     Values of failed designs and unknown standard errors are NaN.
     """

@@ -130,7 +130,7 @@ class Command:
         """Check that the program can be found on this machine.
 
         Raises:
-            PluginError: its working directory, executable or script does not exist.
+            PluginError: the program's working directory, executable or script does not exist.
         """
         check_program(self._program)
 
@@ -163,10 +163,10 @@ class Command:
 
 @contextmanager
 def _trial_variables(repeat: int) -> Iterator[Mapping[str, str]]:
-    """Provide the environment variables that describe the trial to the program.
+    """Yield the environment variables that describe a trial to the program.
 
-    The trial's folder is kept until its outcome is stored. Outside a study, or if that folder
-    cannot be created, a temporary one for this run is used.
+    One is the path of the trial's folder, which is kept until the outcome is stored. Outside a
+    study, or if that folder cannot be created, a temporary folder for this run is used.
     """
     trial = current_trial()
     with ExitStack() as stack:
@@ -189,7 +189,7 @@ def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
     A program that an earlier attempt left running there is ended first.
 
     Raises:
-        OSError: it cannot be created, or there is no trial.
+        OSError: the folder cannot be created, or there is no trial.
     """
     if trial is None:
         raise FileNotFoundError
@@ -201,7 +201,7 @@ def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
 
 
 def _with(program: Program, variables: Mapping[str, str]) -> Program:
-    """Return the program with the variables in its environment and substituted in its arguments."""
+    """Return the program with variables added to its environment and filled into its arguments."""
     words = list(program.run)
     for name, value in variables.items():
         words = [word.replace(f"{{{name}}}", value) for word in words]
@@ -209,7 +209,7 @@ def _with(program: Program, variables: Mapping[str, str]) -> Program:
 
 
 def _heard(line: bytes) -> None:
-    """Forward a line of stdout as an intermediate report if it is one; ignore other lines."""
+    """Parse a line of the program's stdout; forward it if it is an intermediate report."""
     if b'"step"' not in line:
         return
     try:
@@ -229,11 +229,12 @@ def _is_number(value: object) -> bool:
 def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | None:
     """Return the fault of a failed run, with the end of its stderr; ``None`` if it succeeded.
 
-    A run that was killed by an external signal is ``lost``: it gives no information on the design.
+    The fault of a run killed by an external signal is ``lost``: it gives no information on the
+    design.
 
     Args:
-        ended: the outcome of the run.
-        timeout_s: its time limit.
+        ended: exit status and output of the run.
+        timeout_s: time limit of the run.
         short: whether the kernel killed a process for lack of memory during the run.
     """
     words = ended.stderr.strip()[-_LAST_WORDS:]
@@ -254,7 +255,8 @@ def _middle(told: Sequence[MetricValue]) -> MetricValue:
     """Return the median of a metric over repeated runs, with its standard error.
 
     The error is the larger of the standard error of the runs' mean and the combined errors that the
-    program reports. If a run has no value, the result has none either, for the same reason.
+    program reports. If a run has no value of the metric, the result has no value either, for the
+    same reason.
     """
     without = next((reading for reading in told if reading.why), None)
     if without is not None:

@@ -54,7 +54,7 @@ class Formulas:
         self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads), COHERENT)
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Formulas:
-        """Return a copy whose ``written`` formulas have list parameters and data tables expanded.
+        """Return a copy whose formulas have the space's list parameters and data tables expanded.
 
         Raises:
             SpecErrors: formulas use lists or data incorrectly.
@@ -145,7 +145,7 @@ def _check_metrics(metrics: Any) -> Mapping[str, Mapping[str, str]]:
     """Check that each metric has a formula and no unknown key, and return the metrics.
 
     Raises:
-        PluginError: the option has another form.
+        PluginError: the option is not a mapping from metrics to formulas and units.
     """
     shape = "write metrics: {edp: {formula: chip.energy * chip.latency, unit: mJ s}}"
     if not isinstance(metrics, Mapping) or not metrics:

@@ -25,7 +25,7 @@ def metrics_of(units: Any) -> dict[str, Metric]:
     """Return the metrics that ``{name: unit}`` declares.
 
     Raises:
-        PluginError: there are none, or a name could not be used in an expression.
+        PluginError: there are no metrics, or a name could not be used in an expression.
         SpecError: a unit is unknown.
     """
     if not isinstance(units, Mapping) or not units:
@@ -135,7 +135,7 @@ def seconds_of(option: str, given: Any) -> float:
     """Return a duration in seconds, from a number of seconds or a text such as ``5 min``.
 
     Raises:
-        PluginError: it is not a duration, or not positive and finite.
+        PluginError: the value is not a duration, or not positive and finite.
         SpecError: the unit is unknown, or not a unit of time.
     """
     told = quantity(given) if isinstance(given, str) else (given, "s")

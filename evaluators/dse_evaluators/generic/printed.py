@@ -16,7 +16,7 @@ _MOST_STARTS = 64
 
 
 class _TwiceError(ValueError):
-    """A JSON object repeats a key, so that one of its values would be lost."""
+    """Raised where a JSON object repeats a key, so that one of the values would be lost."""
 
 
 def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
@@ -59,10 +59,12 @@ def refuse_constant(constant: str) -> Any:
 
 
 def _last_value(lines: Sequence[str]) -> Any:
-    """Return the JSON value on the last line, or the object that ends there and begins above.
+    """Return the JSON value on an output's last line, or the object that ends there.
+
+    The object may begin on an earlier line.
 
     Raises:
-        ValueError: there is neither; the error is that of parsing the last line.
+        ValueError: there is neither; its message is that of parsing the last line.
     """
     try:
         return _parse_json(lines[-1])

@@ -85,7 +85,7 @@ def run(
 
 
 class Tail:
-    """Trailing bytes of a pipe; each complete line is passed to ``on_line`` until that raises."""
+    """Reader of a pipe that keeps its last bytes and passes each complete line to ``on_line``."""
 
     def __init__(self, most: int, on_line: Callable[[bytes], None] = lambda _: None) -> None:
         self.kept = bytearray()
@@ -94,7 +94,7 @@ class Tail:
         self._open = b""
 
     def take(self, chunk: bytes) -> None:
-        """Append a chunk, drop bytes over the limit, and pass on the lines that it completes."""
+        """Append received bytes, drop those over the limit, and pass on the lines they complete."""
         self.kept += chunk
         del self.kept[: max(0, len(self.kept) - self._most)]
         *whole, begun = (self._open + chunk).split(b"\n")

@@ -60,7 +60,7 @@ def _check_path(name: str, path: Path) -> None:
 
 
 def _script_of(run: Sequence[str]) -> str:
-    """Return the script in a command line that starts an interpreter, or an empty text."""
+    """Return the path of the script in an interpreter's command line; empty without one."""
     if not Path(run[0]).name.startswith(_INTERPRETERS):
         return ""
     for word in run[1:]:

@@ -149,9 +149,9 @@ class Python:
 
 
 def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
-    """Yield the rows of designs with the same active parameters, and the names of these parameters.
+    """Yield groups of designs (by index) with equal active parameters, and these names.
 
-    One call per such set avoids placeholder values for inactive parameters.
+    One call of the function per group avoids placeholder values for inactive parameters.
     """
     names = sorted(batch.names)
     present = np.array([~batch.absent(name) for name in names]).reshape(len(names), len(batch)).T
@@ -162,9 +162,9 @@ def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
 
 
 def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
-    """Group the columns of each list's elements, such as ``bits[0]`` and ``bits[1]``.
+    """Join the columns of the elements of each list parameter, such as ``bits[0]``, ``bits[1]``.
 
-    They become an array (n, length), or a mapping by key if the keys are names.
+    The result has an array (n, length) per list, or a mapping by key if the keys are names.
     """
     found: dict[str, Any] = {}
     for name, column in columns.items():
@@ -243,23 +243,23 @@ def _has_own_signature(function: object) -> bool:
 
 
 def _missing(function: str | Function) -> str:
-    """Return the reason why there is no function to call; empty if there is one."""
+    """Return the reason why the evaluator has no function to call; empty if it has one."""
     kind, _, name = function.partition(":") if isinstance(function, str) else ("", "", "")
     return _ABSENT[kind].format(name) if kind in _ABSENT else ""
 
 
 def _nobody(**_: Any) -> Any:
-    """Raise EvaluationError; placeholder for a function that another program would pass."""
+    """Raise EvaluationError: the function that a Python program would pass is not available."""
     raise EvaluationError("the function is not available in this process")
 
 
 def _find_function(function: str | Function) -> tuple[EntryPoint | Function, str]:
-    """Return the function or the entry point of that name, with its version.
+    """Return the function that an option gives, or the entry point that it names, and its version.
 
     Entry points are not imported yet.
 
     Raises:
-        PluginError: there is no entry point of that name, or the object is not callable.
+        PluginError: there is no entry point of that name, or the option is not callable.
     """
     if not isinstance(function, str):
         return _load_function(function), "1"
@@ -277,7 +277,7 @@ def _load_function(function: EntryPoint | Function) -> Function:
     """Return the function itself, importing an entry point.
 
     Raises:
-        PluginError: it cannot be imported, or is not callable.
+        PluginError: the function cannot be imported, or is not callable.
     """
     loaded = function
     if isinstance(function, EntryPoint):

@@ -97,7 +97,7 @@ def _names(
     """Return the sorted names of the table's columns that are parameters.
 
     Raises:
-        PluginError: there are none, or one is a metric as well.
+        PluginError: there are no such columns, or one of them is a metric as well.
         SpecError: the table has no such column.
     """
     names = [c for c in table.columns if c not in metrics] if reads is None else reads
@@ -114,7 +114,7 @@ def _names(
 def _number_designs(
     table: TableFile, names: Sequence[str]
 ) -> tuple[dict[tuple[Key, ...], int], Ints]:
-    """Return a number for each distinct design by look-up key, and the number of each row, (r,)."""
+    """Return the number of each distinct design by look-up key, and that of each row, (r,)."""
     columns = [[_key(value) for value in table.values(name)] for name in names]
     numbers: dict[tuple[Key, ...], int] = {}
     place = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
@@ -125,7 +125,7 @@ def _summary(
     values: Floats,  # (r,)
     place: Ints,  # (r,)
 ) -> tuple[Floats, Floats]:
-    """Return a metric's mean and standard error per design; a single row's error is NaN."""
+    """Return a metric's mean and standard error for each design; NaN error for a single row."""
     count = np.bincount(place)
     mean = np.bincount(place, values) / count
     squares = np.bincount(place, (values - mean[place]) ** 2)
@@ -134,7 +134,7 @@ def _summary(
 
 
 def _keys(batch: Batch, name: str) -> list[Key]:
-    """Return the look-up keys of one parameter in all rows; distinct values are converted once."""
+    """Return the look-up keys of one parameter's values in all rows of the table."""
     if name not in batch:
         return [None] * len(batch)
     column = batch.columns[name]

@@ -20,7 +20,7 @@ _PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """Table in memory, with the digest of its file as version."""
+    """Table read from a file, with a hash of the file as its version."""
 
     path: Path
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ class TableFile:
         """Return a column as plain Python values; an empty cell is ``None``.
 
         Raises:
-            SpecError: a number is not finite.
+            SpecError: a number in the column is not finite.
         """
         values: list[Any] = self.arrow.column(name).to_pylist()
         for row, value in enumerate(values, start=1):

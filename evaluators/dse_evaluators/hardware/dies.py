@@ -48,12 +48,12 @@ DESIGN_DOLLARS: Mapping[float, float] = {
 
 
 def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one signature for all laws
-    """Return the yield if faults are independent; ``faults`` is their mean number per die."""
+    """Return the yield (fraction of good dies) for ``faults`` independent faults per die."""
     return np.exp(-faults)
 
 
 def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Return the yield if the fault density over wafers has a triangular distribution.
+    """Return the yield (fraction of good dies) for a triangular distribution of fault density.
 
     Source: B. Murphy, Proc. IEEE 1964.
     """
@@ -62,7 +62,7 @@ def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
 
 
 def negative_binomial(faults: Floats, clusters: float) -> Floats:
-    """Return the yield if faults are clustered; ``clusters`` is the clustering parameter.
+    """Return the yield (fraction of good dies) for faults that cluster with this parameter.
 
     Source: C. Stapper, IBM J. Research and Development 1983.
     """
@@ -70,7 +70,7 @@ def negative_binomial(faults: Floats, clusters: float) -> Floats:
 
 
 def seeds(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Return the yield if the fault density over wafers has an exponential distribution.
+    """Return the yield (fraction of good dies) for an exponential distribution of fault density.
 
     Source: R. Seeds, IEEE Int. Electron Devices Meeting 1967.
     """
@@ -101,7 +101,7 @@ class Wafer:
     def dies(self, area_mm2: Floats) -> Floats:
         """Return the number of complete dies per wafer.
 
-        It is the usable area over the die's, less the dies that the edge cuts.
+        It is the usable area divided by the die's, minus the dies that the wafer's edge cuts.
 
         Source:
             D. de Vries: Investigation of Gross Die per Wafer Formulas, IEEE Trans. Semiconductor
@@ -125,7 +125,7 @@ def wafer_dollars(nm: float) -> float:
 
 
 def design_dollars(nm: float) -> float:
-    """Return the one-time cost of designing a chip, in dollars; above 65 nm as at 65 nm.
+    """Return the one-time cost of designing a chip in dollars; nodes above 65 nm cost as 65 nm.
 
     Raises:
         SpecError: the node is smaller than the smallest tabulated one.

@@ -16,7 +16,7 @@ class DramKind:
     """Kind of DRAM; ``j_per_byte`` is ``None`` if no published value was found.
 
     ``embodied`` is a key of :mod:`dse_evaluators.carbon.memories`, whose carbon per byte is used.
-    With ``stand_in`` that key is an older kind of DRAM, as there is no value for this one.
+    With ``stand_in`` that key is an older kind of DRAM, as there is no value for this kind.
     """
 
     name: str

@@ -21,8 +21,9 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 class MacOperand:
     """Operand of a multiplier: an element format, and the number of elements that share a scale.
 
-    ``scale_steps`` are the operations to apply the scales of two blocks, once per block: exponents
-    are added; other scales are multiplied and their product is applied to the partial sum.
+    ``scale_steps`` are the operations that apply the scales of two blocks of operands, once per
+    block: scales that are exponents are added; others are multiplied, and their product multiplies
+    the partial sum.
     """
 
     element: NumberFormat

@@ -48,7 +48,7 @@ class Dram(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the DRAM metrics of n designs."""
+        """Compute energy per byte, bandwidth and embodied carbon of the DRAM in n designs, (n,)."""
         channels = self._readings.column("dram_channels", batch)
         usable = [dram_of(name) for name, one in DRAMS.items() if one.j_per_byte is not None]
         tables: Mapping[str, dict[Value, float]] = {

@@ -124,7 +124,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         return np.where(batch.absent("clock"), own, told)
 
     def _table(self, batch: Batch) -> dict[str, Floats]:
-        """Return the quantities that depend on the node alone, by name, each (n,)."""
+        """Return the factors and prices that depend on the node alone, by name, each (n,)."""
         told = self._readings.column("node_nm", batch)
         nodes, place = np.unique(told, return_inverse=True)
         rows = [self._row(node_of(float(nm))) for nm in nodes]
@@ -147,7 +147,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
 
 
 def _faults(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Fault]:
-    """Return the fault of each design whose voltage is too low to switch or for its clock."""
+    """Return a fault for each design whose voltage is too low to switch, or for its clock."""
     off = ~(clock > 0.0) | (clock > fastest * _ROUNDING)
     return infeasible(off, lambda row: _reason(clock[row], fastest[row], voltage[row]))
 

@@ -26,7 +26,7 @@ SMALLEST_NM = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below:
-    """Published values of a node that is smaller than those of the SRAM fit."""
+    """Published values of a technology node below 22 nm, the smallest of the SRAM fit."""
 
     nm: float
     cell_um2: float

@@ -12,7 +12,7 @@ from dse_evaluators.accelerators.technology import NOMINAL_V
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Voltage-frequency curve of a circuit.
+    """Voltage-frequency curve of a circuit: its highest clock at a supply voltage.
 
     The defaults are assumptions: 1 GHz at the nominal voltage at 45 nm, a threshold of 0.3 V.
     From 0.9 to 0.7 V, delays then grow by a factor of 1.32; Stillmaker and Baas (Integration 2017)

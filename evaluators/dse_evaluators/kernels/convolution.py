@@ -109,7 +109,7 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         self.declare(readings.otherwise(asdict(self._base)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return latency, traffic and cost of n designs."""
+        """Return latency, traffic and cost of n designs, (n,) by name, and faults of tiles."""
         inputs = self._readings.columns(batch)
         resources = Resources(**{name: inputs[name] for name in _RESOURCES})
         columns = (batch["tile"], inputs["batch"], resources.sms)
@@ -142,7 +142,7 @@ def _columns(run: Im2colTotals, resources: Resources, base: GpuSpec) -> dict[str
 
 
 def _cost(resources: Resources, base: GpuSpec) -> Floats:
-    """Return the hardware cost, (n,): the sum of resources relative to the base GPU's."""
+    """Return the hardware cost, (n,): the sum of resources relative to those of the base GPU."""
     sms = resources.sms / base.sms
     return np.asarray(
         sms * resources.clock / base.clock * resources.macs_per_cycle / base.macs_per_cycle

@@ -28,7 +28,7 @@ class GpuSpec:
 
 
 def _gpu_spec(name: str) -> GpuSpec:
-    """Return the specification of a device; multiply-accumulates follow from its FLOP/s."""
+    """Return the specification of a GPU, with MACs per cycle computed from its peak FLOP/s."""
     figures = figures_from("lym-2019")[name]
     sms, clock = int(figures["compute_units"]), figures["clock_hz"]
     return GpuSpec(

@@ -80,7 +80,7 @@ class GroupConvolution(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the CPU time of each design's convolution, one design after the other."""
+        """Measure the CPU time of n designs' convolutions, one at a time; return metrics, (n,)."""
         return one_by_one(batch, self.provides, self._measure_design, uncertain=_UNCERTAIN)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:

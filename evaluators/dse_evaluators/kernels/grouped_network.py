@@ -82,7 +82,7 @@ class GroupedNetwork(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the CPU time of each design's network, one design after the other."""
+        """Measure the CPU time of each design's network, one at a time; return metrics, (n,)."""
         return one_by_one(batch, self.provides, self._measure_design, uncertain=("latency",))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:

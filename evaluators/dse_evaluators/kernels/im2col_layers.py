@@ -16,7 +16,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShapes:
-    """Distinct layer shapes of a workload, and the index of each layer's shape by layer name."""
+    """Distinct layer shapes of a workload, and the index of its shape for each layer name."""
 
     shapes: tuple[Layer, ...]
     place: Mapping[str, int]

@@ -16,7 +16,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misses:
-    """Number of cache misses as a function of the cache size, from LRU reuse distances."""
+    """Cache misses as a function of the cache size, computed from LRU reuse distances."""
 
     distances: Ints  # (d,), ascending reuse distances in elements
     counts: Ints  # (d,), number of loads with at least each distance
@@ -35,7 +35,7 @@ class Misses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Number of elements requested from L2, and L2's misses on inputs and filters by L2 size."""
+    """Elements requested from L2, and L2's misses on inputs and on filters by size of L2."""
 
     l2: int
     inputs: Misses
@@ -47,10 +47,10 @@ def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Re
     """Count the elements that one convolution requests from L2, and the misses by L2 size.
 
     ``tile`` is rows (output pixels), columns (filters) and depth (reduction elements per step).
-    Tiles are numbered down the pixels first, then across the filters; in each wave of ``sms``
+    Tiles are numbered along the pixels first, then along the filters; in each wave of ``sms``
     concurrent tiles, every tile in turn executes its first step, then every tile its second, and so
-    on. In each step a tile requests each element once. L2 evicts the least recently used elements;
-    those of one tile and step have the same age. The code shares nothing with
+    on. In each step a tile requests each of its elements once. L2 evicts the least recently used
+    elements; elements of the same tile and step have the same age. The code shares nothing with
     :mod:`.im2col_traffic`, for which it is the test oracle.
     """
     walk = _Walk(layer=layer, batch=batch, rows=tile[0], cols=tile[1], depth=tile[2])
@@ -67,7 +67,7 @@ def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """Sequence of memory addresses that tiles load; inputs precede filters in memory."""
+    """Generator of the memory addresses that tiles load; inputs precede filters in memory."""
 
     layer: Layer
     batch: int
@@ -77,7 +77,7 @@ class _Walk:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Height and width of an image, extended to cover the last windows."""
+        """Height and width of an image in pixels, extended to cover the last windows."""
         one = self.layer
         return (
             max(one.height, (one.output_height - 1) * one.stride + one.filter_height),
@@ -94,7 +94,10 @@ class _Walk:
         return self.layer.filters * self.layer.weights_per_filter
 
     def loads(self, sms: int) -> Iterator[Ints]:
-        """Yield the sorted distinct addresses that each tile loads in each step, in run order."""
+        """Yield the sorted distinct addresses that each tile loads in each step, in run order.
+
+        The order is that in which the GPU executes tiles and steps.
+        """
         one = self.layer
         pixels = self.batch * one.output_height * one.output_width
         down, across = -(-pixels // self.rows), -(-one.filters // self.cols)
@@ -132,7 +135,7 @@ class _Walk:
 
 @dataclass(slots=True, kw_only=True)
 class _Recency:
-    """Last-use time of each element, and count of elements by it, to compute reuse distances."""
+    """Last-use time of each element, from which LRU reuse distances are computed."""
 
     elements: int
     _last: Ints = field(init=False)
@@ -144,7 +147,7 @@ class _Recency:
         self._alive = np.zeros(1024, dtype=np.int64)
 
     def use(self, loads: Ints) -> Ints:
-        """Record that these distinct addresses are used now; return their reuse distances, (n,)."""
+        """Record that n distinct addresses are used now; return their LRU reuse distances, (n,)."""
         before = self._last[loads]
         known = before[before >= 0]
         distances = np.full(len(loads), _NEVER)

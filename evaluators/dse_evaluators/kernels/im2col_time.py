@@ -1,4 +1,4 @@
-"""Execution time model of im2col convolutions on a GPU, from their traffic."""
+"""Execution time model of im2col convolutions on a GPU, from their memory traffic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colTotals:
-    """Time, traffic and largest utilization over the layers added so far, each column (n,)."""
+    """Time, traffic and largest utilization of n designs over the layers added so far, (n,)."""
 
     seconds: dict[str, Floats]
     elements: dict[str, Floats]
@@ -41,7 +41,7 @@ class Im2colTotals:
 
     @staticmethod
     def empty(size: int) -> Im2colTotals:
-        """Return totals of zero for ``size`` designs."""
+        """Return totals that are zero, for ``size`` designs."""
         return Im2colTotals(
             seconds={name: np.zeros(size) for name in (*LEVELS, "edge")},
             elements={name: np.zeros(size) for name in _MOVED},
@@ -73,7 +73,7 @@ class Im2colTotals:
 def _count_elements(
     counted: Sequence[tuple[Im2colTile, Im2colTraffic]], place: Ints, resources: Resources
 ) -> dict[str, Floats]:
-    """Return the elements that one layer moves through each level, by name, each (n,)."""
+    """Return the elements that one layer moves through L1, L2 and DRAM, by name, each (n,)."""
     every = [one for _, one in counted]
     thresholds = np.array([one.thresholds for one in every])  # (c, 4)
     size = resources.l2_size / ELEMENT_BYTES
@@ -94,11 +94,11 @@ def _seconds(
     moved: dict[str, Floats],
     resources: Resources,
 ) -> dict[str, Floats]:
-    """Return the seconds that each level alone takes for one layer, each (n,).
+    """Return the seconds that compute, L1, L2 and DRAM alone take for one layer, each (n,).
 
     ``edge`` is the time of the first loads and of writing the outputs. Every wave computes full
-    tiles. The first step of each tile must arrive through L2 before the tile can begin; outputs are
-    written after everything else.
+    tiles. The data of each tile's first step must arrive through L2 before the tile can begin;
+    outputs are written after everything else.
     """
     depth = layer.weights_per_filter
     macs = [

@@ -57,11 +57,11 @@ def tile_of(text: str) -> Im2colTile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colTraffic:
-    """Elements that a layer moves, and the L2 sizes, in elements, from which reuse occurs.
+    """Elements that a layer moves, and the L2 sizes [elements] from which data is reused.
 
-    An L2 smaller than the first threshold keeps nothing from one tile to the next; smaller than the
-    second, no filters for the next wave; smaller than the third, no inputs for the next column of
-    tiles; smaller than the fourth, only a part of these inputs.
+    An L2 smaller than the first size keeps nothing from one tile to the next; smaller than the
+    second, no filters for the next wave of tiles; smaller than the third, no inputs for the next
+    column of tiles; smaller than the fourth, only a part of these inputs.
     """
 
     tiles: int
@@ -80,8 +80,8 @@ class Im2colTraffic:
 def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraffic:
     """Return the traffic of one convolution through L1, L2 and DRAM, in elements.
 
-    Tiles run in waves of one per SM, down the pixels first; the tiles of a wave advance through the
-    depth together. Padding counts as input, also beyond the edge of an image.
+    Tiles run in waves of one per SM, along the pixels first; the tiles of a wave advance through
+    the depth together. Padding counts as input, also beyond the edge of an image.
 
     Source:
         Lym et al.: DeLTA, 2019, for the quantities counted at each level. Its closed forms were
@@ -124,7 +124,7 @@ def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraff
 
 
 def _span(layer: Layer) -> float:
-    """Return the elements that L1 fetches per requested input, more than one due to the stride.
+    """Return the elements that L1 fetches per requested input: above one if the stride is.
 
     Source:
         Lym et al.: DeLTA, 2019, the inefficiency of loads of inputs.
@@ -134,7 +134,7 @@ def _span(layer: Layer) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Waves:
-    """Numbers of distinct input and filter elements that each wave of tiles accesses."""
+    """Distinct input and filter elements that each wave of concurrent tiles accesses."""
 
     inputs: Floats  # (w,)
     filters: Floats  # (w,)
@@ -172,7 +172,7 @@ def _pixel_runs(first: int, last: int, down: int, rows: int, pixels: int) -> lis
 
 
 def _tile_inputs(layer: Layer, pixels: int, tile: Im2colTile) -> float:
-    """Return the distinct inputs per tile and step, summed over a column's tiles and steps."""
+    """Return the distinct inputs of each tile and step, summed over a column of tiles."""
     window = layer.filter_height * layer.filter_width
     begins = range(0, layer.weights_per_filter, tile.depth)
     runs = Counter(
@@ -202,7 +202,7 @@ def _tap_runs(begin: int, end: int, window: int) -> list[tuple[int, int]]:
 
 
 def _spread(count: int) -> Ints:
-    """Return up to ``_SAMPLED`` evenly spaced indices below ``count``, and the last index."""
+    """Return up to ``_SAMPLED`` evenly spaced integers from 0 to ``count`` - 1, with the last."""
     others = np.linspace(0, count - 2, min(_SAMPLED, count - 1)) if count > 1 else np.empty(0)
     return np.append(others.round().astype(np.int64), count - 1)
 

@@ -1,4 +1,4 @@
-"""Devices for GEMMs with weights below 16 bits: published ones and the device catalogue."""
+"""Devices for GEMMs with weights of fewer than 16 bits: catalogued ones and published ones."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """GEMM kernel: time relative to Tilus's kernel, weight widths in bits, 2:4 sparsity support."""
+    """GEMM kernel: its time relative to Tilus's kernel, supported weight bits, 2:4 sparsity."""
 
     factor: float
     bits: frozenset[int]
@@ -123,7 +123,7 @@ class MixedGemm(
     """
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the time and traffic of n designs' GEMMs."""
+        """Return the times, traffic and speedups of n designs' GEMMs, each (n,)."""
         devices = [_DEVICES[int(place)] for place in inputs["device"].tolist()]
         kernels = [_KERNELS[int(place)] for place in inputs["kernel"].tolist()]
         matrix = _Matrix(
@@ -167,7 +167,7 @@ class MixedGemm(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matrix:
-    """GEMMs of n designs, each column (n,)."""
+    """Sizes and formats of the GEMMs of n designs, each column (n,)."""
 
     rows: Floats
     inputs: Floats
@@ -204,9 +204,10 @@ class _Matrix:
 
 
 def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[Floats, Floats]:
-    """Return the modelled seconds of GEMMs with narrow and with 16-bit weights, each (rows,).
+    """Return modelled seconds of GEMMs with narrow and with 16-bit weights, for r designs, (r,).
 
-    The models are fitted to measurements; all ``rows`` have the same device and weight width.
+    The models are fitted to measurements. The designs, given by the indices ``rows``, have the same
+    device and weight width.
     """
     m, k, n = (side[rows] for side in (matrix.rows, matrix.inputs, matrix.outputs))
     device = device_of(name)
@@ -226,7 +227,7 @@ def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[
 def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
-    """Return the fault of each design that the kernel does not support or that lacks memory."""
+    """Return a fault for each design that the kernel does not support or that lacks memory."""
     published = {id(device) for name, device in MIXED_DEVICES.items() if name not in DEVICES}
 
     def wrong(row: int) -> str | None:

@@ -80,7 +80,7 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the training time and memory of n networks."""
+        """Return time and memory of a training step of n networks, (n,) by name."""
         platform = self._platform
         network = _Network(**inputs)
         parts = self._times(network, platform)
@@ -128,12 +128,12 @@ class _Network:
 
     @property
     def given(self) -> Floats:
-        """Number of input values of the batch, which the host transfers."""
+        """Number of input values of a batch, which the host transfers to the device."""
         return self.batch * self.inputs
 
     @property
     def handed(self) -> Floats:
-        """Number of activations that all layers output for the batch."""
+        """Number of activations that all layers compute for a batch."""
         return self.batch * (self.layers * self.nodes + self.outputs)
 
 
@@ -172,7 +172,7 @@ _TIMES = {"fitted": _compute_parts, "sheet": _sheet}
 def _bottleneck(parts: Floats) -> Floats:
     """Return the index of the longest part of the latency, (n,).
 
-    It is the host's input transfer whenever the device waits for that.
+    It is that of the host's input transfer whenever the device waits for the transfer.
     """
     last = len(_PARTS) - 1
     return np.where(parts[last] > 0, last, parts[:last].argmax(axis=0)).astype(float)

@@ -12,7 +12,7 @@ from dse_evaluators.csv_records import read_rows, record_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Fitted seconds per training step, layer, input value, weight, FLOP and activation."""
+    """Fitted time constants: seconds per step, layer, input value, weight, FLOP and activation."""
 
     step: float
     layer: float

@@ -67,7 +67,7 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
         self.declare(Readings({**_INPUTS, "layer": layer, "tile": tile}))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the traffic of n designs; designs that differ only in L2 size share a replay."""
+        """Return L2 and DRAM traffic of n designs; one replay serves all sizes of L2."""
         columns = (
             batch["layer"],
             self._readings.column("batch", batch),
@@ -94,7 +94,7 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
 
     @staticmethod
     def _row(shape: Layer, batch: int, tile: str, sms: int, elements: int) -> tuple[int, int, int]:
-        """Return the elements of one design requested from L2, and inputs and filters from DRAM."""
+        """Return one design's elements requested from L2, and inputs and filters read from DRAM."""
         found = replay(shape, batch, _sides(tile), sms)
         return found.l2, found.inputs.at(elements), found.filters.at(elements)
 

@@ -97,7 +97,7 @@ class Attention(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the rounding errors of the designs, one after the other."""
+        """Measure the rounding errors of n designs, one at a time; return metrics by name, (n,)."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -131,7 +131,7 @@ class Attention(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """Settings that determine the inputs and plain attention's outputs, used as cache key."""
+    """Settings that determine the inputs and the outputs of plain attention; a cache key."""
 
     format_text: str
     shape: tuple[int, int, int]  # queries, keys, width
@@ -161,7 +161,7 @@ def _whole(name: str, value: Value) -> int:
     """Return the value of an evaluator input as an integer of at least one.
 
     Raises:
-        EvaluationError: it is not an integer of at least one.
+        EvaluationError: the value is not an integer of at least one.
     """
     if isinstance(value, str) or value != int(value) or value < 1:
         raise EvaluationError(f"{name} cannot be {value!r}", hint="a whole number, at least 1")
@@ -178,7 +178,7 @@ def _wasserstein(ours: Single, truth: Floats) -> float:
 
 
 def _quotient(ours: float, theirs: float) -> float:
-    """Return the error of FlashAttention over that of plain attention, ``theirs``.
+    """Return the error of FlashAttention divided by that of plain attention, ``theirs``.
 
     Raises:
         EvaluationError: plain attention has no error.

@@ -101,7 +101,7 @@ def _rows(heads: Heads, rows: slice, formats: tuple[Format, Format], block_keys:
 
 
 def _rounding(chosen: Format) -> Rounding:
-    """Return a function that rounds to the nearest numbers of the format."""
+    """Return a function that rounds values to the nearest numbers of a format."""
 
     def near(values: Single) -> Single:
         return chosen.quantize(values)

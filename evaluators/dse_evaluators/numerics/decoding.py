@@ -39,7 +39,7 @@ class Arithmetic:
     parts: int
 
     def near(self, values: Single) -> Single:
-        """Return the values rounded to the nearest numbers of the format."""
+        """Return values rounded to the nearest numbers of the simulated format."""
         return self.rounding.quantize(values)
 
     def product(
@@ -47,7 +47,7 @@ class Arithmetic:
         signal: Single,  # (n, k)
         weight: Single,  # (m, k)
     ) -> Single:
-        """Return the matrix product, (n, m), with each sum over k rounded in partial sums."""
+        """Return a matrix product, (n, m), with the partial sums of each dot product rounded."""
         width = -(-signal.shape[1] // self.parts)
         total = self.near(signal[:, :width] @ weight[:, :width].T)
         for start in range(width, signal.shape[1], width):
@@ -65,7 +65,7 @@ class Decoded:
 
 
 def likeliest(logits: Single) -> Codes:
-    """Return the codes of the characters with the largest logits, (n,)."""
+    """Return the index of the character with the largest logit in each of n rows, (n,)."""
     return logits.argmax(axis=1)
 
 
@@ -87,7 +87,7 @@ class Decoder:
         self._past: dict[str, Single] = {}
 
     def decode(self, prompts: Codes, steps: int, choice: Choice = likeliest) -> Decoded:
-        """Decode ``steps`` characters after each of the prompts, (n, t)."""
+        """Decode ``steps`` characters after each of n prompts of t characters, (n, t), greedily."""
         self._past.clear()
         self._length = prompts.shape[1] + steps
         codes, seen = list(prompts.T), list[Single]()
@@ -100,7 +100,7 @@ class Decoder:
         return Decoded(codes=chosen, logits=np.stack(seen, axis=1))
 
     def _compute_logits(self, codes: Codes, place: int) -> Single:
-        """Return the logits of the characters after those at position ``place``, (n, symbols)."""
+        """Return the logits of the character after position ``place`` in n texts, (n, symbols)."""
         near, product = self._arithmetic.near, self._arithmetic.product
         stream = near(self._weights["embed"][codes])
         for name in sorted(key[:-4] for key in self._weights if key.endswith(".qkv")):
@@ -112,7 +112,7 @@ class Decoder:
         return product(self._normalize(stream, "norm"), self._weights["head"])
 
     def _attention(self, name: str, stream: Single, place: int) -> Single:
-        """Return the attention output of the current position over all so far, (n, width)."""
+        """Return attention of the current position over all positions so far, (n, width)."""
         near = self._arithmetic.near
         signal = self._normalize(stream, f"{name}.norm")
         mixed = self._arithmetic.product(signal, self._weights[f"{name}.qkv"])
@@ -132,9 +132,9 @@ class Decoder:
         new: Single,  # (n, 2, heads, HEAD): keys and values
         place: int,
     ) -> tuple[Single, Single]:
-        """Add this position's keys and values to the cache; return all so far.
+        """Add the current position's keys and values to the cache; return those of all positions.
 
-        Each is (n, heads, t, HEAD).
+        Keys and values are (n, heads, t, HEAD) each, after t positions.
         """
         if name not in self._past:
             count, _, heads, _ = new.shape

@@ -79,7 +79,7 @@ class Distortion(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the rounding errors of the designs, one after the other."""
+        """Measure the rounding errors of n designs, one at a time; return metrics by name, (n,)."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -118,6 +118,6 @@ def _distortion(chosen: Format, name: str, seed: int) -> Mapping[str, float]:
 
 
 def _squares(tensor: Single) -> float:
-    """Return the sum of the squared values, in double precision."""
+    """Return the sum of the squares of all values, in double precision."""
     flat = tensor.ravel().astype(np.float64)
     return float(flat @ flat)

@@ -91,7 +91,7 @@ class LayerCast(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Measure the divergence of the designs, one after the other."""
+        """Measure the divergence of n designs, one at a time; return metrics by name, (n,)."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
@@ -124,7 +124,7 @@ _PROMPT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Settings of a decoding, except for the number of partial sums per dot product."""
+    """Settings of a decoding except the number of partial sums of each dot product."""
 
     storage: str
     compute: str
@@ -164,7 +164,7 @@ def _decode_run(run: _Run, parts: int) -> Decoded:
 
 
 def _memory_bytes(run: _Run) -> float:
-    """Return the bytes of stored weights, a copy of the largest as computed, and KV cache."""
+    """Return the bytes of stored weights, KV cache, and the largest weight in compute format."""
     stored, compute = format_of(run.storage), format_of(run.compute)
     weights = _weights()
     bits = sum(stored.bits(array.shape).total for array in weights.values())

@@ -37,7 +37,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
 
 @lru_cache(maxsize=8)
 def tensors(name: str, seed: int) -> Mapping[str, Single]:
-    """Return the named distribution's tensor, or the compressible weights of the named model.
+    """Return test tensors: a sample of the named distribution, or the named model's weights.
 
     Raises:
         SpecError: there is no such distribution or model.
@@ -55,7 +55,7 @@ def check_tensors(name: str) -> None:
     """Check that a name is that of a distribution or of a model.
 
     Raises:
-        SpecError: it is neither.
+        SpecError: the name is neither.
     """
     if name not in DISTRIBUTIONS and name not in MODELS:
         hint = nearest(name, (*DISTRIBUTIONS, *MODELS))

@@ -8,7 +8,7 @@ from dse_evaluators.formats.format import Format
 def sram_bytes(
     rounding: Format, state: Format, width: int, *, block_queries: int, block_keys: int
 ) -> float:
-    """Return the bytes of FlashAttention's tiles and carried state in on-chip memory.
+    """Return the on-chip bytes of FlashAttention's tiles and of the state carried between them.
 
     Source:
         Dao et al., FlashAttention, 2022, algorithm 1.
@@ -22,8 +22,8 @@ def traffic_bytes(rounding: Format, state: Format, head: tuple[int, int], block_
     """Return the bytes that FlashAttention of one head moves to and from DRAM.
 
     Keys and values are moved once, queries and the state once for each block of keys. ``head`` is
-    the sequence length and the head dimension. The state, which is read and written, consists of
-    the outputs, sums and maxima so far.
+    (sequence length, head dimension). The state, which is read and written, consists of the
+    outputs, sums and maxima so far.
 
     Source:
         Dao et al., FlashAttention, 2022, algorithm 1 and theorem 2.

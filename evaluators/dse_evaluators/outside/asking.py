@@ -1,4 +1,4 @@
-"""Evaluation of a batch by an external program, one design after the other."""
+"""Evaluation of a batch of designs by an external program, one design at a time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def evaluate_designs(
     names: Sequence[str],
     shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
 ) -> Metrics:
-    """Return the metrics of n designs; a failure affects only its own design.
+    """Return the metrics of n designs from a program; a failure affects only its own design.
 
     Args:
         batch: the designs.
-        service: the program.
+        service: client of the program.
         names: the metrics that the program returns.
-        shown: function from a design to the inputs to send; a design for which it raises
-            InfeasibleError is infeasible.
+        shown: function from a design to the inputs to send to the program; a design for which it
+            raises InfeasibleError is infeasible.
     """
 
     def answer(design: Mapping[str, Value]) -> Answer:

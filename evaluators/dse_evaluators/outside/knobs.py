@@ -16,8 +16,8 @@ from dse_evaluators.readings import Check, check_readings, word
 class Knob:
     """Input of an external model; without a default it is required.
 
-    With ``words`` it takes one of these values. With ``text`` it is a name that only the external
-    program can check; otherwise it is a number.
+    With ``words`` the input takes one of these values. With ``text`` it is a name that only the
+    external program can check; otherwise it is a number.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Knob:
     text: bool = False
 
     def value(self, given: Any) -> Value:
-        """Return the value that an option gives to this input.
+        """Convert the value that an evaluator's option gives to this input.
 
         A text such as ``1.2 GHz`` becomes a number in the input's unit.
 
@@ -70,7 +70,7 @@ class SimulatorInputs:
         self.units = {name: knob.unit for name, knob in self._free.items() if knob.unit}
 
     def of(self, design: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the value of every input for a design: fixed, from the design, or its default."""
+        """Return the value of each input for a design: fixed by an option, its own, or default."""
         free = {
             name: design.get(name, "" if knob.default is None else knob.default)
             for name, knob in self._free.items()
@@ -78,7 +78,7 @@ class SimulatorInputs:
         return {**self._fixed, **free}
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check the possible values of each input that is read from the design.
+        """Check the values that a space allows for each input that is read from the design.
 
         Raises:
             SpecError: a value is invalid.

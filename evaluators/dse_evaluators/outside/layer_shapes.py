@@ -13,10 +13,10 @@ Shape = dict[str, int]
 
 
 def shapes(layers: Sequence[Layer]) -> list[Shape]:
-    """Return each distinct layer shape with its number of runs, in order of first occurrence.
+    """Return each distinct layer shape, with how often a model runs it, in model order.
 
-    Workers support neither groups nor copies, so a grouped convolution counts as one small
-    convolution per group, and a copied layer as one layer per copy.
+    The external models support neither groups nor copies (such as attention heads), so a grouped
+    convolution counts as one small convolution per group, a copied layer as one layer per copy.
     """
     found: Counter[Layer] = Counter()
     for layer in layers:

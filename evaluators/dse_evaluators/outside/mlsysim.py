@@ -98,5 +98,5 @@ class MlSysim:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the latency and energy of n designs, evaluated one after the other."""
+        """Return latency and energy of n designs, (n,) by name, evaluated one at a time."""
         return evaluate_designs(batch, self._tool.service(), tuple(self.provides), self._knobs.of)

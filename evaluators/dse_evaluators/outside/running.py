@@ -21,11 +21,11 @@ _SETTLE_S = 0.2
 
 
 class TimedOut(Exception):  # noqa: N818 - it is what happened
-    """The process did not answer with a line in time."""
+    """Raised if a child process does not respond with a line within the time limit."""
 
 
 class ProcessExitError(Exception):
-    """The process has closed its stdout or exited."""
+    """Raised if a child process has closed its stdout or exited."""
 
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
@@ -33,10 +33,10 @@ class ProcessExitError(Exception):
 
 
 class Running:
-    """Child process that exchanges lines, started in its own session.
+    """Child process with which lines of text are exchanged, started in its own session.
 
-    After ``close`` no process of its group is left; if this process is killed, a warden process
-    kills them instead.
+    After ``close`` no process of the child's process group is left; if this process is killed, a
+    warden (helper process) kills that group instead.
 
     Raises:
         OSError: the program cannot be started.
@@ -61,7 +61,7 @@ class Running:
 
     @property
     def words(self) -> str:
-        """Last part of the output on stderr, for error messages."""
+        """Last part of the process's output on stderr, for error messages."""
         return self._words.kept.decode(errors="replace").strip()
 
     @property

@@ -125,7 +125,7 @@ class ScaleSim:
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the cycles and traffic of n designs, evaluated one after the other."""
+        """Return cycles and traffic of n designs, (n,) by name, evaluated one at a time."""
         told = evaluate_designs(batch, self._tool.service(), _TOLD, self._shown)
         columns = dict(told.columns)
         clock = [self._knobs.of(batch.row(row))["clock"] for row in range(len(batch))]

@@ -1,4 +1,4 @@
-"""Client of a worker program that answers one design after the other; restarted on failure.
+"""Client of a worker program that evaluates one design at a time; restarted on failure.
 
 The protocol is lines of JSON, described in ``docs/outside.md``.
 """
@@ -21,7 +21,7 @@ from dse_evaluators.outside.running import ProcessExitError, Running, TimedOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Time limits of a program, in seconds: for its start, and for each design."""
+    """Time limits of a worker program in seconds: for its start, and for each design."""
 
     start_s: float = 120.0
     design_s: float = 600.0
@@ -30,14 +30,14 @@ class TimeLimits:
 class ExternalService:
     """Worker program that starts at the first request, and again after it fails on a design.
 
-    It keeps running between designs and batches, because starting a simulator often takes most of
-    the time. A copy in another process starts its own program.
+    The program keeps running between designs and batches, because the start of a simulator often
+    takes most of the time. A copy of this object in another process starts its own program.
 
     Args:
-        program: its command line.
-        options: the options sent to it once, when it starts.
-        limits: its time limits.
-        wanted: the versions that it must report, such as ``{"scalesim": "3.0.0"}``.
+        program: the program's command line.
+        options: options that are sent to the program once, when it starts.
+        limits: time limits for the program's start and for each design.
+        wanted: package versions that the program must report, such as ``{"scalesim": "3.0.0"}``.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ExternalService:
         return ExternalService, (self._program, self._options, self._limits, self._wanted)
 
     def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
-        """Return the metrics of one design, or its fault if the program fails on it."""
+        """Send one design to the program; return its metrics, or its fault if the program fails."""
         self._number += 1
         told = {"id": self._number, "design": design}
         try:
@@ -85,7 +85,7 @@ class ExternalService:
         """Return the running program, started first if it is not ready for a request.
 
         Raises:
-            EvaluationError: it cannot be started, or has another version than wanted.
+            EvaluationError: the program cannot be started, or has another version than wanted.
         """
         if self._running is not None and self._running.waits:
             return self._running
@@ -108,7 +108,7 @@ class ExternalService:
         """Send a JSON object to the program and return the object that it sends back.
 
         Raises:
-            _Broken: the program gives no answer, or an invalid one.
+            _Broken: the program does not respond, or its response is invalid.
         """
         line = json.dumps(told, allow_nan=False).encode()
         try:
@@ -129,7 +129,7 @@ class ExternalService:
 
 
 class _Broken(Exception):  # noqa: N818 - it is the program that is
-    """The program failed and must be restarted before the next request."""
+    """Raised if the worker program failed and must be restarted before the next request."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -161,7 +161,7 @@ def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
 
 
 def _crash(status: int | None, words: str) -> Fault:
-    """Return the fault of a program that exited; a kill from outside is not the design's fault."""
+    """Return the fault of a program that exited; one killed from outside may be tried again."""
     if status is not None and status < 0:
         reason = f"was killed by {describe_death(-status)}{words}"
         return Fault(kind=kind_of_death(-status), reason=reason)

@@ -1,4 +1,4 @@
-"""Worker of an external model, run in the model's environment and started on first use."""
+"""Worker process of an external model, run in the model's Python environment."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND"
 
 
 class Tool:
-    """Service that runs the worker of one external model, created on first use.
+    """Worker process of one external model, which is started on first use.
 
     Args:
-        name: the name of its environment and of its worker.
+        name: name of the model's environment and worker script.
         options: the options sent to the worker when it starts.
-        limits: its time limits.
-        python: the Python to run it with, instead of the environment's.
+        limits: time limits for the worker's start and for each design.
+        python: the Python interpreter to run the worker with, instead of the environment's.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Tool:
         return (f"{self._python or f'the Python of the environment {self._name!r}'}, for a worker",)
 
     def service(self) -> ExternalService:
-        """Return the service that runs the worker, created on first use.
+        """Return the client of the worker process; both are created on first use.
 
         Raises:
-            PluginError: its environment is not installed.
+            PluginError: the worker's environment is not installed.
         """
         if self._service is None:
             self._service = ExternalService(
@@ -57,10 +57,10 @@ class Tool:
 
 
 def worker(name: str, python: str | None = None) -> Program:
-    """Return the command line of the built-in worker ``name``.
+    """Return the command line that starts the worker script ``name`` in its environment.
 
     Raises:
-        PluginError: its environment is not installed.
+        PluginError: the worker's environment is not installed.
     """
     plain = serving(python_of(name, python, name), _WORKERS / f"{name}_worker.py")
     return replace(plain, env=_ONE_THREAD)

@@ -1,4 +1,4 @@
-"""The evaluator ``outside.worker``: a persistent program that answers one design at a time."""
+"""The evaluator ``outside.worker``: a persistent program that evaluates one design at a time."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ class Worker:
         self._service = ExternalService(program, _options_of(options), limits)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs from the program, sent one after the other."""
+        """Return the metrics of n designs, (n,) by name, as the program returns them.
+
+        Designs are sent to the program one at a time.
+        """
         return evaluate_designs(batch, self._service, tuple(self.provides), self._shown)
 
     def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:

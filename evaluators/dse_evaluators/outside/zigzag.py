@@ -134,7 +134,7 @@ class ZigZag:
         self.starts = self._tool.starts
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the cycles and energy of n designs, evaluated one after the other."""
+        """Return cycles and energy of n designs, (n,) by name, evaluated one at a time."""
         told = evaluate_designs(batch, self._tool.service(), _TOLD, self._knobs.of)
         knobs = [self._knobs.of(batch.row(row)) for row in range(len(batch))]
         clock, rows, cols = (

@@ -80,7 +80,7 @@ class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the storage and the steps, in bytes, of n designs."""
+        """Return storage and step sizes of n designs in bytes, (n,) by name, with faults."""
         weights = np.array(self._modules, dtype=float)
         group = inputs["group"]
         scale_bits = np.where(group > 0, 16 / np.maximum(group, 1), 0.0)
@@ -106,5 +106,5 @@ class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
 
 
 def _bytes(bits: Floats, scale_bits: Floats) -> Floats:
-    """Return the bytes per weight, including its share of the group's scale."""
+    """Return the bytes per weight of a bit width, including its share of the group's scale."""
     return (bits + scale_bits) / 8

@@ -70,7 +70,7 @@ class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the best share, excess loss and cost of n designs."""
+        """Return best fraction, excess loss and cost of n designs, (n,) by name."""
         parameters, bits = inputs["parameters"], inputs["bits"]
         tokens, share = inputs["tokens"], inputs["share"]
         memory = parameters * bits / 8
@@ -99,7 +99,7 @@ def best_share(tokens_per_byte: Floats) -> Floats:
 
 
 def excess(tokens_per_byte: Floats, share: Floats) -> Floats:
-    """Return the relative excess loss over full precision.
+    """Return the relative excess loss of the quantised model over full precision.
 
     Its unit is the loss term of the QAT phase at one QAT token per byte of weights.
     """

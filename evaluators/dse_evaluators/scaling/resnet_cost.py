@@ -69,7 +69,7 @@ class ResnetCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
     """
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the compute and memory costs of n designs."""
+        """Return the compute and memory costs of n designs, (n,) by name."""
         pairs = zip(batch["depth"].tolist(), batch["width"].tolist(), strict=True)
         works = [work(depth, width) for depth, width in pairs]
         macs = np.array([[part.macs for part in parts] for parts in works], dtype=float)  # (n, 2)
@@ -88,7 +88,7 @@ class ResnetCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
 
 
 def _with_edges(batch: Batch, name: str) -> Floats:
-    """Return the bits of the inner layers (column 0) and of the first and last layer, (n, 2)."""
+    """Return the bits of inner layers (column 0) and of the first and last layer (1), (n, 2)."""
     inner = batch[name].astype(float)
     edges = batch.get("edge_bits", 0).astype(float)
     return np.column_stack([inner, np.where(edges > 0, edges, inner)])

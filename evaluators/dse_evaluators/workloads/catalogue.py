@@ -107,9 +107,9 @@ def _build_table(text: str) -> LayerTable:
 
 
 def _of_file(text: str, rest: str) -> LayerTable:
-    """Return the layer table of the ONNX workload ``text``, ``onnx:file,axis=size,...``.
+    """Return the layer table of an ONNX file, given as ``onnx:file,axis=size,...`` (``text``).
 
-    ``rest`` is its text after ``onnx:``.
+    ``rest`` is the part of ``text`` after ``onnx:``.
     """
     file, *items = rest.split(",")
     if not file:

@@ -81,7 +81,7 @@ def character_lm() -> CharacterLm:
 
 
 def checkpoint(path: Path) -> Parameters:
-    """Return the weights of an ``.npz`` file, in single precision and read-only."""
+    """Load the weights of an ``.npz`` file as read-only float32 arrays, by name."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name].astype(np.float32) for name in archive.files}
     for array in arrays.values():
@@ -92,7 +92,7 @@ def checkpoint(path: Path) -> Parameters:
 def _run(
     parameters: Parameters, codes: Codes, taps: Taps
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """Return the logits at each position but the last of each window, (n, symbols)."""
+    """Return the logits of the next character at all but the last position, (n, symbols)."""
     tensors = {name: torch.tensor(array) for name, array in parameters.items()}
     with deterministic(), torch.inference_mode():
         found: np.ndarray[tuple[int, int], np.dtype[np.float32]] = (

@@ -28,10 +28,10 @@ def logits(
 
     Heads, neurons and blocks are those whose weights are present: without
     ``blocks.0.attention.qkv`` block 0 has no attention, without ``blocks.0.ffn.up`` no feed-forward
-    part. So an early exit after a block is a network without the blocks that follow. The residual
-    stream may be narrower, too: its norm divides by :data:`WIDTH` in any case, as if the missing
-    elements were zero. If there is a ``blocks.0.attention.crossing`` (or ``.ffn.crossing``),
-    (after, before), the residual path around this part is multiplied by it.
+    part. Hence a network without the last blocks computes an early exit. The residual stream may be
+    narrower, too: its norm divides by :data:`WIDTH` in any case, as if the missing elements were
+    zero. If there is a matrix ``blocks.0.attention.crossing`` (or ``.ffn.crossing``), (after,
+    before), the residual path around this part is multiplied by it.
 
     Source:
         Vaswani et al., Attention Is All You Need, 2017; Zhang, Sennrich, Root Mean Square Layer
@@ -49,7 +49,7 @@ def logits(
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """Compute causal multi-head attention."""
+    """Return the output of causal multi-head attention with rotary embedding, per position."""
     signal = _normalize(stream, tensors[f"{name}.norm"])
     mixed = _linear(tensors, f"{name}.qkv", signal, taps)
     count, length, _ = mixed.shape
@@ -64,7 +64,7 @@ def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tenso
 
 
 def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """Compute the feed-forward output of each position."""
+    """Return the output of a block's feed-forward part for each position."""
     signal = _normalize(stream, tensors[f"{name}.norm"])
     inner = functional.gelu(_linear(tensors, f"{name}.up", signal, taps))
     return _linear(tensors, f"{name}.down", inner, taps)

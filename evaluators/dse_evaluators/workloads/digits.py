@@ -19,7 +19,7 @@ _WHITE = 16.0
 class Digits:
     """Disjoint splits of the images, stratified by digit.
 
-    Weights are learnt from ``train``, the scales and corrections of compression from
+    Networks are trained on ``train``; compression determines scales and corrections on
     ``calibration``; ``held_out`` is used for evaluation only.
     """
 

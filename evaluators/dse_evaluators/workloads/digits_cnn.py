@@ -18,7 +18,7 @@ def load_weights() -> Affines:
 
 
 def digits_cnn() -> ImageClassifier:
-    """Return the workload ``digits-cnn``; its ``search`` and ``test`` halve the held-out images."""
+    """Return the workload ``digits-cnn``; ``search`` and ``test`` halve the held-out images."""
     data = digits()
     search, test = halve_examples(data.held_out)
     return ImageClassifier(

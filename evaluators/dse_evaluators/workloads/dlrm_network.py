@@ -16,7 +16,7 @@ Given = Callable[[str, Tensor], Tensor]
 
 
 def keep_inputs(_: str, inputs: Tensor) -> Tensor:
-    """Return a layer's inputs unchanged; the default hook, in place of rounding."""
+    """Return a layer's inputs unchanged; default of a function that rounds them to a format."""
     return inputs
 
 

@@ -17,7 +17,8 @@ _LETTERS = 8
 def edition_of(model: str) -> str:
     """Return a hash of a model's shapes, its assets and its shipped file of weights, if any.
 
-    Networks that are trained on first use have no such file; their shapes and data are hashed.
+    Networks that are trained on first use have no file of weights; their shapes and data are
+    hashed.
 
     Raises:
         PluginError: there is no such model.

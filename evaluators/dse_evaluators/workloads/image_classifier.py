@@ -35,7 +35,7 @@ _BY_IMAGE = (2, 3, 1)  # scales run along an image's channels first, then over i
 
 @dataclass(frozen=True, kw_only=True)
 class ImageClassifier:
-    """Image classifier whose widths follow from its weights; no layer may be removed.
+    """Image classifier whose layer widths follow from its weights; all layers are required.
 
     Activations are rounded image by image, each with its own scales: only a format with one scale
     per tensor makes an image's logits depend on the other images of the split.
@@ -106,7 +106,7 @@ def _tensor(array: Single) -> Tensor:
 
 
 def _round_inputs(signal: Tensor, signals: Signals, stage: NetworkStage) -> Tensor:
-    """Return a layer's inputs rounded to the format of activations, if there is one."""
+    """Return a layer's inputs rounded to the activation format, or unchanged without a format."""
     if signals.activations is None:
         return signal
     if stage.dense:

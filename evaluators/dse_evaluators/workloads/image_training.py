@@ -100,7 +100,7 @@ def _start(layers: Layers, chance: torch.Generator) -> Affines:
 
 
 def _shift_images(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
-    """Shift all images by the same random offset of at most ``most`` pixels, padded with zeros."""
+    """Shift all images by one random offset of up to ``most`` pixels, padded with zeros."""
     height, width = images.shape[-2:]
     down, right = torch.randint(0, 2 * most + 1, (2,), generator=chance).tolist()
     padded = functional.pad(images, (most, most, most, most))
@@ -117,7 +117,7 @@ def as_arrays(layers: Layers, affines: Affines) -> Arrays:
 
 
 def _name(name: str, layers: Layers, examples: ImageDataset, training: ImageTraining) -> str:
-    """Return the cache key: a hash of layers, training settings, images and torch version."""
+    """Return a cache key: a hash of layers, training settings, images and PyTorch's version."""
     recipe = hashlib.sha256(f"{tuple(layers)} {training} {torch.__version__}".encode())
     recipe.update(examples.images.tobytes())
     recipe.update(examples.labels.tobytes())

@@ -19,19 +19,19 @@ class ImageDataset:
     labels: NDArray[np.int64]  # (n,)
 
     def at(self, rows: Rows) -> ImageDataset:
-        """Return the examples with these row indices."""
+        """Return the images and labels with these indices."""
         return ImageDataset(images=self.images[rows], labels=self.labels[rows])
 
 
 def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
-    """Split row indices at random into parts that have the same share of every class.
+    """Split example indices at random into parts with the same class frequencies (stratified).
 
-    The first part consists of the rows that the others leave.
+    The first part consists of the examples that are in no other part.
 
     Args:
-        labels: the class of each row, (n,).
-        shares: the share of every part but the first, from 0 to 1.
-        seed: the seed of the draw.
+        labels: the class of each example, (n,).
+        shares: fraction of the examples in each part but the first, from 0 to 1.
+        seed: the seed of the random split.
     """
     rng = np.random.default_rng(seed)
     parts: list[list[Rows]] = [[] for _ in (None, *shares)]
@@ -47,6 +47,6 @@ def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) ->
 
 
 def halve_examples(examples: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
-    """Return two halves of the examples, stratified: each class's examples alternate."""
+    """Split examples into two halves, stratified: those of a class alternate between them."""
     order = np.argsort(examples.labels, kind="stable")
     return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

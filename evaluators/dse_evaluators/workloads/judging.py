@@ -38,7 +38,7 @@ def accuracy(
     logits: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> float:
-    """Return the share of examples whose largest logit is the label's."""
+    """Return the fraction of examples whose largest logit is that of the label."""
     return float((logits.argmax(axis=1) == labels).mean())
 
 
@@ -91,7 +91,8 @@ def spearman(
 ) -> float:
     """Return Spearman's rank correlation of the scores and the true values.
 
-    Ties have their mean rank; the result is 0 if one side is constant.
+    Equal values have their mean rank; the result is 0 if the scores or the true values are
+    constant.
     """
     ranks = np.stack([rankdata(scores), rankdata(truths)])
     ranks -= ranks.mean(axis=1, keepdims=True)
@@ -120,11 +121,11 @@ def mismatches(
     labels: Labels,  # (n,)
     tail: Sequence[int] = (),
 ) -> dict[str, float]:
-    """Return the shares of examples for which model and reference predict different classes.
+    """Return fractions of examples for which model and reference predict different classes.
 
-    ``mismatch`` and ``mismatch_on_correct`` are shares of all examples; the second counts only
-    those on which the reference is right. ``tail_gap`` is the mismatch rate on the classes in
-    ``tail`` minus that on the other classes; it is left out if there is no tail.
+    ``mismatch`` and ``mismatch_on_correct`` are fractions of all examples; the second counts only
+    mismatches on which the reference is right. ``tail_gap`` is the mismatch rate on the (rare)
+    classes in ``tail`` minus that on the other classes; it is left out if ``tail`` is empty.
 
     Source:
         Hooker et al., What Do Compressed Deep Neural Networks Forget?, 2019, section 2 (exemplars
@@ -147,7 +148,7 @@ def measure_classifier(
     reference: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> dict[str, float]:
-    """Return accuracy, loss, divergence and mismatches of a classifier, without the tail gap."""
+    """Return accuracy, loss, divergence and mismatches of a classifier by name, no tail gap."""
     return {
         "accuracy": accuracy(logits, labels),
         "loss": cross_entropy_nat(logits, labels),
@@ -161,5 +162,5 @@ CLASSIFIER = ("accuracy", "loss", "divergence", "mismatch", "mismatch_on_correct
 
 
 def _log_shares(logits: Table) -> Floats:
-    """Return the log probability of each class, in double precision."""
+    """Return the log probability of each class (log softmax), in double precision."""
     return np.asarray(log_softmax(logits.astype(np.float64), axis=1))

@@ -9,7 +9,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Embedding tables of equal size, in each of which an input looks up ``picked`` rows."""
+    """Embedding tables of equal size; each input looks up ``picked`` rows of every table."""
 
     name: str
     rows: int
@@ -69,5 +69,5 @@ def join_tables(*tables: LayerTable) -> LayerTable:
 
 
 def add_biases(*layers: Layer) -> LayerTable:
-    """Return a table of these layers with one bias per filter."""
+    """Return a layer table of these layers with one bias per filter."""
     return LayerTable(layers=layers, others=sum(layer.filters for layer in layers))

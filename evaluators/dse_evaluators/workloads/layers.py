@@ -17,11 +17,12 @@ class Layer:
 
     ``height`` and ``width`` are those of the input image, padding included. A fully connected layer
     on a batch of b is the 1 x 1 convolution of a b x 1 image. ``pruned_inputs`` and
-    ``pruned_outputs`` state whether structured pruning narrows that side. With ``groups`` each
-    filter reads only its group's channels; one group per channel is a depthwise convolution. There
-    are ``copies`` independent products of this shape, such as the heads of attention. A product
-    whose right-hand side is an activation and not a parameter is not ``weighted``. A larger batch
-    means more pixels for the same filters; for an unweighted layer it means more copies.
+    ``pruned_outputs`` state whether structured pruning reduces the number of input channels or of
+    filters. With ``groups`` each filter reads only its group's channels; one group per channel is a
+    depthwise convolution. There are ``copies`` independent products of this shape, such as the
+    heads of attention. A product is ``weighted`` if its right-hand side is a parameter, not an
+    activation. A larger batch means more pixels for the same filters; for an unweighted layer it
+    means more copies.
     """
 
     name: str
@@ -68,7 +69,8 @@ def dense(
 ) -> Layer:
     """Build a fully connected layer on one input vector.
 
-    Pruning keeps all inputs of a network's ``first`` layer and all outputs of its ``last``.
+    Structured pruning keeps all inputs of a network's ``first`` layer and all outputs of its
+    ``last``.
     """
     return Layer(
         name=name,
@@ -95,7 +97,7 @@ def product(
 ) -> Layer:
     """Build a matrix product, (rows x inputs) by (inputs x outputs).
 
-    ``prunes`` are the sides that structured pruning may narrow.
+    ``prunes`` names the sides (inputs, outputs) that structured pruning may make narrower.
     """
     return Layer(
         name=name,
@@ -113,9 +115,9 @@ def product(
 
 
 def stack(name: str, widths: Sequence[int], rows: int = 1) -> tuple[Layer, ...]:
-    """Build a chain of matrix products with these widths.
+    """Build a chain of fully connected layers with these widths, in order, as matrix products.
 
-    Structured pruning may narrow all widths but the first and the last.
+    Structured pruning may reduce all widths but the first and the last.
     """
     last = len(widths) - 2
     return tuple(
@@ -142,7 +144,7 @@ def convolution(
 ) -> Layer:
     """Build a square convolution from the ``side`` of its output, for any padding.
 
-    The input image includes the padding, but not rows and columns that no window covers.
+    The resulting input image includes the padding, but not rows and columns that no window covers.
     """
     seen = (side - 1) * stride + window
     return Layer(

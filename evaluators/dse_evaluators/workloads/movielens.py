@@ -25,9 +25,9 @@ _SPLIT_SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """Model inputs and labels, one row per rating; ``liked`` is 1 for four or five stars.
+    """Model inputs and labels of n ratings; ``liked``, (n,), is 1 for four or five stars.
 
-    ``ids`` are row indices of the embedding tables, a column per table in :attr:`MovieLens.rows`.
+    ``ids`` are indices into the embedding tables, one column per table in :attr:`MovieLens.rows`.
     ``features`` are between 0 and 1: the movie's genres and year, the user's age and sex.
     """
 
@@ -36,7 +36,7 @@ class Ratings:
     liked: NDArray[np.int64]  # (n,)
 
     def at(self, rows: NDArray[np.int64]) -> Ratings:
-        """Return the ratings with these row indices."""
+        """Return the ratings with these indices."""
         return Ratings(ids=self.ids[rows], features=self.features[rows], liked=self.liked[rows])
 
 
@@ -116,7 +116,7 @@ def _numbers(table: pa.Table, column: str) -> NDArray[np.float64]:
 
 
 def _encode_column(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Encode a text per user as categories; return each rating's code, and the number of codes."""
+    """Encode a text per user as a category; return each rating's code and the number of codes."""
     known, codes = np.unique(np.array(words), return_inverse=True)
     return codes[of_user], len(known)
 

@@ -14,10 +14,10 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkStage:
-    """Layer of a torch network with the padding, pooling and ReLU that the layer table implies.
+    """Layer of a PyTorch network, with the padding, pooling and ReLU implied by the layer table.
 
-    ``pool`` is the window side of the max-pooling after it; 1 means no pooling. ``rectified`` is
-    false for the last layer, which has no ReLU.
+    ``pool`` is the window side of the max-pooling after the layer; 1 means no pooling.
+    ``rectified`` is false for the last layer, which has no ReLU.
     """
 
     name: str
@@ -80,7 +80,7 @@ def apply_layer(
     affine: LayerWeights,
     inputs: Tensor,  # (n, channels, height, width), or (n, inputs)
 ) -> Tensor:
-    """Return the layer's outputs before ReLU and pooling."""
+    """Return a layer's outputs for given inputs, before its ReLU and pooling."""
     if stage.dense:
         return functional.linear(inputs.flatten(1), affine.weight, affine.bias)
     return functional.conv2d(
@@ -89,7 +89,7 @@ def apply_layer(
 
 
 def passed_on(stage: NetworkStage, outputs: Tensor) -> Tensor:
-    """Return a layer's outputs after ReLU and pooling, as the next layer receives them."""
+    """Return a layer's outputs after its ReLU and pooling, the inputs of the next layer."""
     if stage.rectified:
         outputs = torch.relu(outputs)
     return functional.max_pool2d(outputs, stage.pool) if stage.pool > 1 else outputs
@@ -108,7 +108,10 @@ def forward(
 
 
 def _pool(layer: Layer, after: Layer) -> int:
-    """Return the pooling window that reduces ``layer``'s output to the input of ``after``."""
+    """Return the side of the pooling window between ``layer`` and the next layer, ``after``.
+
+    It reduces the output of ``layer`` to the size of the input of ``after``.
+    """
     if is_dense(layer):
         return 1
     if is_dense(after):

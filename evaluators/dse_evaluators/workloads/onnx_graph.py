@@ -51,7 +51,7 @@ class Graph:
 
 
 def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
-    """Return the graph of an ONNX file with these sizes of its dynamic (open) axes, by name.
+    """Return the graph of an ONNX file, with sizes given by name for its dynamic (open) axes.
 
     An axis without a name is called after its input: ``x.0`` is the first axis of ``x``.
 
@@ -90,7 +90,7 @@ def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
 
 
 def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
-    """Set the size of every dynamic axis of the graph's inputs.
+    """Set the size of every dynamic axis of an ONNX graph's inputs.
 
     The recorded shapes of intermediate tensors and outputs are removed, to be inferred anew.
     """
@@ -164,7 +164,7 @@ def _shapes(graph: Any) -> dict[str, Shape]:
 
 
 def _made_of(nodes: Sequence[OnnxNode], stored: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the constant tensors, each with the stored tensors that it is computed from."""
+    """Return each constant tensor with the stored tensors from which it is computed, by name."""
     made = {name: frozenset([name]) for name in stored}
     for node in nodes:
         inputs = [name for name in node.inputs if name]

@@ -37,9 +37,9 @@ def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
     Convolutions, matrix products and recurrent cells are layers; a product is unweighted if both
     sides depend on the input. The images of a batch are stacked vertically. A convolution whose
     strides differ becomes a matrix product with one row per window, which ignores that windows
-    overlap; dilation is ignored. Rows gathered from a stored matrix are lookups. No layer is
-    marked as narrowed by structured pruning. ``others`` counts all other stored floating-point
-    tensors of more than one element.
+    overlap; dilation is ignored. Rows gathered from a stored matrix are embedding lookups. No layer
+    is marked as one that structured pruning makes narrower. ``others`` counts all other stored
+    floating-point tensors of more than one element.
 
     Raises:
         PluginError: onnx is not installed.
@@ -133,7 +133,7 @@ def _convolution(graph: Graph, node: OnnxNode) -> list[Layer]:
 def _build_transpose(graph: Graph, node: OnnxNode) -> list[Layer]:
     """Build a transposed convolution as a matrix product with a row per input pixel.
 
-    It has a column per output channel and filter tap.
+    The product has a column per output channel and filter tap.
     """
     (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
     groups = node.number("group", 1)
@@ -182,8 +182,8 @@ def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[La
     """Build the matrix product of operands with these shapes.
 
     The product has a copy per matrix on the right-hand side; all left-hand matrices that are
-    multiplied by the same one are stacked as rows. If only the left-hand side is learnt, both sides
-    are transposed and swapped.
+    multiplied by the same right-hand matrix are stacked as rows. If only the left-hand side is a
+    parameter, both sides are transposed and swapped.
     """
     name, learnt = node.name, [side in graph.made_of for side in _operands(node)]
     if learnt == [True, False]:
@@ -196,7 +196,7 @@ def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[La
 
 
 def _leading(shape: Shape, places: int) -> Shape:
-    """Return a shape's axes before the last two, with leading ones up to ``places`` axes."""
+    """Return a shape's axes before the last two, padded with leading 1s to ``places`` axes."""
     lead = shape[:-2]
     return (*(1,) * (places - len(lead)), *lead)
 
@@ -204,7 +204,7 @@ def _leading(shape: Shape, places: int) -> Shape:
 def _recurrent(graph: Graph, node: OnnxNode) -> list[Layer]:
     """Build a recurrent cell's products with its inputs and with its hidden state.
 
-    Each has a row per step and sequence.
+    Each product has a row per step and sequence.
     """
     (steps, batch, inputs), (ways, outputs, _), _ = _shapes(graph, node)
     kept = _shape(graph, node, node.inputs[2])[-1]

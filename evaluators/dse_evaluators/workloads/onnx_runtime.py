@@ -1,4 +1,4 @@
-"""Access to onnx and onnxruntime: models run on one thread, and their weights are edited."""
+"""Access to onnx and onnxruntime: running models on one thread, and editing their weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def library(name: str) -> Any:  # neither package has types
     """Import the module ``name`` of onnx or onnxruntime.
 
     Raises:
-        PluginError: it is not installed.
+        PluginError: the module is not installed.
     """
     try:
         return import_module(name)

@@ -55,8 +55,8 @@ def _convolutional(told: WorkloadOptions) -> LayerTable:
 def _recurrent(told: WorkloadOptions) -> LayerTable:
     """Build ``layers`` recurrent layers of width ``embed`` on sequences of ``length`` tokens.
 
-    Every step predicts a token. The steps of a layer are rows of one product, although each step
-    depends on the one before.
+    Every step predicts a token. The steps of a layer are rows of one matrix product, although each
+    step depends on the step before.
     """
     found = told.numbers
     width, rows = found["embed"], found["length"] * found["batch"]

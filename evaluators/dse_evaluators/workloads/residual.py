@@ -18,8 +18,8 @@ class Residual:
 
     A block has two 3 x 3 convolutions, or is a ``bottleneck`` of 1 x 1, 3 x 3 and 1 x 1. In a
     bottleneck the first convolution is strided if ``strides_first``, else the middle one. The first
-    block of a stage has a 1 x 1 convolution as its shortcut if it changes the shape, and in any
-    case if ``always_projects``.
+    block of a stage has a 1 x 1 convolution as its shortcut if the block changes the shape or
+    ``always_projects`` is set.
     """
 
     blocks: Sequence[int]
@@ -67,7 +67,8 @@ def _block(
 ) -> list[Layer]:
     """Build the convolutions of a block without its shortcut.
 
-    ``sides`` are those of the image before and after the block; ``shape`` is (channels, filters).
+    ``sides`` are the sides of the image before and after the block; ``shape`` is (channels,
+    filters).
     """
     if network.bottleneck:
         return _bottleneck(name, sides, shape, first=network.strides_first)

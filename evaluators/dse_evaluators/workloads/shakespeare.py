@@ -62,7 +62,10 @@ def encode_text(text: str) -> Codes:
 
 
 def windows(chunks: Codes, starts: tuple[int, ...], length: int) -> Codes:
-    """Return each chunk's windows at ``starts`` with the next character, (n, length + 1)."""
+    """Return windows of each chunk that begin at ``starts``, (n, length + 1).
+
+    The last character of a window is the one to predict after the first ``length``.
+    """
     return np.concatenate([chunks[:, start : start + length + 1] for start in starts])
 
 

@@ -1,8 +1,8 @@
-"""Stored parameter shapes of every model, so that sizes are available without the model.
+"""Table of every model's parameter shapes, so that sizes are known without loading models.
 
     python -m dse_evaluators.workloads.shapes
 
-regenerates them from the models, whose assets must then be installed.
+regenerates the table from the models, whose assets must then be installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @cache
 def shapes_of(model: str) -> Shapes:
-    """Return the stored shape of each parameter, in the order of the model.
+    """Return the shape of each parameter of a model by name, from the stored table.
 
     Raises:
         PluginError: there is no such model.
@@ -32,7 +32,7 @@ def shapes_of(model: str) -> Shapes:
 
 
 def read_shapes(model: str) -> Shapes:
-    """Return the shape of each parameter, read from the model itself."""
+    """Return the shape of each parameter by name, read from the model itself."""
     return {name: value.shape for name, value in workload_of(model).parameters.items()}
 
 

@@ -1,4 +1,4 @@
-"""Hooks on the activations of a transformer that round or record them."""
+"""Hooks (taps) on the activations of a transformer, which round or record them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dse_evaluators.workloads.workload import Signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taps:
-    """Functions that are applied to each layer's inputs (by name), and to keys and values."""
+    """Functions applied to each layer's inputs (by layer name), and to keys and values."""
 
     inputs: Callable[[str, Tensor], Tensor]
     cached: Callable[[Tensor], Tensor]  # (n, heads, t, numbers of a head)
 
 
 def pass_through() -> Taps:
-    """Return taps that leave the activations unchanged."""
+    """Return taps (hooks) that leave the activations unchanged."""
     return Taps(inputs=lambda _, signal: signal, cached=lambda signal: signal)
 
 
 def rounding(signals: Signals) -> Taps:
     """Return taps that round activations, keys and values to their formats.
 
-    Scales are computed along a layer's inputs, separately for each position; those of keys and
-    values separately for each head.
+    Scales are computed along a layer's inputs, separately for each position; the scales of keys and
+    values also separately for each head.
     """
     return Taps(
         inputs=lambda name, signal: torch.tensor(signals.rounded(name, signal.numpy())),
@@ -40,7 +40,7 @@ def rounding(signals: Signals) -> Taps:
 
 
 def watching(seen: dict[str, Single]) -> Taps:
-    """Return taps that record the inputs of each layer, (n, inputs), in ``seen``."""
+    """Return taps (hooks) that record the inputs of each layer, (n, inputs), in ``seen``."""
 
     def inputs(name: str, signal: Tensor) -> Tensor:
         rows = signal.flatten(0, -2).numpy()

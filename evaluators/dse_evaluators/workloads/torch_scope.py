@@ -1,4 +1,4 @@
-"""Context managers that run torch on one thread and with deterministic kernels."""
+"""Context managers that run PyTorch on one thread and with deterministic kernels."""
 
 from __future__ import annotations
 

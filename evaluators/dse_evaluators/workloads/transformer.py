@@ -37,8 +37,8 @@ class TokenBatch:
 def transformer(model: Transformer, tokens: TokenBatch) -> LayerTable:
     """Return the layer table of a language model that processes ``tokens``.
 
-    The head reads one token of each sequence: the last one, or in a model that is not causal the
-    first one.
+    The LM head (or classifier) processes one token of each sequence: the last one in a causal
+    model, the first one in others.
     """
     head = (
         product("head", tokens.batch, model.hidden, model.vocabulary)
@@ -62,8 +62,8 @@ def transformer(model: Transformer, tokens: TokenBatch) -> LayerTable:
 def blocks(model: Transformer, tokens: TokenBatch) -> list[Layer]:
     """Build the layers of all transformer blocks.
 
-    The projections of queries, keys and values are one product, and so are both halves of a gated
-    feed-forward layer.
+    The projections of queries, keys and values are one matrix product, as are both halves of a
+    gated feed-forward layer.
 
     Source:
         Vaswani et al.: Attention Is All You Need, 2017, section 3.
@@ -87,10 +87,10 @@ def attention(
 ) -> tuple[Layer, Layer]:
     """Build the two matrix products of attention: the scores and the weighted sums of values.
 
-    Each has a copy for each sequence and key/value head. ``heads`` are the numbers of query heads
-    and of key/value heads; ``head`` is the width of a head. Query heads that share a key/value head
-    are rows of one product, so the keys and values are read once (GQA). The full score matrix is
-    computed, including the masked half of a causal model.
+    Each product has a copy for each sequence and key/value head. ``heads`` are the numbers of query
+    heads and of key/value heads; ``head`` is the width of a head. Query heads that share a
+    key/value head are rows of one product, so the keys and values are read once (GQA). The full
+    score matrix is computed, including the masked half of a causal model.
 
     Source:
         Vaswani et al.: Attention Is All You Need, 2017, eq. 1; Ainslie et al.: GQA, 2023.

@@ -31,8 +31,8 @@ _HALVINGS = 2 ** (len(_WIDTHS) - 1)
 def unet(side: int = 64) -> LayerTable:
     """Return the layer table for a square latent image; its ``side`` is a multiple of 8.
 
-    The generated picture has eight times this side. The keys and values of the text are recomputed
-    in each step, as in the published code.
+    The side of the generated picture is eight times that of the latent image. The keys and values
+    of the text are recomputed in each step, as in the published code.
     """
     first = _WIDTHS[0]
     parts = [
@@ -108,7 +108,7 @@ def _square(
     stride: int = 1,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """Build a square convolution; structured pruning may narrow only the side ``prunes``."""
+    """Build a square convolution; ``prunes`` names the side that structured pruning may narrow."""
     return replace(
         convolution(name, side, window, *ends, stride=stride),
         pruned_inputs=prunes == "inputs",
@@ -158,7 +158,7 @@ def _norm(channels: int) -> LayerTable:
 
 
 def _bare(*layers: Layer) -> LayerTable:
-    """Return a table of these layers without biases."""
+    """Return a layer table of these layers without biases."""
     return LayerTable(layers=layers)
 
 

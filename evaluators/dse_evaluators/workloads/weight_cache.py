@@ -26,7 +26,7 @@ def folder() -> Path:
 
 
 def load_or_make(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
-    """Return the cached arrays of that name; if there are none, make and store them.
+    """Return the cached arrays of that name; if the cache lacks them, make and store them.
 
     If the cache cannot be written, the arrays are returned all the same; the next process has to
     make them again.

@@ -33,8 +33,9 @@ class Signals:
     """Formats that activations are rounded to in inference; ``None`` is single precision.
 
     ``activations`` applies to the inputs of every layer, ``kv_cache`` to the keys and values of
-    attention. The inputs of a layer in ``smoothing`` are divided by its factors, (inputs,), before
-    rounding, and multiplied by them afterwards, because the layer's weights are not smoothed.
+    attention. The inputs of a layer in ``smoothing`` are divided by that layer's factors,
+    (inputs,), before rounding, and multiplied by the factors afterwards, because the layer's
+    weights are not smoothed.
     """
 
     activations: Format | None = None
@@ -52,11 +53,12 @@ class Signals:
 
 
 class Workload(Protocol):
-    """Model that can be run with replaced parameters.
+    """Trained model with evaluation data, which can be run with replaced parameters.
 
     Contract: the same parameters give bit-identical outputs in every process; no example is in two
     of training, search and test; calibration inputs come from training examples. If its docstring
-    states so, a model takes its widths from the parameters' shapes and omits absent blocks.
+    states so, a model takes its widths from the parameters' shapes, and leaves out blocks whose
+    parameters are absent.
     """
 
     name: str

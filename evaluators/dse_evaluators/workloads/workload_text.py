@@ -16,7 +16,7 @@ _DIGITS = 12
 class NumberKey:
     """Option of a workload's name that is an integer in [least, most].
 
-    Without a default it may be absent.
+    Without a default the option may be absent.
     """
 
     least: int
@@ -42,14 +42,14 @@ class WorkloadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFamily:
-    """Family of workloads: the options of its name, and the function that builds a layer table."""
+    """Workloads that share a name: the options after it, and the function for the layer table."""
 
     make: Callable[[WorkloadOptions], LayerTable]
     keys: Mapping[str, NumberKey | WordKey]
 
 
 def wrap_table(table: LayerTable) -> WorkloadFamily:
-    """Return a workload family that has a fixed layer table and no options."""
+    """Return a workload family (name with options) that has one layer table and no options."""
     return WorkloadFamily(make=lambda _: table, keys={})
 
 
@@ -95,7 +95,7 @@ def pairs_of(text: str, items: Iterable[str]) -> dict[str, str]:
 
 
 def whole(text: str, key: str, written: str, ends: tuple[int, int]) -> int:
-    """Parse the integer value of an option, which must be within ``ends``, both included.
+    """Parse the integer value of an option, which must be in the closed range ``ends``.
 
     Raises:
         SpecError: the value is not an integer, or out of range.

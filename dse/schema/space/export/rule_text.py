@@ -77,7 +77,7 @@ class RuleWriter:
         return first
 
     def _parts(self, node: syntax.Node) -> list[syntax.Node]:
-        """Split a conjunction into parts short enough to parse; return other nodes as they are."""
+        """Split a conjunction into formulas short enough to parse; keep other nodes unchanged."""
         if not isinstance(node, syntax.Logic) or node.operator != "and":
             return [node]
         long = len(self._format_node(node)) > MAX_LENGTH
@@ -149,7 +149,7 @@ class RuleWriter:
         )
 
     def _use(self, text: str) -> None:
-        """Record in ``tables`` the data tables that the text looks up."""
+        """Record in ``tables`` the data tables that a rule's text looks up."""
         for name in syntax.names_in(parse(text).node):
             head = name.name if name.name in self._data else name.name.rpartition(".")[0]
             if head in self._data:

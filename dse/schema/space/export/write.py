@@ -120,7 +120,7 @@ def _resolve_units(rule: Expression | None) -> Expression | None:
 
 
 def _rules(space: DesignSpace) -> Iterator[Expression]:
-    """Yield the constraints to write.
+    """Yield the constraints to write to the file.
 
     They are those not implied by a compound parameter, and one for each member whose domain was
     narrowed.
@@ -173,7 +173,7 @@ def _records(table: Table) -> Any:
 
 
 def _check_cell(said: Value, value: Value) -> None:
-    """Raise SpecError unless the written cell is parsed as the value."""
+    """Raise SpecError unless the written table cell is parsed as the value again."""
     found = cell(said)
     plain = found.value if isinstance(found, Amount) else found
     if plain != value or isinstance(plain, bool | str) != isinstance(value, bool | str):

@@ -21,7 +21,9 @@ def bound(
     named_at: str,
     mistakes: ErrorCollector,
 ) -> dict[str, Node]:
-    """Return the value of each argument as a literal; record errors and omit those arguments.
+    """Return the value of each argument of an included file as a literal.
+
+    Errors are recorded, and the arguments concerned left out.
 
     Args:
         stated: the file's arguments with their defaults; one with default ``None`` is required.
@@ -83,7 +85,7 @@ def _is_unit(text: str) -> bool:
 
 
 def _check_alike(name: str, default: Node, given: Node, value: Scalar) -> None:
-    """Raise SpecError unless the given value has the default's type and, if a number, dimension."""
+    """Raise SpecError unless an argument has the type and the dimension of its default."""
     fits = type(default) is type(given)
     if isinstance(default, Number) and isinstance(given, Number):
         fits = units.same_dimension(default.unit, given.unit)

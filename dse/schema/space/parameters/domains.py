@@ -41,7 +41,7 @@ class DomainReader(Protocol):
         ...
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the value of the argument of this name; any other value stays unchanged."""
+        """Return the value of the argument of this name; a text that names none is unchanged."""
         ...
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
@@ -113,7 +113,7 @@ def check_apart(values: Sequence[Scalar]) -> None:
 
 
 def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
-    """Return the numbers with one type: all as floats if any is a float."""
+    """Return the numbers with one type: all as floats if any of them is a float."""
     if any(isinstance(value, float) for value in values):
         return tuple(float(value) for value in values)
     return tuple(values)
@@ -166,7 +166,7 @@ def amounts(
         reader: resolves formulas; by default, only literals are accepted.
 
     Raises:
-        SpecError: one is not a number, or their units differ.
+        SpecError: a text is not a number, or the units have different dimensions.
     """
     found = [amount(text, unit) if reader is None else reader.amount(text, unit) for text in texts]
     for text, one in zip(texts, found, strict=True):
@@ -183,7 +183,7 @@ def whole_number(value: Number) -> int | None:
 
 
 def literal(text: str) -> Quantity:
-    """Return the text as an int or float if it is one, else the stripped text."""
+    """Return the text as an int or float if it denotes one, else the stripped text."""
     words = text.strip()
     if len(words) > 400:
         return words

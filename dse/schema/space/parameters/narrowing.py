@@ -18,7 +18,7 @@ _SHOWN = 200
 
 
 def fix_value(parameter: Parameter, value: Scalar, reader: DomainReader) -> Parameter:
-    """Return the parameter with a domain of this one value; when it is active does not change.
+    """Return the parameter with this value as its only value; its activity is unchanged.
 
     Raises:
         SpecError: the value is not in the domain.

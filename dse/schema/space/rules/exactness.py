@@ -29,7 +29,7 @@ def check_exact_values(values: Iterable[Value]) -> None:
     """Check that every integer among the values is exact, that is, below 2**53 in magnitude.
 
     Raises:
-        SpecError: one is not.
+        SpecError: an integer is larger than that.
     """
     for value in values:
         if isinstance(value, int) and abs(value) >= END:
@@ -59,7 +59,7 @@ class Exactness:
         """Check that the rule does not depend on integers that are rounded.
 
         Raises:
-            SpecError: it does for some parameter values.
+            SpecError: the rule depends on rounded integers for some parameter values.
         """
         self._check(rule.node, rule.text)
 

@@ -180,7 +180,7 @@ def _is_zero(node: syntax.Node) -> bool:
 
 
 def _times(left: str, right: str, power: int) -> str:
-    """Return the unit of ``left * right ** power``."""
+    """Return the unit of ``left * right ** power``, given the units of both."""
     return _short(units.unit(left) * units.unit(right) ** power) if right else left
 
 

@@ -43,7 +43,7 @@ def check_satisfiable(space: DesignSpace, where: str) -> None:
 
 
 def _against(space: DesignSpace) -> list[Expression]:
-    """Return a minimal set of rules that cannot hold together, or one unsatisfiable rule."""
+    """Return a minimal set of rules that cannot hold together; a single one if that suffices."""
     groups = [group for group in space.legal.components if group.count == 0]
     group = min(groups, key=lambda one: len(one.parameters), default=None)
     if group is not None and group.constraints:
@@ -86,7 +86,7 @@ def _hint_equation(space: DesignSpace, rule: Expression) -> list[str]:
 
 
 def _elusive(space: DesignSpace, knit: Component, where: str) -> SpecError:
-    """Return the error for linked parameters for which search found no legal combination."""
+    """Return the error for coupled parameters for which search found no legal combination."""
     names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
     rules = list(knit.constraints)
     return SpecError(

@@ -118,7 +118,7 @@ def cell(value: Any, unit: str = "") -> _Said:
 
 
 def _quantity(words: str, unit: str) -> Amount | str:
-    """Return the amount in a text such as ``80 GiB``, or the text if it is not a quantity."""
+    """Return the number in a text such as ``80 GiB`` with its unit; else the text itself."""
     found = units.quantity(words)
     if found is None:
         return words
@@ -164,7 +164,7 @@ def _column(
 
 
 def _of_one_type(cells: Sequence[Any]) -> bool:
-    """Return whether all cells that are not ``None`` have one type.
+    """Return whether all cells that are not blank have one type.
 
     If so, equal cells mean the same; cells 1 and ``true`` are equal but have two types.
     """

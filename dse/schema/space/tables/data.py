@@ -20,8 +20,8 @@ MAX_ROWS = 100_000
 def table_of(stated: Stated[Any], files: Files) -> tuple[Table, str]:
     """Return the lookup table of a ``data:`` entry, and a message on a repeated key.
 
-    Records in a mapping are indexed by their keys; a file by its first column, if its values are
-    distinct texts or integers; anything else by row number from 0. If a value is repeated in a
+    Records in a mapping are indexed by their keys; a table file by its first column, if its values
+    are distinct texts or integers; anything else by row number from 0. If a value is repeated in a
     file's first column, the message names both locations, else it is empty. Looking up a blank cell
     is an error.
 

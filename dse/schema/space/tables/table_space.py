@@ -134,9 +134,10 @@ def _presence(
 
 
 def _clash(place: int, columns: Sequence[int], rows: Sequence[_Row]) -> tuple[int, int] | None:
-    """Return two rows that agree in these columns although only one has a value at ``place``.
+    """Return two rows equal in these columns of which only one has a value at ``place``.
 
-    The result is a pair of row indices, or ``None`` if there is no such pair.
+    The result is a pair of row indices, or ``None`` if there is no such pair. ``place`` is a
+    column's index.
     """
     first: dict[_Row, int] = {}
     for number, row in enumerate(rows):

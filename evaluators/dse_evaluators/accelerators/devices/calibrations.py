@@ -1,4 +1,4 @@
-"""Measured roofline constants of devices relative to data sheets, by format and software stack."""
+"""Roofline constants measured on devices, by number format and software stack."""
 
 from __future__ import annotations
 
@@ -60,8 +60,10 @@ def calibration_of(device: str, number_format: str, stack: str = "") -> DeviceCa
     """Return the roofline constants of a device for a number format of ``RECIPES``.
 
     Args:
-        device: a name of ``DEVICES``, or any other.
-        number_format: of bf16 and fp16, one replaces the other if only one was measured.
+        device: a name of ``DEVICES``, or of a device without measurements, for which medians over
+            devices are returned.
+        number_format: the number format; if only one of bf16 and fp16 was measured, it serves for
+            both.
         stack: a framework (``vllm``), one version of it (``vllm-0.24.0``), or empty for any.
 
     Raises:
@@ -115,7 +117,7 @@ _NARROW = {"int8": "fp8"}  # int8 was measured on no device
 
 
 def _measured_like(number_format: str) -> str:
-    """Return the format whose medians over devices serve one not measured in this format."""
+    """Return the number format whose medians over devices are used for an unmeasured format."""
     wide = RECIPES[number_format].operand_bytes >= 2
     return "bf16" if wide else _NARROW.get(number_format, number_format)
 
@@ -127,6 +129,6 @@ def _plausible() -> tuple[Mapping[str, str], ...]:
 
 
 def _is_usable(row: Mapping[str, str]) -> bool:
-    """Return whether constants are plausible and predict better than the data sheet's roofline."""
+    """Return whether fitted constants are plausible and beat the data sheet's roofline."""
     constants = record_of(row, RooflineConstants)
     return is_plausible(constants) and float(row["heldout_mape"]) < float(row["naive_mape"])

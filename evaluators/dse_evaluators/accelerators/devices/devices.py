@@ -21,10 +21,10 @@ _TEXTS = ("name", "publication", "vendor", "year", "node", "source", "note")
 class Device:
     """Data-sheet figures of a device; ``None`` marks a figure that no source reports.
 
-    ``source`` names the documents of its figures, in parts separated by ``|``. The first part is
-    for all figures, except those that another part starts with: ``node: unverified (document)``.
-    An unverified figure is from memory of the document. ``dram_bytes`` is the largest memory with
-    the bandwidth ``dram_bytes_per_s``: SRAM in a Groq LPU and a Cerebras wafer.
+    ``source`` names the documents of the figures, in parts separated by ``|``. The first part
+    applies to all figures except those that begin another part, as in ``node: unverified
+    (document)``. An unverified figure was not checked against the document. ``dram_bytes`` is the
+    largest memory with the bandwidth ``dram_bytes_per_s``: SRAM in a Groq LPU and a Cerebras wafer.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Device:
 
 
 def device_of(name: str) -> Device:
-    """Return the device of a name.
+    """Return the data-sheet figures of the device with this name.
 
     Raises:
         SpecError: there is no such device; the hint gives the nearest name.
@@ -71,9 +71,9 @@ def highest_clock_of(name: str) -> float:
 
 
 def figures_from(publication: str = "") -> Mapping[str, Mapping[str, float]]:
-    """Return the figures that a publication used, by device and column of ``devices.csv``.
+    """Return the device figures that a publication used, by device and column of ``devices.csv``.
 
-    They may differ from the vendor's, which are those of no publication.
+    They may differ from the vendor's figures, which an empty name of a publication selects.
     """
     return {row["name"]: _figures(row) for row in _ROWS if row["publication"] == publication}
 

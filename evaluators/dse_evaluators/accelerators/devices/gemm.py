@@ -103,7 +103,7 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         self.declare(Readings(_INPUTS).otherwise(usual))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each infeasible one."""
+        """Compute the latency, energy etc. of n GEMM designs, with a fault if infeasible."""
         usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
         parts = (
             (rows, self._evaluate_device(batch.take(rows), *words))

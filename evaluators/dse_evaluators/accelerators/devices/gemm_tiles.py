@@ -12,7 +12,7 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTile:
-    """Block of the result matrix, which one compute unit computes at a time."""
+    """Block of the result matrix that one compute unit computes at a time: its rows and columns."""
 
     rows: int
     cols: int

@@ -118,7 +118,7 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         self._fixed = {k: v for k, v in self._readings.settled.items() if k in _WORDS}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each infeasible one."""
+        """Compute latency, energy and memory of n designs, with a fault for each infeasible one."""
         return told_once(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
@@ -149,7 +149,7 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
 
 
 def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metrics:
-    """Compute the metrics of n runs on a device, with a fault for each infeasible run."""
+    """Compute latency, energy and memory of n runs on a device, with faults of infeasible runs."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w

@@ -1,4 +1,4 @@
-"""Work of a network's layers on a device, with equal layers stored once."""
+"""Operations and bytes of a network's layers on a device, with equal layers stored once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """Distinct layers of a workload (first axis), with sizes for one input of the network."""
+    """Distinct layers of a workload (first axis) as GEMMs, with sizes for one network input."""
 
     repeats: Floats  # (l, 1), number of equal layers
     pixels: Floats  # (l, 1), rows of the result
@@ -31,16 +31,16 @@ class Kernels:
     """Parameters outside GEMMs: embeddings, biases, norms."""
 
     def rights(self, batch: Floats) -> Floats:
-        """Return the elements of each layer's right-hand operands for n batch sizes, (l, n)."""
+        """Return the elements of l layers' right-hand operands for n batch sizes, (l, n)."""
         once = self.chain * self.filters * self.products
         return once * np.where(self.weighted, 1.0, batch)
 
     def results(self, batch: Floats) -> Floats:
-        """Return the elements of each layer's results for n batch sizes, (l, n)."""
+        """Return the elements of the l layers' GEMM results for n batch sizes, shape (l, n)."""
         return self.pixels * self.filters * self.products * batch
 
     def work(self, recipe: GemmRecipe, batch: Floats) -> KernelWork:
-        """Return operations and bytes moved of each layer for n batch sizes, (l, n)."""
+        """Return operations and bytes moved of l layers for n batch sizes, each (l, n)."""
         lefts, results = self.inputs * batch, self.results(batch)
         return KernelWork(
             flops=2.0 * self.chain * results,
@@ -62,9 +62,10 @@ class Kernels:
         return recipe.operand_bytes * self.others + kept + passing.max(axis=0)
 
     def within(self, ranges: tuple[float, ...], batch: Floats) -> Mask:
-        """Return whether each layer is one GEMM with sizes in the ranges of a fit, (l, n).
+        """Return whether each layer is a single GEMM of a size within a fit's ranges, shape (l, n).
 
-        ``ranges`` are the least and most rows, columns and depth.
+        ``ranges`` are the least and most rows, columns and depth of the GEMMs that the power or
+        time model was fitted on.
         """
         rows = self.pixels * np.where(self.weighted, batch, 1.0)
         sides = (rows, self.filters, self.chain)

@@ -28,7 +28,7 @@ MEMORY_SHARE = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """Power model of a device: ``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)``.
+    """Power model of a device [W]: ``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)``.
 
     Source:
         gpu_power.csv holds least-squares fits, without the limit, to the power that
@@ -48,7 +48,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Energy of kernels by part, and the time that the power cap adds."""
+    """Energy of n kernels (base, compute, memory), and the seconds that a power cap adds, (n,)."""
 
     base_j: Floats
     compute_j: Floats
@@ -103,9 +103,9 @@ def compute_draw(
 ) -> Drawn:
     """Compute the energy and slowdown of kernels under a power cap above ``base_w``.
 
-    ``seconds`` are the times at the power limit, so that power above the limit is clipped. Under a
-    lower cap, the same work is stretched until its power meets the cap. The energy saved because
-    voltage falls with the clock is not modelled.
+    ``seconds`` are the kernels' times at the device's power limit, to which the power is clipped.
+    Under a lower cap, the same work takes longer, until its power meets the cap. The energy saved
+    because voltage falls with the clock is not modelled.
     """
     compute_j, memory_j = power.flop_j * flops, power.byte_j * moved_bytes
     work_j = compute_j + memory_j

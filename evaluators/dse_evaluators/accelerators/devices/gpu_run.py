@@ -26,7 +26,7 @@ MOST_OUTSIDE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedDevice:
-    """Device with one of its number formats, and its calibration and power model for it."""
+    """Device in one number format, with its measured calibration and its power model."""
 
     device: Device
     recipe: GemmRecipe
@@ -35,7 +35,7 @@ class CalibratedDevice:
 
     @property
     def flops_per_s(self) -> float:
-        """Dense peak rate of the data sheet in this format."""
+        """Dense peak FLOP/s of the data sheet in this number format."""
         return self.device.flops_per_s[self.recipe.rate]
 
 
@@ -55,7 +55,7 @@ def machine(device: Device, number_format: str, stack: str) -> CalibratedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLoad:
-    """Batch size, power cap and duty cycle of n runs; every field is (n,)."""
+    """Batch size, power cap and duty cycle (fraction of time at work) of n runs; each (n,)."""
 
     batch: Floats
     power_cap: Floats
@@ -65,7 +65,7 @@ class GpuLoad:
 
 
 def run(machine: CalibratedDevice, kernels: Kernels, load: GpuLoad) -> Mapping[str, Floats]:
-    """Compute time, energy, memory and flags of n runs of a network on a device, each (n,)."""
+    """Compute time, energy, memory and validity flags of n runs of a network on a device, (n,)."""
     work = kernels.work(machine.recipe, load.batch)
     free = times(
         work,

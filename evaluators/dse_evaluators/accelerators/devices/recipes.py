@@ -1,4 +1,4 @@
-"""Number formats of GEMMs on devices: bytes per operand, and the peak rate that applies."""
+"""Number formats in which devices run GEMMs: bytes per operand, and the peak rate that applies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmRecipe:
-    """Number formats of a GEMM's operands and results, in bytes per element.
+    """Bytes per element of a GEMM's operands and results, in one of the supported formats.
 
-    ``rate`` is the format whose peak rate on the data sheet applies.
+    ``rate`` is the number format whose peak rate on the device's data sheet applies.
     """
 
     rate: str

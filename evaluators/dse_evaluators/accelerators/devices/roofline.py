@@ -1,4 +1,4 @@
-"""Time of a kernel under a smooth roofline with three bounds: compute, memory and chain."""
+"""Time of a kernel under a smooth roofline with three bounds: compute, memory, dependency chain."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineConstants:
-    """Roofline constants of a device relative to its data sheet, for one format.
+    """Roofline constants of a device relative to its data sheet, for one number format.
 
-    Fields are numbers, or arrays that broadcast with the work.
+    Fields are numbers, or arrays that broadcast with the kernels' operation counts.
 
     ``chain_s`` is the time of one sequential step of a dot product, which parallel units cannot
     shorten: without it, a GEMM with large k and small m and n would seem free.
@@ -35,7 +35,7 @@ class RooflineConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelWork:
-    """Operations, traffic and sequential steps of kernels; fields broadcast to one shape."""
+    """Operations, bytes moved and sequential steps of kernels; fields broadcast to one shape."""
 
     flops: Floats
     moved_bytes: Floats
@@ -48,10 +48,10 @@ class KernelWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Time of kernels in parts that sum to ``total_s``, each with the shape of the work.
+    """Time of each kernel [s], split by cause; the parts sum to ``total_s``.
 
-    The combined time of the three bounds is divided among them in proportion to their terms in the
-    norm, each raised to the exponent.
+    The combined time of the bounds (compute, memory, chain) is divided among them in proportion to
+    their terms of the norm in :func:`times`, each raised to the norm's exponent.
     """
 
     compute_s: Floats
@@ -73,7 +73,7 @@ def times(
     flops_per_s: Floats | float,
     bytes_per_s: Floats | float,
 ) -> Times:
-    """Compute the time of each kernel.
+    """Compute the time of each kernel under a smooth roofline.
 
     ``((F / ec P)^n + (B / em W)^n + (c K)^n)^(1/n) + q M K / em W + t0``, with ``F`` the flops,
     ``B`` the moved bytes, ``P`` and ``W`` the peak rates, ``K`` the chain, ``M K`` the converted

@@ -40,7 +40,7 @@ class WeightOnly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakRates:
-    """Peak rates on a device's data sheet: numbers, or arrays that broadcast with the work."""
+    """Peak rates on a device's data sheet: numbers, or arrays that broadcast with GEMM sizes."""
 
     vector_flops_per_s: Floats | float
     tiles_flops_per_s: Floats | float
@@ -60,7 +60,7 @@ def rates_of(device: Device) -> PeakRates:
 
 
 def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows: Floats) -> Times:
-    """Compute the times of GEMMs: vector kernels up to ``VECTOR_ROWS`` rows, else matrix units."""
+    """Compute the times of GEMMs: up to ``VECTOR_ROWS`` rows on vector units, else matrix units."""
     vector, tiles = (
         times(work, constants, flops_per_s=flops_per_s, bytes_per_s=rates.bytes_per_s)
         for constants, flops_per_s in (
@@ -79,7 +79,7 @@ def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows:
 
 
 def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> KernelWork:
-    """Return the work of GEMMs of (m, k) activations by (k, n) weights of ``weight_bytes`` each."""
+    """Return flops and bytes of GEMMs (m, k) x (k, n), with ``weight_bytes`` per weight."""
     return KernelWork(
         flops=2.0 * m * n * k,
         moved_bytes=2.0 * (m * k + m * n) + weight_bytes * (k * n),
@@ -89,20 +89,20 @@ def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> Ke
 
 
 def nearest_widths(bits: Floats) -> Floats:
-    """Return the measured weight width that is nearest to each number of bits, (n,)."""
+    """Return the measured weight width [bits] that is nearest to each of n widths, (n,)."""
     distances = np.abs(np.asarray(bits)[:, None] - np.array(WIDTHS))  # (n, widths)
     return np.array(WIDTHS, dtype=np.float64)[distances.argmin(axis=1)]
 
 
 @cache
 def weight_only_of(device: str, width: int) -> WeightOnly:
-    """Return the kernels' roofline constants on a device for weights of ``width`` bits.
+    """Return the roofline constants of dequantizing kernels for weights of ``width`` bits.
 
     A device that was not measured has the constants of one with the same die, or else medians over
     all devices measured in that width.
 
     Args:
-        device: a name of ``DEVICES``, or any other.
+        device: a name of ``DEVICES``, or of an unknown device.
         width: one of ``WIDTHS``.
     """
     found = _fits(width)
@@ -121,7 +121,7 @@ def without(device: str, width: int) -> WeightOnly:
 def _fits(width: int) -> Mapping[str, Fit]:
     """Return the fitted kernel constants for a weight width, by device.
 
-    A fit's name starts with the device's name.
+    The name of a fit in the table starts with the device's name.
     """
     fits = fits_in(FITS)
     return {name.split()[0]: fit for name, fit in fits.items() if f" int{width} " in name}

@@ -107,7 +107,7 @@ class GroupSize(
         check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs."""
+        """Compute the energy, traffic and intensity of n designs."""
         asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         mac_j = batch.lookup("number_format", self._mac_j, self._mac_j[_FORMAT])
@@ -136,7 +136,7 @@ class GroupSize(
         )
 
     def _grouped_intensity(self, shapes: ConvolutionShapes, images: Floats) -> Floats:
-        """Return the arithmetic intensity of the regrouped layers; 0 if there are none."""
+        """Return the multiply-accumulates per word moved of the regrouped layers; 0 without any."""
         grouped = self._network.grouped
         signals = (shapes.input_words + shapes.output_words) * images
         words = sum_layers((signals + shapes.weights) * grouped)

@@ -21,7 +21,7 @@ _WIDEST = 8.0
 class Grouping:
     """Replacement of depthwise convolutions by grouped ones in n designs.
 
-    Channel counts may be fractional.
+    Channel counts that result from it may be fractional.
     """
 
     group: Floats  # (n,), or (l, n), used only in regrouped layers; at least 1
@@ -35,7 +35,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionShapes:
-    """Layer shapes of n networks with l layers each, for one image."""
+    """Layer shapes of n networks with l layers each, for one image; every field is (l, n)."""
 
     window_height: Floats  # (l, 1)
     window: Floats  # (l, 1), positions in a window
@@ -48,7 +48,7 @@ class ConvolutionShapes:
 
     @property
     def pairs(self) -> Floats:
-        """Number of (filter, channel that it reads) pairs, each a 2-D convolution, (l, n)."""
+        """Number of (filter, input channel) pairs of each layer, each a 2-D convolution, (l, n)."""
         return self.filters * self.per_group
 
     @property
@@ -94,7 +94,7 @@ class GroupConvolutionNetwork:
         return float(sum(layer.macs for layer in self.layers))
 
     def shapes(self, grouping: Grouping) -> ConvolutionShapes:
-        """Compute the shapes of the layers of n designs."""
+        """Compute the layer shapes of n networks, each regrouped as one design specifies."""
         channels = self._column("channels") * np.ones_like(grouping.width)
         filters = self._column("filters") * np.ones_like(grouping.width)
         channels[1:] *= grouping.width
@@ -130,11 +130,11 @@ class GroupConvolutionNetwork:
 
 
 def sum_layers(layers: Floats) -> Floats:
-    """Return the sum over layers in a fixed order, so that rounding is independent of the batch."""
+    """Return the sum over layers (first axis), with rounding that is independent of n."""
     return np.asarray(np.cumsum(layers, axis=0)[-1])
 
 
 def _per_group(channels: Floats, grouping: Grouping) -> Floats:
-    """Return the channels per group of each layer, between 1 and all its channels."""
+    """Return the channels per group, (l, n): at least 1, at most all channels of the layer."""
     by_count = np.maximum(channels / grouping.group, 1.0)
     return np.where(grouping.by_count, by_count, np.minimum(grouping.group, channels))

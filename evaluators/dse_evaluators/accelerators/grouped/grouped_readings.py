@@ -39,7 +39,7 @@ class Regrouped:
 def check_grouping(
     network: GroupConvolutionNetwork, readings: Readings, values: Mapping[str, Sequence[Value]]
 ) -> None:
-    """Check that the network can be regrouped by each of the values that parameters may have.
+    """Check that the network can be regrouped with each value of the parameters of a space.
 
     A value of ``group`` may be a list.
 
@@ -50,13 +50,13 @@ def check_grouping(
 
 
 def read_grouping(network: GroupConvolutionNetwork, batch: Batch) -> Regrouped:
-    """Read the grouping of the designs; solve for the width where it is :data:`SOLVED`."""
+    """Return the grouping of n designs; compute the width of those where it is :data:`SOLVED`."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)
 
 
 def _with_widths(network: GroupConvolutionNetwork, batch: Batch) -> Grouping:
-    """Return the grouping with all widths known.
+    """Return the grouping of n designs with every width multiplier computed.
 
     A width that is :data:`SOLVED` is computed once per distinct grouping of the batch.
     """

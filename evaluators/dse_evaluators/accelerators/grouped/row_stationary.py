@@ -111,7 +111,7 @@ class RowStationary(
         check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each array smaller than a window."""
+        """Compute time and utilization of n designs, with a fault if a window exceeds the array."""
         array = RowStationaryArray(**{name: self._readings.column(name, batch) for name in _SIZES})
         asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)

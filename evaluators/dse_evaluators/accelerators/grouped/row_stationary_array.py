@@ -20,7 +20,7 @@ class RowStationaryArray:
 
     @property
     def elements(self) -> Floats:
-        """Number of processing elements."""
+        """Number of processing elements of each array, (n,)."""
         return self.rows * self.cols
 
 
@@ -37,7 +37,7 @@ class Cycles:
 
     @property
     def all(self) -> Floats:
-        """Total cycles of each layer."""
+        """Total cycles of each layer, (l, n)."""
         return self.macs + self.mapping + self.feed
 
     @property

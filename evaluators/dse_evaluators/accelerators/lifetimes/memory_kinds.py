@@ -26,7 +26,7 @@ _BUS_BITS = 64.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryKind:
-    """Kind of memory; shares are ratios to the figures of an SRAM of the same size."""
+    """Memory technology; ``..._share`` fields are ratios to an SRAM of the same size."""
 
     area_share: float = 1.0
     access_share: float = 1.0
@@ -70,7 +70,7 @@ An assumption: junction leakage, which discharges a cell, doubles about every te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SramFigures:
-    """Figures of an SRAM bank: energy per byte moved, leakage and area per byte of capacity."""
+    """SRAM bank: energy per byte read and written, leakage and area per byte of capacity."""
 
     read_j: float
     write_j: float
@@ -79,9 +79,10 @@ class SramFigures:
 
 
 def _sram_figures() -> SramFigures:
-    """Return energy and area from the CACTI fit, and leakage from the table.
+    """Return the figures of an SRAM: energy and area of the CACTI fit, leakage of a table.
 
-    CACTI's default cells leak fifteen times as much: too much for a battery-powered device.
+    CACTI's default cells leak fifteen times as much as the table's: too much for a battery-powered
+    device.
     """
     size, bus = np.array(BANK_BYTES), np.array(_BUS_BITS)
     access_bytes = _BUS_BITS / 8

@@ -28,7 +28,7 @@ _KEPT = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStepCost:
-    """Inputs of the cost model for a training step of n designs; all but ``blocks`` are (n,)."""
+    """Inputs of the cost model of a training step, for n designs; all but ``blocks`` are (n,)."""
 
     blocks: int
     reversible: Floats
@@ -44,7 +44,7 @@ class TrainingStepCost:
     dram_bytes_per_s: Floats
 
     def of_kind(self, name: str) -> Floats:
-        """Return an attribute of :class:`MemoryKind` for each design's memory, (n,)."""
+        """Return the value of an attribute of :class:`MemoryKind` for each of n designs, (n,)."""
         return sum_layers(
             np.array(
                 [here * float(getattr(KINDS[kind], name)) for kind, here in self.kinds.items()]
@@ -53,7 +53,7 @@ class TrainingStepCost:
 
     @property
     def training(self) -> ReversibleTraining:
-        """Timing of the training step as if DRAM traffic never stalled it."""
+        """Timing of the training step without stalls on DRAM traffic."""
         return ReversibleTraining(
             blocks=self.blocks,
             reversible=self.reversible,
@@ -62,7 +62,7 @@ class TrainingStepCost:
 
     @property
     def capacity_bytes(self) -> Floats:
-        """Capacity of the on-chip memory, (n,)."""
+        """Capacity of the on-chip memory for activations in bytes, (n,)."""
         mm2 = self.of_kind("area_share") * SRAM.mm2
         return np.divide(self.area_mm2, mm2, out=np.zeros_like(mm2), where=mm2 > 0)
 
@@ -97,7 +97,7 @@ def short_of_memory(step: TrainingStepCost) -> Mapping[int, Fault]:
 
 
 def costs(step: TrainingStepCost, dram_j_per_byte: float) -> Mapping[str, Floats]:
-    """Compute all metrics of the step, (n,) each."""
+    """Compute latency, energy, area and traffic of n training steps, each (n,)."""
     training, moved = step.training, _bytes(step)
     compute_s = sum_layers(training.steps_s)
     latency_s = np.maximum(compute_s, moved.dram / step.dram_bytes_per_s)
@@ -133,9 +133,9 @@ def costs(step: TrainingStepCost, dram_j_per_byte: float) -> Mapping[str, Floats
 
 
 def _bytes(step: TrainingStepCost) -> _Bytes:
-    """Return the bytes that a training step stores, reads and writes on chip, and DRAM traffic.
+    """Return the bytes that a training step stores, reads and writes on chip, and in DRAM.
 
-    Data that does not fit is written to DRAM each time it is computed, and read back once.
+    Data that does not fit on chip is written to DRAM each time it is computed, and read back once.
     """
     training, needs = step.training, step.storage_bytes
     share = np.minimum(step.capacity_bytes / needs, 1.0)

@@ -1,4 +1,4 @@
-"""N:M sparsity: N of every M weights along a filter stay, each stored with its index in the M."""
+"""N:M sparsity: N of M consecutive weights of a filter are kept, each stored with its index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEPT, _BLOCK = np.array(list(PATTERNS.values()), dtype=np.float64).T
 
 
 def kept_elements(elements: Floats, n_m: Floats) -> Floats:
-    """Return how many weights of a filter N:M pruning keeps: N per block, up to N of the last."""
+    """Return how many of a filter's weights N:M pruning keeps: at most N per block of M."""
     place = n_m.astype(np.intp)
     kept, block = _KEPT[place], _BLOCK[place]
     whole = np.floor(elements / block)
@@ -34,7 +34,7 @@ def kept_elements(elements: Floats, n_m: Floats) -> Floats:
 
 
 def inputs_per_row(n_m: Floats) -> Floats:
-    """Return how many inputs an array row receives per kept weight, to select from: M / N."""
+    """Return M / N: the inputs that an array row receives per kept weight, to select one."""
     place = n_m.astype(np.intp)
     return _BLOCK[place] / _KEPT[place]
 
@@ -42,8 +42,9 @@ def inputs_per_row(n_m: Floats) -> Floats:
 def stored_bits(bits: Floats, n_m: Floats, sparsity: Floats) -> Floats:
     """Return the mean bits to store or move one weight that the pattern keeps.
 
-    These include ``log2 M`` bits for its index in the block. If some kept weights are zero
-    (``sparsity``), only nonzeros are stored, with one bitmap bit per weight, if that is smaller.
+    These include ``log2 M`` bits for its index in the block. If a fraction ``sparsity`` of the kept
+    weights is zero, only nonzeros are stored, with one bitmap bit per weight, where that is
+    smaller.
     """
     word = bits + np.log2(_BLOCK[n_m.astype(np.intp)])
     return np.minimum(word, (1.0 - sparsity) * word + 1.0)

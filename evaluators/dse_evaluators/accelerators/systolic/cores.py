@@ -18,14 +18,14 @@ SPLITS: tuple[Split, ...] = ("m", "n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreShare:
-    """Part of a layer that one core computes, and the number of cores with a part of that size."""
+    """Part of each layer that one core computes, and the number of cores with such a part."""
 
     product: LayerProducts
     cores: Floats  # (l, n) or (1,)
 
     @property
     def products(self) -> Floats:
-        """Number of GEMMs on all these cores, each with the extents of ``product``."""
+        """Number of GEMMs that these cores compute together, each with the sizes of ``product``."""
         return self.product.copies * self.cores
 
 
@@ -34,8 +34,8 @@ def dealt(product: LayerProducts, cores: Floats, split: Floats) -> tuple[CoreSha
 
     The smaller share may belong to 0 cores. With the split ``m``, the rows of each GEMM are
     partitioned; with ``n``, its columns or, where a layer consists of several GEMMs, the GEMMs
-    themselves. Shares differ by at most one of these. Inputs are partitioned with the rows; inputs
-    shared by windows of two cores are counted once.
+    themselves. Shares differ by at most one row, column or GEMM. Inputs are partitioned with the
+    rows; inputs shared by windows of two cores are counted once.
     """
     if (cores == 1.0).all():
         return (CoreShare(product=product, cores=ONE),)

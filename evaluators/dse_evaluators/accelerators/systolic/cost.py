@@ -37,7 +37,7 @@ class Technology:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """Switching energies at the nominal voltage, and chip area; none depends on time; (n,)."""
+    """Switching energies [J] at nominal voltage, and chip area [mm2], of n designs; each (n,)."""
 
     macs_j: Floats
     srams_j: Floats
@@ -49,8 +49,8 @@ class Charges:
 def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted: bool) -> Charges:
     """Compute the switching energies and the area of a workload on an accelerator.
 
-    Unless all right-hand operands are ``weighted`` (weights), multipliers must also fit the product
-    of two activations.
+    Unless all right-hand GEMM operands are weights (``weighted``), the multipliers must also be
+    large enough for products of two activations.
     """
     node = technology.node_nm
     area = knobs.rows * knobs.cols * _largest(mac_areas_mm2(node), knobs, weighted=weighted)
@@ -115,7 +115,7 @@ def _largest(table: Floats, knobs: Settings, *, weighted: bool) -> Floats:
 
 
 def _by_format(table: Floats, knobs: Settings) -> tuple[Floats, Floats]:
-    """Return the table's entries for weight x activation and for activation x activation."""
+    """Return a table's values for products weight x activation and activation x activation."""
     weights, activations = (
         knobs.weight_format.astype(np.intp),
         knobs.activation_format.astype(np.intp),
@@ -126,7 +126,7 @@ def _by_format(table: Floats, knobs: Settings) -> tuple[Floats, Floats]:
 def _buffers(
     totals: Totals, knobs: Settings, *, weighted: bool
 ) -> Iterator[tuple[Floats, Floats, BufferTraffic]]:
-    """Yield the size in bytes, the bits per access and the traffic of each kind of buffer."""
+    """Yield, for each kind of buffer, its size [bytes], the bits per access and its traffic."""
     width = edges(knobs, weighted=weighted)
     buffers = totals.buffers
     yield knobs.ifmap_sram, np.clip(width.ifmap_bits, *SRAM_BUS_BITS), buffers.ifmap

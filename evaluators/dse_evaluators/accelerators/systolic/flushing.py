@@ -19,7 +19,7 @@ from dse_evaluators.workloads.layers import Layer
 def cyclic(words: Floats, passes: Floats, capacity: Floats) -> Floats:
     """Count buffer misses when the same distinct ``words`` are read in order ``passes`` times.
 
-    They are missed once if fewer than ``capacity``, else in every pass.
+    If there are fewer words than ``capacity``, each is missed once, else in every pass.
     """
     return words * np.where(words < capacity, 1.0, passes)
 
@@ -34,8 +34,8 @@ def count_tiled_misses(
 ) -> Floats:
     """Count buffer misses when each tile is read ``passes`` times before the next one.
 
-    All words are distinct. A tile larger than the buffer misses on every word. Among tiles that
-    fit, one per period is being read when the buffer is flushed; its words up to then miss again.
+    All words are distinct. A tile larger than the buffer misses on every word. Of tiles that fit,
+    one is being read whenever the full buffer is flushed; its words read before that miss again.
     """
     fit = np.ceil(capacity / np.minimum(tile, capacity))  # the tile that fills the buffer
     period = np.maximum(fit - 1.0, 1.0)
@@ -54,7 +54,10 @@ def count_tiled_misses(
 def overlapping(  # cached: the arguments determine the trace
     flow: Flow, layer: Layer, array: tuple[int, int], *, passes: int, capacity: int
 ) -> int:
-    """Count a convolution's input misses by replaying the trace, as its windows overlap."""
+    """Count the DRAM reads of a convolution's inputs by replaying one pass of its trace.
+
+    A closed form is not available because windows overlap.
+    """
     words = _trace(flow, layer, array)
     since = _since_last_use(words)
     wrapped = np.concatenate([since, since])
@@ -68,7 +71,10 @@ def overlapping(  # cached: the arguments determine the trace
 
 
 def _phase(since: Ints, capacity: int) -> tuple[int, int]:
-    """Return how many accesses fill an empty buffer, and how many distinct words they load."""
+    """Return how many accesses fill an empty buffer, and how many distinct words they load.
+
+    ``since`` is the distance of each access to the previous one of the same word.
+    """
     reach = 4 * capacity
     while True:
         new = since[:reach] > np.arange(min(reach, len(since)))

@@ -51,7 +51,7 @@ from dse_evaluators.accelerators.systolic.waiting import waits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Done:
-    """Cycles and traffic of the cores that have an equal share of each layer."""
+    """Cycles and traffic of those cores whose parts of every layer are of equal size."""
 
     layers: Layers
     vector_cycles: Floats  # (n,), cycles that the vector unit adds to those of the array
@@ -100,7 +100,10 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
 
 
 def _prune_weights(network: UniqueLayers, product: LayerProducts, knobs: Settings) -> LayerProducts:
-    """Return the GEMM without the weights that the N:M pattern prunes; activations all stay."""
+    """Return the GEMM with the reduction dimension shortened by N:M pruning of its weights.
+
+    Right-hand operands that are activations are not pruned.
+    """
     if not knobs.n_m.any():
         return product
     kept = kept_elements(product.k, knobs.n_m)
@@ -112,7 +115,7 @@ def _either(product: LayerProducts, weighted: Floats, unweighted: Floats) -> Flo
 
 
 def _count_weight_bytes(product: LayerProducts, word: Words) -> Floats:
-    """Return the bytes of the weights of one GEMM."""
+    """Return the bytes of one GEMM's right-hand operand if that is a weight matrix, else 0."""
     size = product.k * product.n * word.weight
     return size if product.weighted.all() else _either(product, size, np.zeros(1))
 
@@ -175,7 +178,7 @@ def _layers(
     knobs: Settings,
     word: Words,
 ) -> tuple[Layers, Floats]:
-    """Return each layer's cycles without DRAM traffic, and the cycles that the vector unit adds."""
+    """Return each layer's cycles without DRAM stalls, and the cycles that the vector unit adds."""
     product = share.product
     together = at_once(schedule, product.copies, knobs) if network.repeated else ONE
     array = layer_cycles(schedule, product.copies, together, knobs)
@@ -194,7 +197,7 @@ def _layers(
 
 
 def _together(parts: list[_Done]) -> _Done:
-    """Combine all cores: cycles are those of the first, larger share; bytes are summed."""
+    """Combine the cores of both part sizes: cycles of the first, larger one; bytes are summed."""
     first, *others = parts
     layers, buffers = first.layers, first.buffers
     for part in others:

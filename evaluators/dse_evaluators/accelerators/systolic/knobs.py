@@ -105,7 +105,7 @@ class Settings:
     vector_hidden: Floats
 
     def take(self, rows: Array) -> Settings:
-        """Return the parameters of the designs at the indices ``rows``."""
+        """Return the parameters of a subset of the designs, given by their indices ``rows``."""
         return Settings(
             **{
                 name: column if len(column) == 1 else column[rows]

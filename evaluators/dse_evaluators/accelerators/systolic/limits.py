@@ -1,4 +1,4 @@
-"""Feasibility constraints on systolic accelerators, and the amounts by which designs miss them."""
+"""Feasibility constraints on systolic accelerators, and by how much designs violate them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Limit(NamedTuple):
 def infeasible(
     knobs: Settings, size: int, *, smallest_buffer_bytes: float, weighted: bool
 ) -> dict[int, Fault]:
-    """Return a fault, by index, for each of ``size`` designs that violates a constraint.
+    """Return a fault for each of ``size`` designs that violates a constraint, by design index.
 
     The fault names the first constraint violated. ``smallest_buffer_bytes`` is the minimum size of
     every buffer, for arrays of any width. ``weighted``: the right-hand operands of all layers are

@@ -16,7 +16,7 @@ from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialSums:
-    """Bytes of one GEMM's final and partial sums, by the memory that holds them, (l, n).
+    """Bytes of one GEMM's final and partial sums by memory, for l layers and n designs, (l, n).
 
     ``spilled``, ``buffered`` and ``accumulated`` are bytes written; as many are read back.
     """
@@ -36,8 +36,8 @@ def partial_sums(
 ) -> PartialSums:
     """Compute the bytes of final and partial sums that pass through each memory.
 
-    Partial sums are kept in the nearest memory that holds the partial sums of one column of folds:
-    the accumulators, then half of the output buffer, then DRAM.
+    Partial sums are kept in the first of accumulators, half of the output buffer, and DRAM that
+    holds those of one column of folds (parts of the GEMM that the array computes at a time).
     """
     outputs = product.m * product.n
     final = outputs * word.input

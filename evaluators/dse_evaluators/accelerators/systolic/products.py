@@ -1,4 +1,4 @@
-"""Layers of a workload as matrix products (GEMMs), with sizes by distinct layer."""
+"""Layers of a workload as matrix products (GEMMs), with their sizes; equal layers are merged."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ class UniqueLayers:
     def total(self, values: Floats, times: Floats = ONE) -> Floats:
         """Return the sum over all layers of (l, n) values, (n,).
 
-        The values of each distinct layer are multiplied by ``times`` (l, n) and by the number of
-        times that the layer occurs. Layers are added one at a time, so that a design's rounding
-        does not depend on the number of designs.
+        The values of each distinct layer are multiplied by the factor ``times`` (l, n) and by the
+        number of times that the layer occurs in the network. Layers are added one at a time, so
+        that a design's rounding does not depend on the number of designs.
         """
         each = self._counts * times
         total = np.zeros(np.broadcast_shapes(each.shape[1:], values.shape[1:]))
@@ -161,7 +161,7 @@ def _pixels_per_channel(layer: Layer, before: Layer | None) -> int:
 
 
 def _touched_pixels(layer: Layer) -> int:
-    """Return the number of input pixels that at least one window covers.
+    """Return the number of input pixels that at least one convolution window covers.
 
     The last window may extend beyond the edge of the input.
     """

@@ -30,7 +30,7 @@ SMALLEST_BUFFER_BYTES = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSimArray:
-    """Hardware parameters that SCALE-Sim models; every field is (n,) or (1,)."""
+    """Array and buffer sizes that SCALE-Sim models, for n designs; fields are (n,) or (1,)."""
 
     rows: Floats
     columns: Floats
@@ -125,7 +125,7 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
 
 
 def served_words(sram_bytes: Floats) -> Floats:
-    """Return the words in the half of a read buffer that serves the array.
+    """Return the capacity in words of the half of a read buffer that serves the array.
 
     The other half is filled from DRAM meanwhile. SCALE-Sim divides a buffer into 100 sets of
     equally many words; a half is 50 of them.
@@ -184,10 +184,10 @@ def _filter_reads(
 
 
 def _ofmap_writes(outputs: Floats, array: ScaleSimArray) -> Floats:
-    """Return the output words written to DRAM, in lines as wide as the array.
+    """Return the number of output words written to DRAM, in lines as wide as the array.
 
-    The output buffer is drained half a buffer at a time. Where lines fill a half exactly, the first
-    drain starts one word into a line; that line is padded, and the padding is written too.
+    The output buffer is written out half a buffer at a time. Where lines fill a half exactly, the
+    first transfer starts one word into a line; that line is padded, and the padding is written too.
     """
     half = np.floor(array.ofmap_sram_bytes / 2.0)
     lines = half / array.columns

@@ -1,4 +1,7 @@
-"""Folds of a matrix product on a systolic array: passes and cycles with ideal memory."""
+"""Mapping of a matrix product to a systolic array in folds, with cycles for ideal memory.
+
+A fold is a part of the product that fits the array and is computed at a time.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ FLOWS: tuple[Flow, ...] = ("os", "ws", "is")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Mapping of a GEMM to an array; every field is (l, n) or (l, 1)."""
+    """Mapping of GEMMs of l layers to arrays of n designs; every field is (l, n) or (l, 1)."""
 
     down: Floats
     """Extent of the dimension mapped to the array's rows."""
@@ -42,7 +45,7 @@ class Schedule:
 
 
 def schedule_product(flow: Flow, product: LayerProducts, rows: Floats, columns: Floats) -> Schedule:
-    """Map the GEMM to an array of ``rows`` x ``columns`` (n,) under a dataflow.
+    """Map a GEMM to n arrays of ``rows`` x ``columns``, each (n,), under a dataflow.
 
     Source:
         Samajdar et al.: A Systematic Methodology for Characterizing Scalability of DNN
@@ -74,5 +77,5 @@ def schedule_product(flow: Flow, product: LayerProducts, rows: Floats, columns: 
 
 
 def mapping_efficiency(schedule: Schedule, rows: Floats, columns: Floats) -> Floats:
-    """Return the fraction of the array's elements that are used, averaged over the folds."""
+    """Return the fraction of the array's elements in use, averaged over the folds (passes)."""
     return schedule.down * schedule.across / (schedule.folds * rows * columns)

@@ -1,7 +1,7 @@
 """Systolic cost model in stages, each computed once per distinct combination of its inputs.
 
-The array's work depends on neither clock, DRAM bandwidth nor voltage; the time that it takes does
-not depend on the voltage. Designs of a batch often differ in few inputs, so that a stage has far
+Cycles and traffic depend on neither clock, DRAM bandwidth nor voltage; latency does not depend on
+the voltage. Designs of a batch often differ in few inputs, so that a stage has far
 fewer distinct combinations than there are designs.
 """
 
@@ -41,7 +41,7 @@ WORDS = ("no", "yes")
 class Laid:
     """Cycles, traffic, energies and area of n designs, summed over all layers; every field is (n,).
 
-    They are independent of clock, DRAM bandwidth and voltage.
+    This first stage of the model does not depend on clock, DRAM bandwidth or voltage.
     """
 
     cycles: Floats
@@ -65,7 +65,7 @@ class Laid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """Latency, costs and counts that do not depend on the voltage; every field is (n,).
+    """Latency, costs and counts of n designs that do not depend on the voltage; fields are (n,).
 
     A field that is equal for all designs may be (1,).
     """
@@ -188,7 +188,7 @@ def _spread(among: Distinct, values: Floats) -> Floats:
 
 
 def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -> None:
-    """Write the results of the designs ``rows`` into arrays for all ``size`` designs."""
+    """Write the results of the designs with indices ``rows`` into arrays for all designs."""
     for one in fields(part):
         values = getattr(part, one.name)
         whole = found[one.name] = _room(found.get(one.name), (*values.shape[:-1], size))
@@ -196,7 +196,7 @@ def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -
 
 
 def _room(whole: Floats | None, shape: tuple[int, ...]) -> Floats:
-    """Return an array of at least this shape that keeps the values written so far.
+    """Return an array of at least this shape that contains the values written so far.
 
     Some chunks of designs have one value for all layers; it is repeated for every layer once
     another chunk has one value per layer.

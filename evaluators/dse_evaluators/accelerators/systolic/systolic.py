@@ -156,7 +156,7 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
         )
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each infeasible one."""
+        """Compute time, energy, area and traffic of n designs, with a fault if infeasible."""
         among = batch.distinct(TIMED)
         some = batch.take(among.rows)
         knobs = settings(some, self._fixed)
@@ -185,7 +185,7 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
         )
 
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
-        """Return the parameters fixed by options, and defaults of those that the mode ignores."""
+        """Return the parameters fixed by options, and defaults of those the mode ignores."""
         chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
         for name in chosen:
             if name not in known:

@@ -17,7 +17,7 @@ class BufferTraffic:
     written_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
 
     def plus(self, other: BufferTraffic) -> BufferTraffic:
-        """Return the sum of both traffics."""
+        """Return the sum of this traffic and another."""
         return BufferTraffic(
             read_bytes=self.read_bytes + other.read_bytes,
             written_bytes=self.written_bytes + other.written_bytes,
@@ -26,7 +26,7 @@ class BufferTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffers:
-    """Traffic of each kind of buffer, over all cores."""
+    """Traffic between the array, each kind of buffer and DRAM, summed over all cores."""
 
     ifmap: BufferTraffic
     filter: BufferTraffic
@@ -49,7 +49,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Cycles, operations and traffic of a workload, over all layers and cores; fields are (n,)."""
+    """Cycles, operations and traffic of a workload, over all layers and cores, each (n,)."""
 
     cycles: Floats
     stall_cycles: Floats
@@ -66,13 +66,13 @@ class Totals:
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates in total: of a weight and an activation, and of two activations."""
+        """Multiply-accumulates in total, both weight x activation and activation x activation."""
         return self.weighted_macs + self.unweighted_macs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """Cycles and DRAM bytes of each layer, which determine stalls; fields are (l, n) or (l, 1)."""
+    """Cycles and DRAM bytes of l layers, which determine stalls; fields are (l, n) or (l, 1)."""
 
     cycles: Floats
     """Cycles without stalls on DRAM."""

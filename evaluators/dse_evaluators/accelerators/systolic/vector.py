@@ -31,7 +31,7 @@ def vector_cycles(outputs: Floats, knobs: Settings) -> Floats:
 
 
 def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
-    """Return the cycles of array and vector unit together.
+    """Return the cycles that the array and the vector unit take together.
 
     They are the maximum of both where the vector unit works while the array does
     (``vector_hidden``), otherwise their sum.
@@ -40,7 +40,7 @@ def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
 
 
 def holds_up(array: Floats, vector: Floats) -> Mask:
-    """Return the mask of layers and designs whose vector unit takes longer than the array."""
+    """Return for which layers and designs the vector unit takes longer than the array."""
     return vector > array
 
 

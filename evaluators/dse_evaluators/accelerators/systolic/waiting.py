@@ -18,7 +18,7 @@ BOTTLENECKS = ("compute", "vector", "dram")
 class Waits:
     """Stall cycles, and cycles bound by DRAM or by the vector unit; every field is (n,).
 
-    They are summed over all layers.
+    All fields are sums over the layers of a workload, for n designs.
     """
 
     stall_cycles: Floats
@@ -30,7 +30,7 @@ class Waits:
 
 
 def waits(network: UniqueLayers, layers: Layers, knobs: Settings) -> Waits:
-    """Compute the stalls of all layers on DRAM, whose bandwidth all cores share."""
+    """Compute the cycles in which layers wait for DRAM, whose bandwidth all cores share."""
     cycles_per_byte = knobs.clock / knobs.dram_bandwidth
     traffic = layers.dram_bytes * cycles_per_byte
     late = np.maximum(0.0, traffic - layers.cycles)

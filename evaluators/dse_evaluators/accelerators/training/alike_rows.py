@@ -1,4 +1,4 @@
-"""Grouping of designs that agree in some inputs, whose common results are then computed once."""
+"""Grouping of designs with equal inputs, so that common results are computed once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Alike:
     def chunks(self, most: int) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
         """Yield chunks of at most ``most`` combinations of values, with the designs that have them.
 
-        A chunk is the index of one design per combination, and the chunk's designs in lists of at
-        most ``most``. Each list consists of the designs' indices and of the index of each design's
-        combination within the chunk.
+        A chunk is an array with the index of one design per combination, and a list of (indices of
+        designs, index of each design's combination within the chunk), at most ``most`` designs
+        each.
         """
         order = np.argsort(self.place, kind="stable")
         firsts = np.arange(0, len(self.rows) + most, most)
@@ -36,7 +36,7 @@ class Alike:
 
 
 def alike(columns: Sequence[Floats]) -> Alike:
-    """Group the designs that agree in all of these columns, each (n,)."""
+    """Group the designs that have equal values in all of these columns, each (n,)."""
     place = np.zeros(len(columns[0]), dtype=np.intp)
     for column in columns:
         values, code = np.unique(column, return_inverse=True)

@@ -45,7 +45,10 @@ _BLOCK_ROWS = 256.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprints:
-    """Bytes of each of b blocks of a chain, per sample except for weights; fields are (b, 1)."""
+    """Bytes that each of b blocks of a network moves or stores, per sample except for weights.
+
+    Every field is (b, 1).
+    """
 
     input: Floats
     """Input activations, from the previous block."""
@@ -64,7 +67,7 @@ class Footprints:
 
 
 def footprints(chain: Sequence[ConvolutionBlock]) -> Footprints:
-    """Compute the bytes that each block of a chain moves and stores."""
+    """Compute the bytes that each block of a chain of blocks moves and stores."""
 
     def column(count: Callable[[ConvolutionBlock], int]) -> Floats:
         return WORD_BYTES * np.array([[count(block)] for block in chain], dtype=np.float64)
@@ -97,8 +100,8 @@ def _plain(block: ConvolutionBlock) -> int:
 def _need(block: ConvolutionBlock) -> int:
     """Return the most activations that a block holds at a time, in elements per sample.
 
-    They are the input and output of a layer, and the operand held for the residual sum: the block's
-    input or, while the shortcut convolution runs, the output of the last convolution.
+    These are the input and output of a layer, and the operand kept for the residual sum: the
+    block's input or, while the shortcut convolution runs, the output of the last convolution.
     """
     held = 0 if not block.adds else block.convs[0].inputs
     needs = [

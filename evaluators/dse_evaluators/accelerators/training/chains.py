@@ -18,8 +18,8 @@ class Conv:
     """Square convolution on square images of ``side``, padded so that only the stride shrinks them.
 
     ``reads`` and ``writes`` are ids of its sets of input and output channels. Convolutions with the
-    same id share these channels, as those added up in a residual stage do; id 0 is the network's
-    input.
+    same id share these channels, as those whose outputs are summed in a residual stage do; id 0 is
+    the network's input.
     """
 
     side: int
@@ -32,7 +32,7 @@ class Conv:
 
     @property
     def after(self) -> int:
-        """Side of the output images, in pixels."""
+        """Width and height of the convolution's output images, in pixels."""
         return self.side // self.stride
 
     @property
@@ -59,8 +59,8 @@ class Conv:
 class ConvolutionBlock:
     """Sequence of convolutions, with an optional residual connection.
 
-    ``adds``: the block's input is added to the output of the last convolution, after passing the
-    convolution ``shortcut`` if there is one.
+    With ``adds``, the block's input is added to the output of the last convolution, after passing
+    through the convolution ``shortcut`` if there is one.
     """
 
     convs: tuple[Conv, ...]

@@ -1,8 +1,8 @@
-"""Random, not measured, shares of the channels that each convolution keeps after pruning.
+"""Random (not measured) fractions of the channels that convolutions keep after pruning.
 
-The shares of a trained network differ between layers; no published table has the numbers, so they
-are drawn at random. A channel that residual blocks add up is kept in all of them if it is kept in
-one: all blocks of a residual stage have the largest share drawn for the stage.
+The fractions of a trained network differ between layers; no published table has them, so they
+are drawn at random. The blocks of a residual stage sum their outputs, so a channel that one block
+keeps is kept in all: they all have the largest fraction drawn for the stage.
 
 Source:
     S. Lym et al.: PruneTrain: Fast Neural Network Training by Dynamic Sparse Model
@@ -26,7 +26,7 @@ _LEAST = 0.05
 
 
 class ChannelTables:
-    """Random tables of kept channels for a network's convolutions; ``draw`` is the random seed."""
+    """Number of channels that each convolution keeps, drawn at random with the seed ``draw``."""
 
     def __init__(self, convs: Sequence[Conv]) -> None:
         names = sorted({conv.reads for conv in convs} | {conv.writes for conv in convs})
@@ -38,10 +38,10 @@ class ChannelTables:
         self._free = np.array([[name != 0] for name in names])
 
     def channels(self, keep: Floats, draw: Floats) -> Channels:
-        """Return the channels left in each convolution where a share ``keep`` of them stays.
+        """Return the input and output channels left in each convolution after random pruning.
 
         Args:
-            keep: (n,) mean share; 1 prunes nothing.
+            keep: (n,) mean fraction of channels kept; 1 prunes nothing.
             draw: (n,) integer seeds of the random draws.
         """
         numbers, place = np.unique(draw, return_inverse=True)
@@ -54,7 +54,7 @@ class ChannelTables:
         )
 
     def _offsets(self, number: int) -> Floats:
-        """Return the random offset of each set of channels from the mean share, -1 to 1, (v,).
+        """Return random offsets from the mean kept fraction, -1 to 1, for v sets of channels, (v,).
 
         Offsets are in units of ``SPREAD``. A set that several convolutions write takes the largest
         of their draws.

@@ -141,7 +141,7 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
         self._prices = OperationCosts(self.node_nm, self.dram)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each infeasible one."""
+        """Compute time, traffic, energy and area of n designs, with a fault if infeasible."""
         knobs, faults = sound(self._readings, self._readings.columns(batch))
         faults = {**_small_buffers(knobs), **faults}
         columns = {name: np.empty(len(batch)) for name in self.provides}
@@ -155,7 +155,7 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
         return Metrics(columns=columns, faults=faults)
 
     def _laid(self, knobs: Mapping[str, Floats]) -> _Laid:
-        """Return the cycles and DRAM bytes of the GEMMs, independent of clock and bandwidth."""
+        """Return cycles and DRAM bytes of the GEMMs; neither depends on clock or bandwidth."""
         products = self._training.products(
             self._tables.channels(knobs["keep"], knobs["draw"]), knobs["batch"]
         )
@@ -208,10 +208,10 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
         }
 
     def _silicon(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
-        """Return the area, and whether a memory is below the sizes of the SRAM fit.
+        """Return the area [mm2], and whether a memory is smaller than all of the SRAM fit.
 
-        The area is that of multipliers, the buffer, and the memory of each array or part that
-        holds the partial sums of a block of rows.
+        The area includes the multipliers, the buffer, and the memories that hold the partial sums
+        of a block of rows, one per array or part of an array.
         """
         parts = np.where(knobs["array"] == ARRAYS["large"], 1.0, 4.0) * knobs["groups"]
         beside = knobs["block_rows"] * knobs["side"] / np.sqrt(parts) * 2.0 * WORD_BYTES
@@ -233,7 +233,7 @@ def _arrays(knobs: Mapping[str, Floats]) -> Arrays:
 
 
 def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
-    """Return the bytes that each GEMM moves to and from DRAM, (p, n)."""
+    """Return the bytes that each of p GEMMs moves to and from DRAM in n designs, (p, n)."""
     inputs, outputs, weights = products.inputs, products.outputs, products.weights
     least = np.minimum(np.minimum(inputs, outputs), weights)
     most = np.maximum(np.maximum(inputs, outputs), weights)
@@ -245,7 +245,7 @@ def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
 def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
     """Return a fault for each design whose buffer is too small for its groups.
 
-    It must hold a block of rows and a tile for each group, both double-buffered.
+    It must hold a block of rows and a tile for each group of arrays, both double-buffered.
     """
     side = knobs["side"] / np.sqrt(knobs["groups"])
     needs = 2.0 * knobs["groups"] * (knobs["block_rows"] + side) * side * WORD_BYTES

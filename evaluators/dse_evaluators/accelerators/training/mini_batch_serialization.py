@@ -137,7 +137,7 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
                 raise SpecError(f"{name} cannot be {max(map(float, places)):g}", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the metrics of n designs, with a fault for each that has a value out of range."""
+        """Compute time, traffic and energy of n designs, with a fault for values out of range."""
         knobs, faults = sound(self._readings, self._readings.columns(batch))
         moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
         return Metrics(columns=self._columns(knobs, moved), faults=faults)
@@ -216,7 +216,7 @@ def _starts(batch: Batch, blocks: int) -> Mask:
 
 
 def _portions(moved: BlockTraffic) -> dict[str, Floats]:
-    """Return the metrics of the groups of blocks: number, sub-batch sizes, spilled blocks."""
+    """Return the metrics of n partitions: groups, sub-batch sizes in samples, spilled blocks."""
     size = moved.sub_batch
     return {
         "groups": 1.0 + sum_rows(moved.starts[1:].astype(float)),

@@ -32,7 +32,7 @@ _NORM_PASSES = np.array([NORM_PASSES, FUSED_NORM_PASSES, NORM_PASSES])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerializationPlan:
-    """Schedule of a chain of b blocks in n designs; ``starts`` is (b, n), the rest (n,)."""
+    """Schedule of a training step of b blocks in n designs; ``starts`` is (b, n), the rest (n,)."""
 
     starts: Mask
     """True where a group begins."""
@@ -66,7 +66,7 @@ class BlockTraffic:
 
 
 def traffic(prints: Footprints, plan: SerializationPlan) -> BlockTraffic:
-    """Compute the DRAM traffic of each block in n designs."""
+    """Compute the DRAM traffic of each of b blocks in n designs, (b, n) by kind."""
     wanted = plan.schedule == SCHEDULES["serialised"]
     serial = wanted & (prints.need <= plan.buffer_bytes)  # (b, n)
     before = np.concatenate([np.zeros_like(serial[:1]), serial[:-1]])
@@ -87,9 +87,9 @@ def traffic(prints: Footprints, plan: SerializationPlan) -> BlockTraffic:
 
 
 def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
-    """Return the DRAM passes of each block's input due to group boundaries, (b, n).
+    """Return how often each block's input crosses to or from DRAM at group boundaries, (b, n).
 
-    They are not included in the traffic within blocks.
+    These transfers are not included in the blocks' own traffic.
 
     Between groups there are three: the input is read, its gradient written and read. From a
     conventional block to a group there is one, as the conventional block's traffic includes the
@@ -105,7 +105,7 @@ def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
 def _sub_batches(prints: Footprints, plan: SerializationPlan, starts: Mask) -> Floats:
     """Return the sub-batch size of each block's group, in samples, (b, n).
 
-    It is the number of samples that the group's largest block can hold in the buffer.
+    It is the number of samples for which the group's largest block fits in the buffer.
     """
     most = np.broadcast_to(prints.need, starts.shape).copy()
     for row in range(1, len(most)):

@@ -15,14 +15,14 @@ from dse_evaluators.reading_table import NumberInput, Readings, number_of
 def sound(
     readings: Readings, columns: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], dict[int, Fault]]:
-    """Replace all inputs of designs with a value out of range by defaults.
+    """Replace the inputs of invalid designs by defaults; an invalid one has a value out of range.
 
-    Returns the columns of inputs, and the faults of these designs by index. Such designs can then
-    be evaluated together with the others.
+    Returns the columns of inputs, and the faults of the invalid designs by index. All designs can
+    then be evaluated together.
 
     Args:
-        readings: the inputs; each must have a default.
-        columns: the column of every input, (n,).
+        readings: the evaluator's declared inputs with their ranges; each must have a default.
+        columns: the values of each input over n designs, (n,).
     """
     faults: dict[int, Fault] = {}
     for name, one in readings.table.items():

@@ -35,7 +35,7 @@ WORD_BYTES = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrays:
-    """Processing elements in ``groups`` of systolic arrays; every field is (n,) or (1,)."""
+    """Systolic arrays of n designs, in ``groups`` of arrays; every field is (n,) or (1,)."""
 
     kind: Floats
     """Code in :data:`ARRAYS`."""
@@ -90,9 +90,10 @@ def run(products: TrainingProducts, arrays: Arrays) -> SplitArrayCost:
 
 
 class _Cut:
-    """Dimension cut into tiles of ``side``; the last tile of a ``flexible`` array may be narrow.
+    """Matrix dimension cut into tiles of ``side``; a ``flexible`` array's last may be narrow.
 
-    A narrow tile leaves at least half of the array empty, so that the parts can divide the rows.
+    A narrow tile leaves at least half of the array empty, so that the array's parts can work
+    separately and divide the rows.
     """
 
     def __init__(self, size: Floats, side: Floats, flexible: Floats) -> None:
@@ -108,7 +109,8 @@ class _Cut:
 def _tile_words(m: Floats, n: _Cut, k: _Cut, block_rows: Floats) -> Floats:
     """Return the words read from the buffer to load all tiles, once per block of rows.
 
-    Two or four parts of the array that share a tile process two or four blocks of rows per read.
+    If two or four parts of the array work on copies of one tile, they process two or four blocks of
+    rows per read.
     """
     blocks = m / block_rows
     wide, halves = n.rest * k.rest, n.left * k.rest + n.rest * k.left

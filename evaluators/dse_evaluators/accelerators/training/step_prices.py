@@ -29,7 +29,7 @@ _WORD = int(FORMAT_CODES["fp16"])
 
 
 class OperationCosts:
-    """Costs of operations at a node: fp16 multiply-accumulates, SRAM banks and DRAM.
+    """Energy and area of fp16 multiply-accumulates, SRAM banks and DRAM at a technology node.
 
     Leakage and the energy of registers, wires and local buffers are not modelled.
 
@@ -58,9 +58,9 @@ class OperationCosts:
         written_bytes: Floats,
         dram_bytes: Floats,
     ) -> dict[str, Floats]:
-        """Return the energy of MACs, buffer and DRAM in joules, (n,).
+        """Return the energies of MACs, buffer and DRAM in n designs [J], each (n,).
 
-        ``read_bytes`` and ``written_bytes`` are those of the buffer.
+        ``read_bytes`` and ``written_bytes`` are bytes read from and written to the buffer.
         """
         read_j = self._access_j(SRAM_READ_J, buffer_bytes) * read_bytes
         write_j = self._access_j(SRAM_WRITE_J, buffer_bytes) * written_bytes
@@ -76,7 +76,7 @@ class OperationCosts:
         return sram(SRAM_AREA_MM2, bank, bus, self.node_nm) * size_bytes / bank
 
     def beyond_fit(self, *sizes_bytes: Floats) -> Floats:
-        """Return 1 where a memory is smaller than all macros of the SRAM fit, else 0; (n,)."""
+        """Return 1 where a memory is smaller than all macros of the SRAM fit, else 0, (n,)."""
         least = np.min(np.broadcast_arrays(*sizes_bytes), axis=0)
         return (least < SMALLEST_BANK_BYTES).astype(float)
 
@@ -86,6 +86,6 @@ class OperationCosts:
 
 
 def _bank(size_bytes: Floats) -> tuple[Floats, Floats]:
-    """Return the bytes of an SRAM bank and the bits of its bus, the widest of the fit."""
+    """Return the size of a buffer's SRAM banks [bytes], and the bits of their bus, the widest."""
     bank = np.minimum(size_bytes, LARGEST_BANK_BYTES)
     return bank, np.full(np.shape(bank), SRAM_BUS_BITS[1])

@@ -21,7 +21,7 @@ class Channels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProducts:
-    """GEMMs of m x k (streamed) by k x n (stationary in the array); sizes are (p, n).
+    """p GEMMs of m x k (streamed) by k x n (stationary), for n designs; fields are (p, n).
 
     ``inputs``, ``outputs`` and ``weights`` are operand sizes that count each number once, although
     the m x k matrix of a convolution repeats inputs that windows share.
@@ -41,12 +41,12 @@ class TrainingProducts:
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates of each GEMM."""
+        """Multiply-accumulates of each GEMM, (p, n)."""
         return self.m * self.n * self.k
 
 
 class ConvolutionTraining:
-    """Convolutions as GEMMs, for any number of channels and samples.
+    """GEMMs of a network's convolutions in training, for any number of channels and samples.
 
     Forward: windows by filters. Gradient of the input: a transposed convolution, with one GEMM for
     each offset within the stride (so that no zeros between outputs are multiplied), and none for
@@ -68,7 +68,7 @@ class ConvolutionTraining:
         self._sums[-len(every) :] = True
 
     def products(self, channels: Channels, samples: Floats) -> TrainingProducts:
-        """Return the GEMMs of a training step for these channels and (n,) samples in a batch."""
+        """Return the GEMMs of a training step for given channels and batches of (n,) samples."""
         channels_in, filters = channels.inputs, channels.outputs  # (l, n)
         pixels, back = self._pixels * samples, self._back
         windows = self._taps * channels_in
@@ -89,7 +89,7 @@ class ConvolutionTraining:
 
 
 def sum_rows(rows: Floats) -> Floats:
-    """Sum over the first axis in a fixed order, so that rounding does not depend on the batch."""
+    """Sum over the first axis in a fixed order, so that rounding does not depend on the designs."""
     total: Floats = np.zeros(rows.shape[1:])
     for row in rows:
         total += row
@@ -97,7 +97,7 @@ def sum_rows(rows: Floats) -> Floats:
 
 
 def _phases(conv: Conv) -> list[int]:
-    """Return the filter taps that an input pixel meets, for each of its offsets in the stride."""
+    """Return the number of filter taps of each input-gradient GEMM, one per stride offset."""
     if conv.reads == 0:
         return []
     along = [len(range(offset, conv.window, conv.stride)) for offset in range(conv.stride)]
@@ -105,7 +105,7 @@ def _phases(conv: Conv) -> list[int]:
 
 
 def _stack_parts(*parts: Floats) -> Floats:
-    """Concatenate arrays along the first axis to (p, n), with n that of the widest."""
+    """Concatenate arrays along the first axis, broadcast to the same number of columns, (p, n)."""
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.broadcast_to(part, (len(part), width)) for part in parts])
 

@@ -147,11 +147,11 @@ class Apex(
         self.declare(readings.fixed(dense))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans, each simulated separately."""
+        """Return the metrics of n serving plans, each simulated separately."""
         return row_by_row(self._readings.rows(batch), self.provides, self._row)
 
     def _row(self, told: Mapping[str, float]) -> dict[str, float] | str:
-        """Return the metrics of one plan, or the reason why it is infeasible."""
+        """Return the metrics of one serving plan, or the reason why it is infeasible."""
         plan = ApexPlan(
             model=self._model,
             cluster=Cluster(int(told["devices"]), self.node_devices, self._memory_bytes),
@@ -191,7 +191,7 @@ class Apex(
         )
 
     def _is_validated(self, plan: ApexPlan, told: Mapping[str, float], clock_hz: float) -> bool:
-        """Return whether the plan resembles those validated against measured services."""
+        """Return whether the plan is within the range validated against measured LLM services."""
         shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
         formats = plan.weight_bytes == plan.cache_bytes == 2.0
         alike = self.model == "llama3-70b" and self.device == "h100-sxm"

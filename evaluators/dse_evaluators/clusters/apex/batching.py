@@ -1,4 +1,4 @@
-"""Stepwise simulation of one data-parallel copy until all of its requests are answered."""
+"""Stepwise simulation of one data-parallel copy of a model until it has served its requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.clusters.apex.stage import Fixed, PipelineStage
 
 
 class Line(NamedTuple):
-    """Linear step times of one lane: one micro-batch on one attention replica.
+    """Step times, linear in the step, of one lane: one micro-batch on one attention replica.
 
     While the lane's sequences stay the same, step j takes ``start_s + j * slope_s`` in one pipeline
     stage.
@@ -42,10 +42,10 @@ class Costs:
         self.fixed = cache(stage.fixed)
 
     def line(self, lane: Lane, told: Begun, fixed: Fixed) -> Line:
-        """Return the times of a lane's next steps.
+        """Return the times of a lane's next steps in one pipeline stage, linear in the step.
 
-        ``fixed`` is the part that does not depend on the KV cache, equal for all lanes of a
-        micro-batch.
+        ``fixed`` is the part of the time that does not depend on the KV cache; it is equal for all
+        lanes of a micro-batch.
         """
         host_s = self.sequence_s * lane.texts
         slope_s = self.cached_s * told.writing
@@ -55,7 +55,10 @@ class Costs:
 
 
 class Piece(NamedTuple):
-    """Run of ``steps`` steps, after ``before`` others, in which the lane of ``line`` is slowest."""
+    """Sequence of ``steps`` steps in which the lane with the times ``line`` is the slowest.
+
+    ``before`` is the number of steps before them since the last event.
+    """
 
     line: Line
     before: int
@@ -64,7 +67,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class TimeBreakdown:
-    """Simulated time of one data-parallel copy, in additive parts."""
+    """Simulated seconds of one data-parallel copy, split by cause (GEMMs, attention, ...)."""
 
     products_s: float = 0.0
     attention_s: float = 0.0
@@ -77,7 +80,7 @@ class TimeBreakdown:
         return self.products_s + self.attention_s + self.collectives_s + self.host_s
 
     def add(self, piece: Piece, rounds: int) -> float:
-        """Add a run of steps, ``rounds`` times each, to the parts; return its total seconds."""
+        """Add a run of steps to the time breakdown, ``rounds`` times; return its total seconds."""
         line, steps = piece.line, piece.steps * rounds
         whole_s = rounds * line.sum_s(piece.before, piece.steps)
         fixed = line.fixed
@@ -89,12 +92,13 @@ class TimeBreakdown:
 
 
 def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBreakdown]:
-    """Simulate one data-parallel copy; return the time until all its requests are answered.
+    """Simulate one data-parallel copy; return the time until all its requests are completed.
 
-    The time is also returned in parts. ``batches`` lists the lanes of each micro-batch. The
-    micro-batches follow one another through the pipeline stages, so a step takes the time of the
-    slowest one, once per stage. Between two events (a request arrives, a sequence ends or is
-    preempted) the running sequences stay the same, and the steps are summed in closed form.
+    The time is also returned split by cause. ``batches`` lists the lanes (one per attention
+    replica) of each micro-batch. The micro-batches follow one another through the pipeline stages,
+    so a step takes the time of the slowest micro-batch, once per stage. Between two events (a
+    request arrives, a sequence ends or is preempted) the running sequences stay the same, and the
+    steps are summed in closed form.
 
     Source:
         Lin et al.: APEX, 2024, section 3 (iteration-level batching; the slowest of the
@@ -125,7 +129,7 @@ def play(costs: Costs, batches: Sequence[Sequence[Lane]]) -> tuple[float, TimeBr
 def _begin(
     costs: Costs, batches: Sequence[Sequence[Lane]], clock_s: float
 ) -> tuple[list[Line], bool]:
-    """Begin a step in every lane; return the step times of busy lanes, and whether prompts join."""
+    """Begin a step in every lane; return the busy lanes' step times, and whether prompts join."""
     lines = list[Line]()
     joined = False
     for batch in batches:
@@ -145,7 +149,7 @@ def _begin(
 
 
 def _pieces(lines: Sequence[Line], steps: int) -> list[Piece]:
-    """Return the slowest lane of each of the next ``steps`` steps, as runs of steps."""
+    """Divide the next ``steps`` steps by which lane is the slowest; return these runs of steps."""
     if len(lines) == 1:
         return [Piece(lines[0], 0, steps)]
     pieces, done = list[Piece](), 0
@@ -160,13 +164,16 @@ def _pieces(lines: Sequence[Line], steps: int) -> list[Piece]:
 
 
 def _crossing(longest: Line, steeper: Line) -> int:
-    """Return the last step before the lane of steeper slope takes longer than the other lane."""
+    """Return the last step before the lane whose time grows faster becomes the slower one."""
     ahead_s = longest.start_s - steeper.start_s
     return math.floor(ahead_s / (steeper.slope_s - longest.slope_s))
 
 
 def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
-    """Return the first runs, cut to the steps that begin within ``wait_s``; at least one step."""
+    """Return the runs of steps that begin within ``wait_s``, the last one shortened if needed.
+
+    At least one step is returned.
+    """
     kept = list[Piece]()
     for line, before, steps in pieces:
         if kept and wait_s <= 0.0:
@@ -181,9 +188,9 @@ def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
 
 
 def _count_steps(line: Line, before: int, steps: int, wait_s: float) -> int:
-    """Return the fewest steps, after ``before`` others, that take at least ``wait_s``.
+    """Return the smallest number of steps, after ``before`` others, that take ``wait_s`` or more.
 
-    The number is the root of a quadratic, limited to 1 to ``steps``.
+    The number is the root of a quadratic equation, clipped to the range 1 to ``steps``.
     """
     first_s = line.start_s + line.slope_s * (before + 0.5)
     root = first_s * first_s + 2.0 * line.slope_s * wait_s

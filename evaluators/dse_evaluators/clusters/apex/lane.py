@@ -26,7 +26,7 @@ class LaneLimits(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Work of one step: sequences in decode, and prompts in prefill."""
+    """Work of one step of a lane: sequences in decode, and prompt tokens in prefill."""
 
     writing: int
     prompts: int
@@ -83,7 +83,7 @@ class Lane:
 
     @property
     def texts(self) -> int:
-        """Number of running sequences."""
+        """Number of sequences of the lane that are running."""
         return len(self._ends)
 
     def begin(self, clock_s: float) -> Begun:
@@ -114,7 +114,7 @@ class Lane:
         return Begun(writing, prompts, squares)
 
     def steps(self) -> int:
-        """Return the number of steps, including this one, until a sequence ends or is preempted."""
+        """Return the number of steps, with this one, until some sequence ends or is preempted."""
         while self._ends.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         room = 1 + (self._limits.capacity - self.cached) // len(self._ends)

@@ -35,7 +35,7 @@ METRICS = (
 
 
 class Promise(NamedTuple):
-    """Service-level limits on TTFT and TPOT."""
+    """Service-level limits: longest time to first token and longest time per output token."""
 
     ttft_s: float
     tpot_s: float
@@ -44,7 +44,7 @@ class Promise(NamedTuple):
 def outcome(
     plan: ApexPlan, ran: ApexResult, machine: DvfsDevice, clock_hz: float, promise: Promise
 ) -> dict[str, float]:
-    """Return all metrics of a plan except ``extrapolated``."""
+    """Return all metrics of a simulated serving plan except ``extrapolated``."""
     devices = plan.cluster.devices
     parts = {f"{part}_time": float(getattr(ran.slowest, f"{part}_s")) for part in TIMES}
     base_j = devices * machine.idle_w * ran.makespan_s

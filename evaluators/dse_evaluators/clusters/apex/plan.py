@@ -34,7 +34,7 @@ class Cluster(NamedTuple):
         return max(1, self.devices // self.node_devices)
 
     def divisible(self, shares: int) -> bool:
-        """Return whether the cluster splits into ``shares`` equal parts that respect its nodes.
+        """Return whether the cluster splits into ``shares`` equal parts aligned with its nodes.
 
         Each part must be a number of complete nodes, or all nodes must split into equally many
         parts.
@@ -90,27 +90,27 @@ class ApexPlan:
 
     @property
     def attn_devices(self) -> int:
-        """Devices of one attention replica, which share its heads."""
+        """Number of devices of one attention replica, among which its heads are divided."""
         return self.stage_devices // self.attn_replicas
 
     @property
     def ffn_devices(self) -> int:
-        """Devices of one FFN replica, which share its weights."""
+        """Number of devices of one FFN replica, among which its weights are divided."""
         return self.stage_devices // self.ffn_replicas
 
     @property
     def layers(self) -> int:
-        """Layers of one pipeline stage."""
+        """Number of layers in one pipeline stage."""
         return self.model.layers // self.pp
 
     @property
     def kv_heads(self) -> int:
-        """KV heads of the device with the most; heads are duplicated if devices outnumber them."""
+        """Number of KV heads on the device with the most; duplicated if devices outnumber heads."""
         return math.ceil(self.model.kv_heads / self.attn_devices)
 
     @property
     def heads(self) -> int:
-        """Query heads of the device with the most: those that share its KV heads."""
+        """Number of query heads on the device with the most: those that share its KV heads."""
         model = self.model
         if model.kv_heads >= self.attn_devices:
             return self.kv_heads * (model.heads // model.kv_heads)
@@ -118,12 +118,12 @@ class ApexPlan:
 
     @property
     def attn_weights(self) -> float:
-        """Attention weights of one layer on one device."""
+        """Number of attention weights of one layer on one device."""
         return 2.0 * self.model.hidden * (self.heads + self.kv_heads) * self.model.head
 
     @property
     def ffn_weights(self) -> float:
-        """FFN weights of one layer on one device: its whole experts, or its columns of each."""
+        """Number of FFN weights of one layer on one device: whole experts, or columns of each."""
         model = self.model
         whole = self.whole_experts * model.ffn
         shared = model.experts * math.ceil(model.ffn / self.ffn_devices)
@@ -132,7 +132,7 @@ class ApexPlan:
 
     @property
     def whole_experts(self) -> int:
-        """Experts of the device with the most, if experts are not split."""
+        """Number of experts on the device with the most, if experts are not split."""
         return math.ceil(self.model.experts / self.ffn_devices)
 
     @property

@@ -16,7 +16,7 @@ from dse_evaluators.clusters.apex.traces import TraceRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexResult:
-    """Latencies of r simulated requests, and the time in parts of the copy that ends last."""
+    """Latencies of r simulated requests, and the time by cause of the copy that ends last."""
 
     makespan_s: float
     slowest: TimeBreakdown
@@ -35,21 +35,21 @@ class ApexResult:
 
     @property
     def tpot_s(self) -> float:
-        """Mean time per output token after the first, over all tokens."""
+        """Mean time per output token after the first, over the tokens of all requests [s]."""
         later = float(np.sum(self.answers - 1.0))
         return float(np.sum(self.writing_s)) / later if later else 0.0
 
     @property
     def gaps_s(self) -> Floats:
-        """Mean time per output token after the first of each request, (r,); 0 with one token."""
+        """Mean seconds per output token after the first of each of r requests, (r,); 0 with one."""
         return self.writing_s / np.maximum(self.answers - 1.0, 1.0)
 
 
 def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int) -> ApexResult:
     """Simulate a plan on the requests; return latencies, makespan and counts.
 
-    Each data-parallel copy receives its requests round-robin, as does each of its micro-batches and
-    each attention replica within these. ``most_texts`` limits the sequences of a micro-batch on one
+    Requests are distributed round-robin to the data-parallel copies, then to the micro-batches of a
+    copy and to the attention replicas. ``most_texts`` limits the sequences of a micro-batch on one
     attention replica.
 
     Source:

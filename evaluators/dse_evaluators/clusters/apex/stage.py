@@ -83,14 +83,14 @@ JUDGED_TEXTS = 25
 
 
 class DeviceRates(NamedTuple):
-    """Peak rates of a device at a clock."""
+    """Peak rates of a device at a clock: FLOP/s and bytes/s."""
 
     flops_per_s: float
     bytes_per_s: float
 
 
 class Fixed(NamedTuple):
-    """Time of a stage that does not depend on the KV cache."""
+    """Time of a pipeline stage that does not depend on the KV cache, split by cause [s]."""
 
     products_s: float
     collectives_s: float
@@ -132,9 +132,10 @@ class PipelineStage:
         return flops / (self.efficiency.attention * self.rates.flops_per_s)
 
     def fixed(self, most: int, total: int) -> Fixed:
-        """Return the time of a micro-batch of ``total`` new tokens, without the KV cache's part.
+        """Return the time of ``total`` new tokens in a stage, without reads of the KV cache.
 
-        ``most`` of these tokens are in the attention replica with the most.
+        The tokens are those of a micro-batch; ``most`` of them are in the attention replica with
+        the most.
         """
         plan = self.plan
         per_ffn = -(-total // plan.ffn_replicas)
@@ -156,7 +157,10 @@ class PipelineStage:
         return self.efficiency.memory * self.rates.bytes_per_s
 
     def _product_s(self, read: float, used: float, tokens: int) -> float:
-        """Return the time of a GEMM that reads ``read`` weights and uses ``used`` per token."""
+        """Return the time of a GEMM: the larger of reading ``read`` weights and computing.
+
+        ``used`` is the number of weights that one token is multiplied by.
+        """
         computed_s = 2.0 * used * tokens / (self.efficiency.products * self.rates.flops_per_s)
         return max(computed_s, read * self.plan.weight_bytes / self._bytes_per_s)
 

@@ -30,7 +30,7 @@ _NEAR = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Work between two checkpoints under Poisson failures; every field is (n,), in seconds."""
+    """Work between two checkpoints of n jobs under Poisson failures, in seconds; each (n,)."""
 
     work_s: Floats
     write_s: Floats
@@ -46,7 +46,7 @@ class Segment:
 
     @property
     def hopeless(self) -> Floats:
-        """Exponent in the moments where they would overflow (too many failures); 0 elsewhere."""
+        """Exponent in the moments where they would overflow (too frequent failures), else 0."""
         exponent = 2.0 * (self.length_s + self.redone_s) / self.mtbf_s
         return np.where(exponent > _HIGHEST_EXPONENT, exponent, 0.0)
 
@@ -86,21 +86,21 @@ class Segment:
     def third_s3(self, failures: Floats) -> Floats:
         """Return the third central moment of the time lost to ``failures`` failures.
 
-        Each failure strikes at a uniformly distributed time of a segment.
+        Each failure occurs at a uniformly distributed time of a segment.
         """
         until = self.length_s + self.redone_s
         cube = (until**4 - self.redone_s**4) / (4.0 * self.length_s)
         return np.asarray(failures * cube, dtype=np.float64)
 
     def _exponents(self) -> tuple[Floats, Floats]:
-        """Return ``length_s`` and ``redone_s`` over ``mtbf_s``; placeholders if ``hopeless``."""
+        """Return ``length_s`` and ``redone_s`` over ``mtbf_s``; a constant where ``hopeless``."""
         fine = self.hopeless == 0.0
         once = np.where(fine, self.length_s / self.mtbf_s, 1.0)
         return once, np.where(fine, self.redone_s / self.mtbf_s, 0.0)
 
 
 def quantile(mean: Floats, variance: Floats, third: Floats, score: float) -> Floats:
-    """Return a quantile from the first three moments, by the Cornish-Fisher expansion.
+    """Return a quantile of a distribution from three moments, by the Cornish-Fisher expansion.
 
     ``score`` is that quantile of the standard normal distribution.
 

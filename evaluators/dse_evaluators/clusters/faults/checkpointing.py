@@ -110,7 +110,7 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
     penalty: float | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the times of n jobs."""
+        """Return mean and quantiles of the total times of n jobs, and related metrics."""
         recovery = inputs["recovery"]
         mtbf_s = inputs["device_mtbf"] / inputs["devices"]
         written_s = inputs["state"] / inputs["storage_bandwidth"]

@@ -23,7 +23,7 @@ over several rounds.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Parameters of a coding scheme: workers, stragglers; burst and window in rounds."""
+    """Parameters of a gradient code: workers, stragglers; burst and window in rounds."""
 
     workers: int
     stragglers: int
@@ -32,7 +32,7 @@ class Code:
 
 
 class Duty(NamedTuple):
-    """Load per worker of a scheme, with the stragglers and the delay that it allows."""
+    """Load per worker of a gradient code, and the stragglers and delay that it tolerates."""
 
     load: Fraction
     """Share of all data that one worker processes in a round."""
@@ -43,7 +43,7 @@ class Duty(NamedTuple):
 
 
 def duty(scheme: str, code: Code) -> Duty | str:
-    """Return a scheme's load, tolerated stragglers and delay, or why it is infeasible.
+    """Return a gradient code's load, tolerated stragglers and delay, or why it is infeasible.
 
     Source:
         Tandon et al.: Gradient Coding: Avoiding Stragglers in Distributed Learning, 2017, theorems

@@ -86,7 +86,7 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     exchange_time: float | str | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the loads and round times of n codes."""
+        """Return loads and round times of n designs, each a gradient code, (n,) by name."""
         scheme = inputs["scheme"]
         load, tolerated, delay, faults = _duties(inputs)
         crowd = Crowd(
@@ -125,7 +125,7 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
 
 
 def _duties(told: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
-    """Return each design's load, tolerated stragglers and delay, and faults; equal codes once."""
+    """Return load, tolerated stragglers and delay of n designs, and faults; equal codes once."""
     columns = np.stack([told[name] for name in _CODE], axis=1)
     codes, place = np.unique(columns, axis=0, return_inverse=True)
     found = [_duty(*map(int, code)) for code in codes.tolist()]

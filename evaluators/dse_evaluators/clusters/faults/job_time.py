@@ -95,7 +95,7 @@ class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
     deadline: float | str | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the quantiles of n jobs."""
+        """Return the quantiles of the total times of n jobs, and related metrics."""
         ranks = Ranks(
             tensor=inputs["tp"],
             pipeline=inputs["pp"],
@@ -142,7 +142,7 @@ class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
 
 
 def _lateness(ranks: Ranks) -> Lateness:
-    """Return the distribution of each step's lateness; equal layouts are computed once."""
+    """Return the lateness distribution of a step of n designs; equal layouts computed once."""
     columns = (ranks.tensor, ranks.pipeline, ranks.data, ranks.microbatches, ranks.interleave)
     layouts, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     tensor, pipeline, data, microbatches, interleave = layouts.T
@@ -159,7 +159,7 @@ def _lateness(ranks: Ranks) -> Lateness:
 
 
 def _parts(told: Mapping[str, Floats], ranks: Ranks, waiting_s: Floats) -> dict[str, Floats]:
-    """Return the additive parts of the mean step time, in seconds."""
+    """Return the mean step time [s] of n designs, split into additive parts by cause."""
     busy_s = told["compute_time"] + told["exchange_time"]
     return {
         "computing_time": told["compute_time"],

@@ -38,7 +38,7 @@ _READINGS: Mapping[str, Reading] = {
 
 
 class Setting(NamedTuple):
-    """Design of replicated pipelines with some slow devices."""
+    """Placement of slow devices in replicated pipelines, and the pipelines' dimensions."""
 
     placement: int
     stages: int
@@ -91,7 +91,7 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
     slow_factor: float | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the step times of n placements."""
+        """Return the expected step times of n placements of slow devices."""
         columns = np.stack([inputs[name] for name in Setting._fields], axis=1)
         settings, place = np.unique(columns, axis=0, return_inverse=True)
         found = [_setting(row) for row in settings.tolist()]
@@ -148,7 +148,7 @@ def most_in_one(stages: int, replicas: int, slow: int) -> dict[int, float]:
 
 
 def _power(factor: Sequence[int], times: int, degree: int) -> int:
-    """Return the coefficient of x ** degree in the polynomial ``factor`` to the power ``times``."""
+    """Return the coefficient of x ** degree in a polynomial (``factor``) to the power ``times``."""
     total = [1] + [0] * degree
     for _ in range(times):
         total = [
@@ -168,17 +168,17 @@ def _replica(setting: Setting, count: int) -> float:
 
 
 def _split(setting: Setting) -> tuple[float, float]:
-    """Return the most layers of any other stage, and the layers of a stage that may be slow."""
+    """Return the most layers of any ordinary stage, and the layers of a possibly slow stage."""
     own = setting.slow_layers or -(-setting.layers // setting.stages)
     others = max(setting.stages - 1, 1)
     return -(-(setting.layers - own) // others), own
 
 
 def _times(setting: Setting) -> tuple[float, float, float]:
-    """Return three step times in units of ``layer_time``.
+    """Return three pipeline step times in units of ``layer_time``.
 
-    They are those with an even split of layers and with the actual split, both without slow
-    devices, and that with slow devices.
+    The first two are without slow devices, with an even and with the actual split of layers over
+    stages; the third is with slow devices.
     """
     nominal = setting.layers / setting.stages * (setting.microbatches + setting.stages - 1)
     return nominal, step_layers(setting._replace(slow_factor=1.0)), step_layers(setting)

@@ -66,7 +66,11 @@ class Ranks:
 
 
 class Lateness(NamedTuple):
-    """Lateness of n steps, in standard deviations of a device's time for a microbatch."""
+    """Distribution of the lateness of n steps, by quantiles.
+
+    Lateness is the excess over the nominal time, in standard deviations of a device's time for a
+    microbatch.
+    """
 
     mean: Floats  # (n,)
     deviation: Floats  # (n,)
@@ -74,9 +78,9 @@ class Lateness(NamedTuple):
 
 
 def lateness(ranks: Ranks) -> Lateness:
-    """Return the distribution of a training step's lateness over its nominal time.
+    """Return the distribution of the lateness of n training steps: the excess over nominal time.
 
-    With one pipeline stage it is accurate to 0.1 % of its standard deviation.
+    With one pipeline stage, the result is accurate to 0.1 % of its standard deviation.
 
     A stage is as late as the latest of its T tensor-parallel devices, z = max of T. With all
     forward passes before the backward ones, a replica takes M microbatches of its latest stage and
@@ -139,7 +143,7 @@ def above(quantiles: Floats, limits: Floats) -> Floats:
 
 
 def _some(ranks: Ranks, rows: slice) -> Floats:
-    """Return the quantiles of the lateness of the designs ``rows``, (rows, scores)."""
+    """Return the lateness quantiles of some designs, given by index, (designs, scores)."""
     tensor, stages = ranks.tensor[rows, None], ranks.pipeline[rows, None]
     replicas, interleave = ranks.data[rows, None], ranks.interleave[rows, None]
     lowest = ndtri_exp(_LOWEST_LOG / tensor)
@@ -164,7 +168,7 @@ def _some(ranks: Ranks, rows: slice) -> Floats:
 
 
 def _below(latest: Floats, step: Floats, tensor: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and variance of a stage's lateness, given that it is at most ``latest``.
+    """Return the mean and variance of a stage's lateness, truncated at ``latest``.
 
     The integrals are evaluated by the trapezoidal rule.
     """

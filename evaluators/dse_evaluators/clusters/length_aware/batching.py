@@ -1,4 +1,4 @@
-"""Simulation of continuous batching with reserved memory, and preemption beyond a reservation."""
+"""Simulation of continuous batching where sequences reserve KV cache and may be preempted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = ("memory", "compute", "launch", "prompt", "moving")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules of admission and preemption, with times in seconds and sizes in tokens.
+    """Limits and costs of admission and preemption: times in seconds, sizes in tokens.
 
     A preempted sequence's KV cache waits in host memory or is recomputed; ``moved_s`` is the cost
     per token of bringing it back.
@@ -68,8 +68,8 @@ class Batching:
     def run(self, texts: int) -> Tally:
         """Simulate and return the totals over at least ``texts`` sequences, after a warm-up.
 
-        The warm-up lasts until as many sequences have finished as run at once at most; the totals
-        cover at least three times that number.
+        The warm-up lasts until as many sequences have finished as can run at once; the totals cover
+        at least three times that number.
         """
         before, warm = Tally(), False
         self._admit()
@@ -95,7 +95,7 @@ class Batching:
         self.most = max(self.most, len(self._running))
 
     def _come(self) -> None:
-        """Add sequences until ``look_ahead`` of them wait."""
+        """Add sequences to the waiting list until it has ``look_ahead`` of them."""
         while len(self._waiting) < self._rules.look_ahead:
             text = len(self._done)
             self._reserved.append(self._resolve_argument[text % len(self._resolve_argument)])

@@ -14,7 +14,7 @@ _WEIGHT_BYTES = 2.0
 
 
 class TimeSplit(NamedTuple):
-    """Time of steps bound by memory and of steps bound by GEMMs."""
+    """Decoding time [s], split into steps bound by memory and steps bound by GEMMs."""
 
     memory_s: float
     compute_s: float
@@ -22,7 +22,7 @@ class TimeSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingTimeModel:
-    """Decoding time of a model on devices that share it evenly, at no communication cost."""
+    """Decoding time of a model divided evenly over devices, without communication cost."""
 
     weights_s: float
     """Time to read all weights once."""
@@ -55,7 +55,7 @@ class DecodingTimeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Served model with its devices, memory share and host bandwidth.
+    """Served model with its devices, their usable memory fraction and host bandwidth.
 
     ``launch_s``, the launch overhead of a step, and the host bandwidth are assumed.
     """
@@ -93,7 +93,7 @@ class Home:
 
     @property
     def room(self) -> int:
-        """Tokens that fit into memory besides the weights; 0 if the weights do not fit."""
+        """Number of tokens that fit into memory next to the weights; 0 if the weights do not."""
         return max(0, int((self.memory_bytes - self.weight_bytes) // self.token_bytes))
 
     @property

@@ -96,7 +96,7 @@ class OffloadBandwidth(
     activations_bandwidth: float | str | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n models on one GPU each."""
+        """Return memory, bandwidth and efficiency of n models, each trained on one GPU."""
         need = Need(**{name: inputs[name] for name in _SIZES})
         states = {f"{part}_states": size * need.parameters for part, size in STATE_BYTES.items()}
         weights, gradients, optimizer = states.values()

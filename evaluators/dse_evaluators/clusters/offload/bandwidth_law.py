@@ -17,7 +17,7 @@ KINDS = ("weights", "optimizer", "activations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Dimensions of a training job on one GPU, with its memory and traffic; every field is (n,).
+    """Memory and traffic of n training jobs on one GPU each, from their dimensions, (n,).
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep
@@ -34,7 +34,7 @@ class Need:
 
     @property
     def parameters(self) -> Floats:
-        """Number of weights: equation 1."""
+        """Number of weights of the model, (n,): equation 1."""
         return 12.0 * self.layers * self.hidden**2
 
     @property
@@ -43,17 +43,17 @@ class Need:
 
     @property
     def checkpoints(self) -> Floats:
-        """Bytes of activation checkpoints: equation 3."""
+        """Bytes of a step's activation checkpoints, (n,): equation 3."""
         return 2.0 * self.tokens * self.hidden * self.layers / self.checkpoint_interval
 
     @property
     def largest_product(self) -> Floats:
-        """Model state working memory, a layer's largest weight and gradient [B]: equation 4."""
+        """Bytes of a layer's largest weight and gradient, the working memory: equation 4."""
         return 4.0 * self.hidden * (4.0 * self.hidden)
 
     @property
     def working(self) -> Floats:
-        """Activation working memory, between two checkpoints [B]: equation 5."""
+        """Bytes of activations between two checkpoints, their working memory: equation 5."""
         a_token = 16.0 * self.hidden + 2.0 * self.heads * self.sequence
         return self.tokens * self.checkpoint_interval * a_token
 
@@ -73,7 +73,7 @@ class Need:
 
 
 def efficiency(intensity: Floats, bandwidth: Floats, flops_per_s: Floats) -> Floats:
-    """Return the share of the time spent computing, without overlap: equation 6, (n,)."""
+    """Return the fraction of time spent computing, without overlap: equation 6, (n,)."""
     moved = intensity * bandwidth
     return np.asarray(moved / (moved + flops_per_s), dtype=np.float64)
 

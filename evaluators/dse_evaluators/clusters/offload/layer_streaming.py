@@ -76,7 +76,7 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     transfer_latency: float | str | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n windows."""
+        """Return time and memory of n designs, each a window of layers on the GPU."""
         layers, resident = inputs["layers"], inputs["resident"]
         streamed = resident < layers
         compute_s = layers * inputs["layer_time"]
@@ -111,11 +111,11 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
 
 
 def period_s(layer_s: Floats, piece_s: Floats, resident: Floats, moved: Floats) -> Floats:
-    """Return the time per ``moved`` layers, transferred and computed, in the steady state, (n,).
+    """Return the steady-state time to transfer and compute ``moved`` layers, (n,).
 
-    ``piece_s`` is the time to transfer them to the GPU. Meanwhile the other resident layers
-    compute, at most ``moved`` of them; the rest of ``moved`` layers compute afterwards, without
-    overlap.
+    ``piece_s`` is the time to transfer these layers to the GPU. Meanwhile up to ``moved`` of the
+    other resident layers compute; if there are fewer, the remaining ones compute afterwards,
+    without overlap.
     """
     beside = np.minimum(resident - moved, moved)
     return np.asarray(np.maximum(piece_s, beside * layer_s) + (moved - beside) * layer_s)

@@ -26,7 +26,7 @@ RESOURCES = ("gpu", "download", "upload", "storage", "cpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLoad:
-    """Operations, bytes and updated weights of one phase of a step; every field is (n,)."""
+    """Operations, bytes moved and weights updated in one phase of a training step, each (n,)."""
 
     flops: Floats
     passed: Floats
@@ -60,10 +60,10 @@ class PhaseLoad:
         )
 
     def took_s(self, node: OffloadNode, together: Mask, layers: Floats) -> Floats:
-        """Return the time of the phase, (n,): sequential or, where ``together``, pipelined.
+        """Return the time [s] of the phase, (n,): sequential or, where ``together``, pipelined.
 
         All layers are equal. The pipelined time is that of the slowest resource for all layers,
-        plus that of the others for one layer.
+        plus the time of the other resources for one layer.
         """
         gpu, down, up, disks, cpu = self.busy_s(node)
         longest = np.maximum(np.maximum(np.maximum(gpu, down), np.maximum(up, disks)), cpu)
@@ -75,7 +75,7 @@ def forward_flops(plan: OffloadPlan) -> Floats:
     """Return the operations of one batch's forward pass, (n,).
 
     Source:
-        Narayanan et al., SC 2021, equation 3: a third of it, without recomputation.
+        Narayanan et al., SC 2021, equation 3: a third of its result without recomputation.
     """
     scores = 4.0 * plan.sequence * plan.hidden * plan.layers
     return plan.tokens * (2.0 * plan.parameters + scores)
@@ -108,8 +108,8 @@ def forward(plan: OffloadPlan) -> PhaseLoad:
 def backward(plan: OffloadPlan) -> PhaseLoad:
     """Return the operations and transfers of one batch's backward pass.
 
-    They are averages over the accumulated batches. Gradients that are summed on disk are read again
-    for every batch except the first.
+    The results are averages over the batches whose gradients are accumulated. Gradients that are
+    summed on disk are read again for every batch except the first.
     """
     weights, moved = _streamed_bytes(plan), moved_activations(plan)
     gradients = plan.wire_bytes * plan.parameters

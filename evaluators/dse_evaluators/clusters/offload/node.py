@@ -66,7 +66,7 @@ class NodePrices:
 
     @staticmethod
     def of(told: Mapping[str, float]) -> NodePrices:
-        """Return the prices of a node's parts, with defaults for those not given.
+        """Return the prices of a server's parts, with defaults for those not given.
 
         Raises:
             SpecError: a price name is unknown, or a price is out of range.
@@ -79,13 +79,13 @@ class NodePrices:
         return NodePrices(**told)
 
     def node(self, node: OffloadNode) -> Floats:
-        """Return the price of a complete node, (n,)."""
+        """Return the price of a complete server in US dollars, (n,)."""
         return (
             self.gpu + self.board + self.memory_per_byte * node.host_memory + self.ssd * node.ssds
         )
 
     def held(self, node: OffloadNode, seconds: Floats) -> Floats:
-        """Return the depreciation of a node over ``seconds``, in US dollars, (n,)."""
+        """Return the depreciation of a server over ``seconds``, in US dollars, (n,)."""
         return self.node(node) * (seconds / (self.years * _YEAR_S))
 
     def worn(self, node: OffloadNode, written: Floats) -> Floats:

@@ -168,7 +168,7 @@ class Offload(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans."""
+        """Return time, memory, traffic and cost of n training plans."""
         columns = self._readings.columns(batch)
         plan, node = _plan(batch, columns), self._node(columns)
         took, kept = step(plan, node), on_gpu(plan)

@@ -58,17 +58,17 @@ class OffloadPlan:
 
     @property
     def tokens(self) -> Floats:
-        """Tokens of one batch."""
+        """Number of tokens of one batch, (n,)."""
         return self.batch * self.sequence
 
     @property
     def block(self) -> Floats:
-        """Weights that move at once: a layer with its share of the embedding."""
+        """Number of weights moved at a time: those of a layer, with its share of the embedding."""
         return self.parameters / self.layers
 
     @property
     def streamed(self) -> Floats:
-        """Share of the weights that is not permanently on the GPU."""
+        """Fraction of the weights that is not permanently on the GPU."""
         here = np.where(self.weights_at == GPU, self.layers, self.resident)
         return 1.0 - here / self.layers
 
@@ -78,12 +78,12 @@ class OffloadPlan:
 
     @property
     def eager(self) -> Mask:
-        """Mask of designs that update a layer's weights while earlier layers pass backward."""
+        """Mask of plans whose optimizer updates each layer during the backward pass, (n,)."""
         return self.overlap == OVERLAPS.index("all")
 
     @property
     def runs_at(self) -> Floats:
-        """Place where the optimizer computes: the CPU for data on disk."""
+        """Index of the place where the optimizer computes: GPU, or CPU also for data on disk."""
         return np.minimum(self.optimizer_at, CPU)
 
     @property
@@ -93,12 +93,12 @@ class OffloadPlan:
 
     @property
     def moving(self) -> Floats:
-        """Blocks on the GPU at a time: the one in use and, with overlap, the next one."""
+        """Number of blocks on the GPU at a time: the one in use and, with overlap, the next."""
         return np.where(self.overlapped, 2.0, 1.0)
 
 
 def rules(plan: OffloadPlan, ssds: Floats) -> Iterator[Rule]:
-    """Yield the constraints on a plan other than the capacities of the memories."""
+    """Yield the constraints on a plan, except those on memory capacities."""
     several = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
     for what, count in (
         ("stay on the GPU", plan.resident),

@@ -28,7 +28,7 @@ _LOGIT_BYTES = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnGpu:
-    """Parts of the GPU's memory use; every field is (n,), in bytes."""
+    """Memory of n GPUs by use: weights, gradients, optimizer, activations; bytes, each (n,)."""
 
     weights: Floats
     gradients: Floats
@@ -66,7 +66,7 @@ def moved_activations(plan: OffloadPlan) -> Floats:
 
 
 def on_gpu(plan: OffloadPlan) -> OnGpu:
-    """Return the parts of the GPU's peak memory use.
+    """Return the GPU's peak memory use [bytes], split by kind of data.
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity, 2021, section 3 (working memory of a layer and of a
@@ -90,7 +90,7 @@ def on_gpu(plan: OffloadPlan) -> OnGpu:
 
 
 def on_cpu(plan: OffloadPlan) -> Floats:
-    """Return the bytes in host memory: data kept there, and buffers for data in transit, (n,)."""
+    """Return the bytes in host memory, (n,): data stored there, and buffers for transfers."""
     kept = _states_at(plan, CPU) + _activations_at(plan, CPU)
     taken = np.where(plan.keeps_gradients | (plan.runs_at == GPU), 0.0, plan.wire_bytes)
     through = np.where(plan.weights_at == NVME, plan.wire_bytes, 0.0) + taken
@@ -101,7 +101,7 @@ def on_cpu(plan: OffloadPlan) -> Floats:
 
 
 def on_nvme(plan: OffloadPlan) -> Floats:
-    """Return the bytes that are kept on the disks, (n,)."""
+    """Return the bytes stored on the disks (NVMe), (n,)."""
     return _states_at(plan, NVME) + _activations_at(plan, NVME)
 
 

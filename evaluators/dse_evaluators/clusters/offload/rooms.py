@@ -12,7 +12,7 @@ from dse_evaluators.clusters.rules import Rule, find_rule_faults
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
-    """Return the constraint that the bytes used fit into a memory of ``there`` bytes, (n,) each.
+    """Return the constraint that n designs' bytes fit into memories of ``there`` bytes, (n,).
 
     The message of a violation rounds sizes to 0.1 GB.
     """
@@ -25,7 +25,7 @@ def room(name: str, used: Floats, there: Floats) -> Rule:
 
 
 def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Fault]:
-    """Return a fault, by index, for the first rule that each of ``count`` designs violates."""
+    """Return a fault for the first constraint that each of ``count`` designs violates, by index."""
     faults: dict[int, Fault] = {}
     fine = np.ones(count, dtype=bool)
     for rule in rules:

@@ -60,12 +60,12 @@ class Blocks:
 
     @property
     def weights(self) -> Floats:
-        """Weights of one block."""
+        """Number of weights of one transformer block."""
         return 12.0 * self.hidden**2
 
     @property
     def embedding(self) -> Floats:
-        """Weights of the token embedding, which the LM head shares, and of the positions."""
+        """Number of weights of the token (and LM head) embedding and of the positions."""
         return (self.vocabulary + self.positions) * self.hidden
 
     @property
@@ -93,7 +93,8 @@ class Blocks:
     def first_s(self) -> Floats:
         """GPU time of a block on its first visit to the GPU in a step.
 
-        It is all of the block's work except an update for which the block returns (``late``).
+        It is all of the block's work, except the weight update if the block returns to the GPU for
+        it (``late``).
         """
         passes = np.where(self.late, _PASSES - 1.0, _PASSES)
         return self.compute_s + passes * self.pass_s
@@ -105,7 +106,7 @@ class Blocks:
 
     @property
     def line_s(self) -> Floats:
-        """Time between two blocks that leave the pipeline."""
+        """Steady-state seconds between two consecutive blocks of the pipeline, (n,)."""
         return np.maximum(self.first_s, self.move_s)
 
     @property
@@ -117,7 +118,7 @@ class Blocks:
 
 
 def total_s(blocks: Blocks) -> dict[str, Floats]:
-    """Return the parts of a step's time, (n,) each: compute, perturbation, transfer waits."""
+    """Return a step's time in additive parts, (n,) each: compute, perturbation, transfer waits."""
     rounds_s = _round_s(blocks, blocks.first_s) + np.where(
         blocks.late, _round_s(blocks, blocks.pass_s), 0.0
     )
@@ -132,7 +133,10 @@ def total_s(blocks: Blocks) -> dict[str, Floats]:
 
 
 def _round_s(blocks: Blocks, gpu_s: Floats) -> Floats:
-    """Return the time to fetch, process and send back all blocks, pipelined or in sequence."""
+    """Return the seconds to fetch, process and send back all blocks, pipelined or in sequence.
+
+    ``busy_s`` is the GPU time of one block.
+    """
     move_s = blocks.move_s
     one_s = gpu_s + 2.0 * move_s
     line_s = one_s + (blocks.layers - 1.0) * np.maximum(gpu_s, move_s)

@@ -18,9 +18,10 @@ LEVELS = ("free", "low", "lower", "both")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Capping policy; thresholds are shares of the power limit, durations are in steps of the load.
+    """Power capping policy: thresholds as fractions of the power limit, durations in time steps.
 
-    Without ``governed`` only the brake acts.
+    Without ``governed`` no clock is capped; only the brake (lowest clock for all servers) acts when
+    power exceeds the limit.
     """
 
     governed: bool
@@ -34,10 +35,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class GovernorTrace:
-    """History of a simulated run: successive capping levels, and the steps that caused a brake.
+    """History of a simulation: successive capping levels, and the time steps that caused a brake.
 
-    ``ends`` holds the first step after each level. A run stops after ``most_brakes`` brakes; its
-    last level then ends before the load does.
+    ``ends`` holds the first time step after each level. A simulation stops after ``most_brakes``
+    brakes; its last level then ends before the load trace does.
     """
 
     levels: tuple[int, ...]
@@ -46,10 +47,10 @@ class GovernorTrace:
 
 
 class Governor:
-    """Simulation of a capping policy over a load.
+    """Simulation of a power capping policy on the time series of a load.
 
-    A change of the caps takes effect ``latency_steps`` after its cause, and no other is decided
-    until then. The brake acts at once and is held for ``brake_steps``.
+    A change of the clock caps takes effect ``latency_steps`` after its cause, and no other change
+    is decided until then. The brake takes effect immediately and lasts for ``brake_steps``.
 
     Source:
         Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),
@@ -58,7 +59,7 @@ class Governor:
     """
 
     def __init__(self, policy: Policy, rows: tuple[ServerRow, ...], load: LoadTrace) -> None:
-        """Prepare a run; ``rows`` holds the row of servers at each of :data:`LEVELS`."""
+        """Prepare a simulation; ``rows`` describes the servers' power at each of :data:`LEVELS`."""
         first, second, slack = policy.first, policy.second, policy.hysteresis
         never = float("inf")
         rises = (first, second, second, never) if policy.governed else (never,) * 4
@@ -75,7 +76,7 @@ class Governor:
         self._load = load
 
     def course(self) -> GovernorTrace:
-        """Simulate the complete load; return the capping levels and the brakes."""
+        """Simulate the complete load trace; return the capping levels and the brakes."""
         end = len(self._load)
         levels, ends, brakes = list[int](), list[int](), list[int]()
         level = step = 0
@@ -91,9 +92,9 @@ class Governor:
         return GovernorTrace(tuple(levels), tuple(ends), tuple(brakes))
 
     def _causes(self, level: int) -> Ints:
-        """Return, for each step, the next one whose load requires another level.
+        """Return, for each time step, the next step whose load requires another capping level.
 
-        The result is cached by level.
+        The result depends on the present ``level``, and is cached for each.
         """
         if level not in self._next:
             self._next[level] = self._load.next_outside(*self._bands[level])
@@ -107,7 +108,7 @@ class Governor:
         return 1 if level > 1 else 0
 
     def _brake(self, brakes: list[int], level: int, step: int, until: int) -> int:
-        """Add the brakes during a level, and return the step at which the last is released."""
+        """Append the brakes between two time steps, and return when the last one is released."""
         over = self._over[level]
         at = bisect_left(over, step)
         while at < len(over) and over[at] < until and len(brakes) < self._policy.most_brakes:

@@ -21,8 +21,9 @@ FITTED = fits_in(Path(__file__).with_suffix(SUFFIX))["row of inference"].constan
 class Wave:
     """Parameters of a random daily load.
 
-    ``peak`` and ``trough`` are shares of the time that servers are busy, at noon and at midnight;
-    ``noise`` is the standard deviation of noise with the correlation time ``noise_time_s``.
+    ``peak`` and ``trough`` are the fractions of time that servers are busy, at noon and at
+    midnight; ``noise`` is the standard deviation of noise with the correlation time
+    ``noise_time_s``.
     """
 
     days: float
@@ -35,10 +36,10 @@ class Wave:
 
 
 class LoadTrace:
-    """Time series of the busy share of servers, with searches for threshold crossings."""
+    """Time series of the fraction of time that servers are busy, with threshold searches."""
 
     def __init__(self, busy: Floats, step_s: float) -> None:
-        """Store the busy share, (steps,), and the length of a step in seconds."""
+        """Store the fraction of servers' time busy, (steps,), and the time step [s]."""
         self.busy = busy
         self.step_s = step_s
         self._steps = np.arange(len(busy))
@@ -47,9 +48,10 @@ class LoadTrace:
         return len(self.busy)
 
     def next_outside(self, least: float, most: float) -> Ints:
-        """Return, from each step on, the first step with a load out of bounds, (steps,).
+        """Return, for each time step, the first one from it on with a load out of bounds, (steps,).
 
-        The bounds are ``least`` and ``most``. Without such a step the value is the number of steps.
+        The bounds are ``least`` and ``most``. If no such step follows, the value is the number of
+        steps.
         """
         outside = (self.busy < least) | (self.busy > most)
         found = np.where(outside, self._steps, len(self))
@@ -57,12 +59,12 @@ class LoadTrace:
         return first
 
     def above(self, value: float) -> list[int]:
-        """Return the steps at which the busy share exceeds ``value``."""
+        """Return the indices of the time steps at which the busy fraction exceeds ``value``."""
         found: list[int] = np.flatnonzero(self.busy > value).tolist()
         return found
 
     def largest_rise(self, within_s: float) -> float:
-        """Return the largest rise of the busy share over ``within_s`` seconds."""
+        """Return the largest increase of the busy fraction of servers over ``within_s`` seconds."""
         steps = max(1, round(within_s / self.step_s))
         return float(np.max(self.busy[steps:] - self.busy[:-steps], initial=0.0))
 

@@ -159,7 +159,7 @@ class PowerRow(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs of a row of servers."""
+        """Return the metrics of n server rows as arrays (n,) by name, with faults if infeasible."""
         told, load = self._readings.rows(batch), load_of(self._wave)
         return row_by_row(told, self.provides, lambda design: self._one(design, load))
 

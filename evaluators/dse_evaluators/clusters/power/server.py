@@ -26,14 +26,14 @@ TOKEN_BOUND = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPower:
-    """Power model of a server, in shares of its provisioned power and of its busy time."""
+    """Power model of a server: fractions of its provisioned power, as a function of its clock."""
 
     idle: float
     prompt_share: float
     """Share of the busy time spent on prefill."""
 
     def busy_power(self, clock_hz: float) -> float:
-        """Return the power of a busy server, as a share of its provisioned power."""
+        """Return the power of a busy server at a clock, as a fraction of its provisioned power."""
         return self.idle + (1.0 - self.idle) * (clock_hz / CLOCK_HZ) ** _EXPONENT
 
     def slowness(self, clock_hz: float) -> float:
@@ -44,9 +44,10 @@ class ServerPower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """Servers of one priority at one clock.
+    """Servers of one priority class of a row, all at the same clock.
 
-    Work that takes longer keeps them busy for longer, at most all the time.
+    At a lower clock work takes longer, so that the servers are busy for more of the time, at most
+    all of it.
     """
 
     share: float
@@ -56,10 +57,10 @@ class Class:
     slowness: float
 
     def power(self, load: float) -> float:
-        """Return the power of the class per server of the row, at a load.
+        """Return the power of this priority class at a load, per server of the entire row.
 
-        The load is the share of time that uncapped servers are busy; the unit of power is the
-        provisioned power of one server.
+        The load is the fraction of time for which uncapped servers are busy; the unit of power is
+        the provisioned power of one server.
         """
         return self.share * (self.idle + (self.busy - self.idle) * min(1.0, load * self.slowness))
 
@@ -68,7 +69,7 @@ class Class:
 class ServerRow:
     """Row of servers in two priority classes, each at its own clock.
 
-    ``servers`` is their number relative to the number that the power limit is provisioned for.
+    ``servers`` is the number of servers divided by the number for which power is provisioned.
     """
 
     servers: float
@@ -76,11 +77,11 @@ class ServerRow:
     high: Class
 
     def power(self, load: float) -> float:
-        """Return the power at a load, as a share of the limit."""
+        """Return the power of the row at a load, as a fraction of its power limit."""
         return self.servers * (self.low.power(load) + self.high.power(load))
 
     def load_at(self, power: float) -> float:
-        """Return the servers' busy share at which the row draws ``power``, a share of the limit.
+        """Return the load (busy fraction) at which the row draws ``power``, relative to its limit.
 
         The result is infinity if the row never draws more, and -1 if it always does.
         """

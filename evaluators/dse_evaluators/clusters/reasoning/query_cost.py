@@ -29,7 +29,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseAttention:
-    """Sparsity of the attention of an answer; every field is (n,)."""
+    """Sparsity of the attention while generating an answer; every field is (n,)."""
 
     some: Mask
     """Whether attention is sparse; if not, each token attends to all earlier ones."""
@@ -55,7 +55,7 @@ class QueryCost:
 
 
 def cost(query: Query, sparse: SparseAttention) -> QueryCost:
-    """Compute the cost of all answers to a query.
+    """Compute operations and KV cache bytes read for all answers to a query.
 
     Bytes of weights are left out, because a batch of many queries reads them once. With dense
     attention all answers share the reads of the prompt's KV cache; with sparse attention each
@@ -91,7 +91,7 @@ def cost(query: Query, sparse: SparseAttention) -> QueryCost:
 
 
 def _looked_at(query: Query, budget: Floats) -> Floats:
-    """Return the number of tokens attended to, summed over the tokens of one answer."""
+    """Return the number of (token, attended token) pairs of one answer, summed over its tokens."""
     growing = np.clip(budget - query.prompt, 0.0, query.written)
     full = query.written - growing
     return growing * (query.prompt + growing / 2.0) + budget * full

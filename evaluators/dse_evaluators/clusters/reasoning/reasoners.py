@@ -69,7 +69,7 @@ def weights(name: str, counted: str) -> float:
 
 
 def model_of(name: str) -> Transformer:
-    """Return the architecture of a reasoning model."""
+    """Return the transformer architecture of a reasoning model, given its name."""
     return TRANSFORMERS[name]
 
 

@@ -110,7 +110,7 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the costs of n designs."""
+        """Return the costs of a query in n designs, as arrays (n,) by metric name."""
         told = self._readings.columns(batch)
         attention = told["attention"]
         query = self._query(batch, told)

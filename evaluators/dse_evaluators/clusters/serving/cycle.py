@@ -15,7 +15,7 @@ Stepper = Callable[[StepTokens], ServingStep]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingTraffic:
-    """Load of one model copy, which always serves ``places`` sequences; every field is (n,)."""
+    """Load of one model copy, which always serves ``places`` sequences, in n designs; each (n,)."""
 
     prompt: Floats
     """Tokens of a prompt."""
@@ -39,23 +39,23 @@ class ServingTraffic:
 
     @property
     def steps(self) -> Floats:
-        """Decode steps of one sequence, after its first token."""
+        """Number of decode steps of one sequence, after its first token."""
         return np.maximum(self.answer - 1.0, 1.0) / self.yielded
 
     @property
     def pieces(self) -> Floats:
-        """Steps that the prefill of one prompt takes."""
+        """Number of steps that the prefill of one prompt takes."""
         return self.prompt / self.piece
 
     @property
     def piece(self) -> Floats:
-        """Prompt tokens in one prefill step."""
+        """Number of prompt tokens in one prefill step."""
         return np.where(self.chunk > 0, np.minimum(self.chunk, self.prompt), self.prompt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """Steady state of a copy: its steps, delays and rates; every field is (n,)."""
+    """Steady state of a model copy: iterations, delays and rates; every field is (n,)."""
 
     writing: ServingStep
     """Decode step without prefill tokens."""
@@ -80,7 +80,7 @@ class Cycle:
 
     @property
     def together(self) -> Floats:
-        """Sequences in one decode step."""
+        """Number of sequences in one decode step."""
         return self.running / self.waves
 
     def token_s(self, traffic: ServingTraffic) -> Floats:
@@ -93,12 +93,12 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
     """Compute the steady state of each design's model copies.
 
     Separate prefill steps stall all decoding sequences: a copy that serves N sequences prefills one
-    prompt per finished sequence, so a sequence waits for the prompts of the N - 1 others. Chunks
-    that join a decode step lengthen it; a sequence spends ``pieces`` steps in prefill and then
-    ``steps`` in decode, and no step holds more than one chunk. With separate prefill copies, which
-    ``reader`` models, a decoding sequence waits for no prompt. A pipeline has one step in each
-    stage, with a share of the sequences and at most one chunk; a prompt delays the others by the
-    time of one stage.
+    prompt per finished sequence, so a sequence waits for the prompts of the N - 1 others. Prompt
+    chunks that join a decode step lengthen it; a sequence spends ``pieces`` steps in prefill and
+    then ``steps`` in decode, and no step contains more than one chunk. With separate prefill
+    copies, whose step times are those of ``reader``, a decoding sequence waits for no prompt. A
+    pipeline runs one step in each stage, with a part of the sequences and at most one chunk; a
+    prompt delays the others by the time of one stage.
 
     Source:
         Yu et al.: Orca, 2022, section 4 (iterations); Agrawal et al.: Sarathi-Serve, 2024,
@@ -164,7 +164,7 @@ def _met(traffic: ServingTraffic, joined: Mask) -> Floats:
 
 
 def _rates(traffic: ServingTraffic, read_s: Floats, written_s: Floats) -> tuple[Floats, Floats]:
-    """Return the sequences per second of all copies, and the utilization by prefill."""
+    """Return the sequences per second of all copies, and the utilization by prefill, 0 to 1."""
     apart = traffic.prefill_copies > 0
     taken_s = written_s + np.where(apart, traffic.handover_s, read_s)
     ends = traffic.copies * traffic.places / taken_s

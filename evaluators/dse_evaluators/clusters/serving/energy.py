@@ -16,7 +16,7 @@ from dse_evaluators.clusters.serving.plan import Plans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """Parts of the energy of one generated token, in joules; every field is (n,)."""
+    """Energy of one generated token in joules: base, compute and memory; every field is (n,)."""
 
     base_j: Floats
     compute_j: Floats
@@ -29,7 +29,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Power model of one device, by the number format of each design; every field is (n,).
+    """Power model of one device in the number formats of n designs; every field is (n,).
 
     ``P = min(limit_w, base_w + flop_j * FLOP/s + byte_j * B/s)``.
 
@@ -43,7 +43,7 @@ class Draw:
     byte_j: Floats
 
     def of(self, plan: Plans, traffic: ServingTraffic, cycle: Cycle) -> Energy:
-        """Return the energy of a generated token.
+        """Return the energy of a generated token [J], split into base, compute and memory.
 
         All devices draw the base power all the time, including those that only run prefill.
         """
@@ -65,7 +65,7 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
     Args:
         device: the device.
         formats: the number formats that occur.
-        place: index of each row's format into ``formats``, (n,).
+        place: index of each design's format in ``formats``, (n,).
 
     Raises:
         SpecError: the power limit of the device is unknown.

@@ -36,7 +36,7 @@ preceding kernel (norm, activation) writes quantized numbers, so a GEMM launches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Roofline model of a device; fields are scalars, or (n,) by the format of each row."""
+    """Roofline model of a device; fields are scalars, or (n,) by each design's number format."""
 
     constants: RooflineConstants
     flops_per_s: Floats
@@ -64,7 +64,8 @@ class Engine:
     ) -> KernelWork:
         """Return the operations and bytes of a GEMM of (m, k) activations with (k, n) weights.
 
-        With ``copies`` weight matrices (experts) each row uses one of them, and all are read.
+        With ``copies`` weight matrices (experts) each row of activations uses one of them, and all
+        are read.
         """
         weights = copies * self.stored * (k * n)
         return KernelWork(
@@ -95,7 +96,7 @@ class Engine:
         return self._plain_s(work, self.plain)
 
     def passes_s(self, moved_bytes: Floats) -> Floats:
-        """Return the seconds of elementwise kernels without their launch time, (n,)."""
+        """Return the seconds of elementwise kernels, (n,), without their launch time."""
         return moved_bytes / (self.plain.memory_share * self.bytes_per_s)
 
     def _plain_s(self, work: KernelWork, constants: RooflineConstants) -> Floats:
@@ -107,18 +108,18 @@ class Engine:
 def engine(
     device: Device, formats: Sequence[str], place: Ints, weight_bits: Floats | None = None
 ) -> Engine:
-    """Build the engine of n rows, each with its own number format.
+    """Build the roofline model of a device for n designs, each with its own number format.
 
     Weights with ``weight_bits`` above 0 are stored and read in these bits, and multiplied in the
-    row's format. GEMM kernels that dequantize narrower weights use the constants of the nearest
+    design's format. GEMM kernels that dequantize narrower weights use the constants of the nearest
     measured width. For formats below 16 bits such kernels were not measured: each constant is then
-    the worse of the dequantizing kernel's and the plain one's.
+    the worse of that of the dequantizing kernel and that of the plain kernel.
 
     Args:
         device: the device.
         formats: the number formats that occur, names of ``RECIPES``.
-        place: index of each row's format into ``formats``, (n,).
-        weight_bits: bits of a stored weight, (n,); 0: as the format.
+        place: index of each design's format in ``formats``, (n,).
+        weight_bits: bits of a stored weight, (n,); 0: those of the design's format.
 
     Raises:
         SpecError: no device was measured in one of the formats, or the data sheet has no rate.
@@ -155,7 +156,7 @@ def engine(
 
 
 def _widening(usual: Engine, device: Device, bits: Floats, widened: Mask) -> Engine:
-    """Return the engine with constants of dequantizing GEMM kernels where ``widened`` is true."""
+    """Return the model with constants of dequantizing GEMM kernels where ``widened`` is true."""
     nearest = nearest_widths(bits)
     narrow = usual.operand_bytes < RECIPES[PLAIN].operand_bytes
     few = many = usual.constants
@@ -184,7 +185,7 @@ def _where(rows: Mask, then: RooflineConstants, otherwise: RooflineConstants) ->
 
 
 def _worse(one: RooflineConstants, other: RooflineConstants) -> RooflineConstants:
-    """Return, for each roofline constant, the slower of two values."""
+    """Return roofline constants, each the worse (slower) of two sets of constants."""
     ends = dict.fromkeys(("compute_share", "memory_share", "exponent"), np.minimum)
     return RooflineConstants(
         **{

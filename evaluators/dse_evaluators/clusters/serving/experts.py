@@ -91,14 +91,15 @@ def exchange_s(
 ) -> Floats:
     """Return the seconds of communication around a layer's feed-forward part, (n,).
 
-    With one attention group all devices hold all tokens, and one all-reduce is enough. With several
-    groups each device sends its share of its group's tokens to the devices of the selected experts
-    (at most one copy per device), receives as many results, and gathers them within its group.
+    If one group of devices computes the attention, all devices hold all tokens, and one all-reduce
+    is enough. With several groups, each device sends its part of its group's tokens to the devices
+    of the selected experts (at most one copy per device), receives the results, and gathers them
+    within its group.
 
     Args:
         share: the sharding of a model copy.
         tokens: tokens of one attention group, (n,).
-        engine: gives the bytes of a sent element; results return in 16 bits.
+        engine: roofline model, with the bytes of a sent element; results return in 16 bits.
         fabric: links between the devices.
         summed_s: seconds of an all-reduce over a group's tokens, (n,).
     """

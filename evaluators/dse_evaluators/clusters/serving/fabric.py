@@ -37,14 +37,14 @@ _BORROWED: Mapping[str, str] = dict.fromkeys(("b200-sxm", "gb200", "b300-sxm", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFabric:
-    """Fabric within a node: the measured fabric ``name``, with bandwidth scaled by ``rate``."""
+    """Fabric within a node: the measured fabric ``name``, its bandwidth times ``rate``."""
 
     name: str
     rate: float
 
     @property
     def borrowed(self) -> bool:
-        """Return whether the constants were measured on another device."""
+        """Whether the fabric's constants were measured on another device, and scaled."""
         return self.rate != 1.0
 
     @property
@@ -79,7 +79,7 @@ class ServingFabric:
         return found
 
     def pass_s(self, size_bytes: Floats, stages: Floats | float, devices: Floats | float) -> Floats:
-        """Return the seconds of sending ``size_bytes`` through all pipeline stages, (n,).
+        """Return the seconds of sending ``size_bytes`` from each pipeline stage to the next, (n,).
 
         Messages cross nodes where ``stages * devices`` exceeds the devices of a node.
         """
@@ -109,7 +109,7 @@ JOINED = (*_MEASURED, *_BORROWED)
 
 
 def fabric_of(device: str) -> ServingFabric:
-    """Return the fabric of a device.
+    """Return the fabric that connects devices of this kind within a node.
 
     Raises:
         SpecError: no fabric is known for the device.

@@ -22,18 +22,18 @@ from dse_evaluators.clusters.serving.run import Formats, ServingScenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Serving scenarios by device name."""
+    """Serving scenarios (model, device, fabric, request lengths) by name of the device."""
 
     services: Mapping[str, ServingScenario]
 
     def run(self, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-        """Return the metrics of n plans; ``device`` of the batch selects the scenario.
+        """Return the metrics of n serving plans, each in the scenario of its ``device``.
 
-        The column is read only if there are several scenarios.
+        The batch's column ``device`` is read only if there are several scenarios.
 
         Args:
             batch: designs, with the formats of each plan.
-            plan: the plans of the same rows.
+            plan: the serving plans of the designs.
             emitted: kg of carbon per joule, (n,).
         """
         if len(self.services) == 1:
@@ -57,7 +57,7 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
 
 
 def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
-    """Return the formats of n plans, and a fault for each plan with an unsupported format."""
+    """Return the number formats of n plans, and a fault for each plan with an unsupported one."""
     asked = tuple(dict.fromkeys(batch.get("weight_format", PLAIN).tolist()))
     places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
     place = batch.lookup("weight_format", places, places.get(PLAIN, 0.0)).astype(np.intp)

@@ -27,7 +27,7 @@ _SCORE = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMemory:
-    """Parts of the memory used on one device, in bytes; every field is (n,)."""
+    """Memory used on one device by kind of data, in bytes; every field is (n,)."""
 
     weights: Floats
     cache: Floats
@@ -83,7 +83,7 @@ def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -
 
 
 def roomy(room: Floats, each: Floats) -> Floats:
-    """Return the number of sequences of ``each`` bytes that fit into ``room`` bytes, (n,)."""
+    """Return the number of sequences of ``each`` bytes that fit into ``room`` free bytes, (n,)."""
     return np.floor(np.maximum(room, 0.0) / each)
 
 

@@ -33,7 +33,7 @@ READINGS: Mapping[str, Reading] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plans:
-    """Serving plans of n designs; every field is (n,)."""
+    """Serving plans (replicas, parallel degrees, batch sizes) of n designs; every field is (n,)."""
 
     tp: Floats
     batch: Floats
@@ -52,22 +52,22 @@ class Plans:
     """Pipeline stages of a replica, each on the same number of devices."""
 
     def take(self, rows: Array) -> Plans:
-        """Return the plans at the indices ``rows``."""
+        """Return the serving plans of the designs at the indices ``rows``."""
         return Plans(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property
     def reading_tp(self) -> Floats:
-        """Tensor-parallel devices of a replica that runs prefill."""
+        """Number of tensor-parallel devices of a replica that runs prefill."""
         own = (self.prefill_replicas > 0) & (self.prefill_tp > 0)
         return np.where(own, self.prefill_tp, self.tp)
 
     @property
     def devices(self) -> Floats:
-        """Devices of all replicas."""
+        """Number of devices of all replicas, for decode and prefill, (n,)."""
         once = self.tp * self.replicas + self.reading_tp * self.prefill_replicas
         return once * self.attention_dp * self.pp
 
 
 def plans(batch: Batch, readings: Readings) -> Plans:
-    """Return the plans of the designs in a batch."""
+    """Return the serving plans of the n designs of a batch."""
     return Plans(**{each.name: readings.column(each.name, batch) for each in fields(Plans)})

@@ -17,7 +17,7 @@ _GIB = 2.0**30
 
 
 def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
-    """Return a fault, by index, for each plan's first violated constraint except memory."""
+    """Return a fault for each plan's first violated constraint except memory, by index."""
     faults = dict[int, Fault]()
     fine = np.ones(len(plan.tp), dtype=bool)
     for rule in _rules(plan, model):
@@ -28,7 +28,7 @@ def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
 
 
 def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
-    """Return a fault, by index, for each plan in ``among`` that does not fit into memory.
+    """Return a fault for each plan of the mask ``among`` that exceeds memory, by index.
 
     Args:
         needed: bytes needed on a device, (n,).

@@ -37,7 +37,7 @@ ENERGIES = ("base", "compute", "memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formats:
-    """Number formats of weights and KV cache of n plans."""
+    """Number formats of weights and KV cache of n serving plans; arrays are (n,)."""
 
     names: Sequence[str]
     place: Ints  # (n,), index into names
@@ -68,11 +68,11 @@ class ServingScenario:
     def run(
         self, plan: Plans, formats: Formats, emitted: Floats
     ) -> tuple[Mapping[str, Floats], Floats]:
-        """Return the metrics of n plans, each (n,), and the bytes needed on the fullest device.
+        """Return the metrics of n serving plans, each (n,), and the fullest device's bytes, (n,).
 
         Args:
-            plan: the plans.
-            formats: number formats of the same rows.
+            plan: the serving plans.
+            formats: number formats of the same n plans.
             emitted: kg of carbon per joule, (n,).
         """
         kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
@@ -115,9 +115,9 @@ class ServingScenario:
         return columns, np.maximum(kept.total, reads)
 
     def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
-        """Return the bytes used on a device that only prefills, one prompt at a time, (n,).
+        """Return the bytes used on a device that runs only prefill, one prompt at a time, (n,).
 
-        ``each`` is the bytes of a weight.
+        ``each`` is the number of bytes of a weight, (n,).
         """
         one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
         kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
@@ -166,8 +166,8 @@ class ServingScenario:
     def _flag_extrapolation(self, plan: Plans, traffic: ServingTraffic, kernels: Engine) -> Floats:
         """Return 1 where the model extrapolates beyond its measurements, else 0, (n,).
 
-        That is where a constant is of another device, kernel or network, or where a step has more
-        tokens than the calibration data.
+        The model extrapolates where a constant was measured on another device, kernel or network,
+        or where a step has more tokens than the calibration data.
         """
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
@@ -180,7 +180,7 @@ class ServingScenario:
 
 
 def _times(traffic: ServingTraffic, told: Cycle) -> dict[str, Floats]:
-    """Return the latency metrics: time per output token by parts, longest gap, first token."""
+    """Return the latency metrics: time per output token by cause, longest gap, time to first."""
     draft_s = traffic.guesses * told.draft.total_s
     parts = {
         **{part: getattr(told.writing, f"{part}_s") / traffic.yielded for part in PARTS},

@@ -157,7 +157,7 @@ class Serving(
             rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans."""
+        """Return the metrics of n serving plans as arrays (n,) by name, and their faults."""
         return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:

@@ -31,12 +31,12 @@ class ModelSharding:
 
     @property
     def expert_devices(self) -> Floats:
-        """Devices that share the width of one expert."""
+        """Number of devices that divide the width of one expert among them."""
         return self.devices * self.groups / self.expert_groups
 
     @property
     def kv_heads(self) -> Floats:
-        """Key-value heads on one device; replicated if there are more devices than heads."""
+        """Number of key-value heads on one device; replicated if devices outnumber heads."""
         return np.maximum(self.model.kv_heads / self.devices, 1.0)
 
     @property

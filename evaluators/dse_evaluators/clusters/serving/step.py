@@ -27,7 +27,7 @@ PARTS = ("products", "attention", "elementwise", "collectives", "head")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTokens:
-    """Work of one step: sequences, queries and prompt tokens; every field is (n,)."""
+    """Work of one inference step: sequences, queries and prompt tokens; every field is (n,)."""
 
     sequences: Floats
     """Sequences in decode, each with ``context`` tokens in the KV cache."""
@@ -52,7 +52,7 @@ class StepTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingStep:
-    """Seconds of a step, and the operations and moved bytes of one device; every field is (n,)."""
+    """Seconds of an inference step, and one device's operations and moved bytes; each is (n,)."""
 
     products_s: Floats
     attention_s: Floats
@@ -71,7 +71,7 @@ class ServingStep:
 def step(
     share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
 ) -> ServingStep:
-    """Compute the parts of a step on one device of a model copy, through all pipeline stages.
+    """Compute time and work of an inference step of a model copy, through all pipeline stages.
 
     In a full pipeline every stage waits for the last one, which also runs the LM head and sampling;
     the time of the head is therefore counted once for each step in flight (``waves``).
@@ -141,8 +141,8 @@ def _compute_decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork
 def _prompt(share: ModelSharding, tokens: StepTokens) -> KernelWork:
     """Return the attention operations and bytes of a prefill chunk.
 
-    They are averages over the chunks of a prompt. A token attends to half of the prompt on average;
-    a chunk reads the KV cache of its prefix.
+    The results are averages over the chunks of a prompt. A token attends to half of the prompt on
+    average; a chunk reads the KV cache of its prefix.
     """
     heads = share.model.heads * share.model.head / share.devices
     before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)

@@ -9,10 +9,11 @@ from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 
 
 def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
-    """Return the cache blocks in use in ``rows`` after ``steps`` tokens more per sequence, (r,).
+    """Return the cache blocks that r servers use after ``steps`` more tokens per sequence, (r,).
 
-    Rows are indices of servers. The last token of a sequence is cached only when the next one is
-    generated. A chunked prompt holds the blocks of all its tokens from its first chunk on.
+    ``rows`` are the indices of these servers. The last token of a sequence is cached only when the
+    next one is generated. A chunked prompt holds the blocks of all its tokens from its first chunk
+    on.
     """
     ends = state.ends[rows]
     kept = state.full[rows] - ends + (state.step[rows] - 1 + steps)[:, None]
@@ -29,7 +30,7 @@ def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:
 
 
 def steps_in_room(state: ServerState, most: Ints) -> Ints:
-    """Return how many more tokens of each sequence fit into the cache, up to ``most``, (n,).
+    """Return how many more tokens per sequence fit into n servers' caches, up to ``most``, (n,).
 
     The count is the same for all running sequences of a server.
     """
@@ -46,7 +47,7 @@ def steps_in_room(state: ServerState, most: Ints) -> Ints:
 def evict(state: ServerState) -> Mask:
     """Evict the newest requests of servers whose cache lacks one more token per sequence.
 
-    Returns a mask of the servers with evictions, (n,).
+    The result is the mask of the servers with evictions, (n,).
 
     Source:
         Kwon et al.: PagedAttention, 2023, section 4.5 (the latest is evicted first, recomputation).

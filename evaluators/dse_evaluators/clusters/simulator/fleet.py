@@ -21,7 +21,7 @@ _SETTLED = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLoad:
-    """Request load of n designs; both fields are (n,)."""
+    """Request load of n designs: rate and number of clients; both fields are (n,)."""
 
     rate: Floats
     """Factor by which the arrival times of the trace are divided."""
@@ -38,18 +38,19 @@ def run(
     copies: Ints,
     weight: float,
 ) -> SimulationResult:
-    """Simulate the traffic on n designs with ``copies`` model copies each.
+    """Simulate the serving of requests on n designs with ``copies`` model copies each.
 
     Requests and clients are assigned to the copies round robin, so the numbers of clients of two
     copies differ by at most one.
 
     Args:
-        plan: plans of the servers, one row per design; clients are set here.
-        server: cost models of the servers, one row per design.
+        plan: settings of the servers, one element per design; the clients are set here.
+        server: cost models of the servers, one element per design.
         load: rate and clients of each design.
         traffic: the requests, which all designs share.
         copies: model copies of each design, (n,).
-        weight: weight of a new gap in the moving average of gaps; 0: no average is kept.
+        weight: weight of a new gap between tokens in a sequence's moving average of gaps; 0: no
+            average is computed.
     """
     n, r = len(copies), len(traffic.prompt)
     owner = np.repeat(np.arange(n), copies)
@@ -66,7 +67,7 @@ def run(
     state, gaps = play(rows, queue, server.take(owner).tariff, weight=weight)
 
     def each(values: Floats) -> Floats:
-        """Return values by design, (n, r), from those by server and its own requests, (rows, w)."""
+        """Rearrange values of each server's requests, (servers, w), by design, (n, r)."""
         found = np.zeros((n, r))
         found[np.broadcast_to(owner[:, None], who.shape)[here], who[here]] = values[here]
         return found

@@ -1,4 +1,4 @@
-"""Histogram of the gaps between consecutive tokens, and the slowest pace of each sequence."""
+"""Histogram of the times between consecutive tokens, and each sequence's longest mean gap."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """Histogram of token gaps on n servers, and the slowest pace of each sequence; mutable arrays.
+    """Histogram of times between tokens (gaps) on n servers, and each sequence's slowest pace.
 
     The pace of a sequence is the exponential moving average of its gaps, in which a new gap has
-    ``weight``; with 0 it is not computed. The time that an evicted sequence waits is in no gap.
+    ``weight``; with 0 it is not computed. The time that an evicted sequence waits is not counted.
+    The arrays are updated in place.
     """
 
     weight: float
@@ -43,16 +44,16 @@ class Gaps:
     def note(
         self, state: ServerState, writes: Mask, steps: Ints, spent: Floats, first: Floats
     ) -> None:
-        """Count the gaps of a run of iterations with the same sequences.
+        """Count the token gaps of consecutive iterations (a run) with the same sequences.
 
         The iterations after the first are counted with their mean time.
 
         Args:
             state: the servers at the start of the run.
-            writes: rows with decode in the run, (n,).
+            writes: mask of the servers with decode in the run, (n,).
             steps: iterations of the run, (n,).
-            spent: seconds of the run, (n,).
-            first: seconds of its first iteration, (n,).
+            spent: seconds of the run's iterations, (n,).
+            first: seconds of the run's first iteration, (n,).
         """
         halted = writes & state.plan.halting & (self.wrote_at[state.row] < state.now)
         smooth, rough = np.flatnonzero(writes & ~halted), np.flatnonzero(halted)
@@ -78,7 +79,7 @@ class Gaps:
     def _follow(
         self, state: ServerState, rows: Ints, steps: Ints, spent: Floats, first: Floats
     ) -> None:
-        """Update the moving average and the slowest pace of every sequence over a run."""
+        """Update moving average and slowest pace of every sequence over consecutive iterations."""
         own = state.row[rows]
         on = state.ends[rows] < NEVER
         since = np.where(
@@ -99,7 +100,10 @@ class Gaps:
 
 
 def quantile(tokens: Ints, share: float) -> Floats:
-    """Return the ``share`` quantile of each server's token gaps [s], (n,); 0 without tokens."""
+    """Return a quantile (``share``, 0 to 1) of n servers' times between tokens [s], (n,).
+
+    It is 0 for a server without tokens.
+    """
     below = np.cumsum(tokens, axis=1)
     place = np.argmax(below >= share * below[:, -1:], axis=1)
     found = _LEAST_S * _RATIO ** (place + 0.5)

@@ -63,7 +63,7 @@ def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Up to ``most`` iterations whose cost rises linearly from ``start`` to ``end``; (n,)."""
+    """Up to ``most`` iterations of n servers, whose cost rises linearly to ``end``; each (n,)."""
 
     start: Floats
     end: Floats
@@ -74,7 +74,7 @@ class _Run:
         return steps * self.start + self._slope * steps * (steps - 1) / 2.0
 
     def until(self, seconds: Floats) -> Ints:
-        """Return the fewest iterations that take ``seconds`` or more, at most ``most``, (n,)."""
+        """Return the fewest iterations that take ``seconds`` or more, limited to ``most``, (n,)."""
         near = np.minimum(seconds, self.total(self.most))
         b = self.start - self._slope / 2.0
         root = 2.0 * near / (b + np.sqrt(b * b + 2.0 * self._slope * near))
@@ -94,9 +94,10 @@ def _wake(state: ServerState) -> None:
 
 
 def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
-    """Return the most iterations that can run with the same sequences, (n,); 0: no work.
+    """Return how many iterations n servers can run with unchanged sequences, (n,); 0: no work.
 
-    No sequence or prompt ends before the last of them, and the cache has room for all tokens.
+    No sequence or prompt ends before the last of these iterations, and the cache has room for all
+    tokens.
     """
     soonest = np.where(writes, state.ends.min(axis=1) - state.step, NEVER)
     pieces = np.where(reading.repeats > 0, reading.repeats, 1)
@@ -116,7 +117,7 @@ def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
 def _work(
     state: ServerState, reading: PrefillBatch, writes: Mask, ahead: Ints | int
 ) -> IterationWork:
-    """Return the work of the iteration that is ``ahead`` iterations after the next one."""
+    """Return the sequences and tokens of the iteration that is ``ahead`` after the next one."""
     later = 2 * reading.prompt * reading.prompt * ahead
     return IterationWork(
         sequences=np.where(writes, state.running, 0).astype(np.float64),
@@ -158,7 +159,7 @@ def _spend(
 def _pass(
     state: ServerState, reading: PrefillBatch, writes: Mask, steps: Ints, times: _Run, gaps: Gaps
 ) -> None:
-    """Advance the clocks by ``steps`` iterations and process the prompts and sequences that end."""
+    """Advance n servers by ``steps`` iterations each; process prompts and sequences that end."""
     spent = times.total(steps)
     gaps.note(state, writes, steps, spent, times.start)
     state.busy = state.busy + spent

@@ -76,19 +76,19 @@ class SimulationResult:
 
     @property
     def span_s(self) -> Floats:
-        """Seconds from the start of the clock to the last token, (n,)."""
+        """Seconds from the start of the simulation to the last token, (n,)."""
         return self.finish.max(axis=1)
 
 
 def metrics(
     played: SimulationResult, prompt: Ints, answer: Ints, limits: LatencyLimits
 ) -> Mapping[str, Floats]:
-    """Compute the metrics of n designs, each (n,).
+    """Compute latencies, throughput, goodput, energy etc. of n designs, each (n,).
 
     Args:
         played: the simulated requests.
-        prompt: tokens, (r,).
-        answer: tokens, (r,).
+        prompt: input tokens of each request, (r,).
+        answer: output tokens of each request, (r,).
         limits: latency limits that define goodput.
     """
     span_s, tokens = played.span_s, float(answer.sum())

@@ -1,4 +1,4 @@
-"""Settings of simulated servers: scheduling policy, limits, KV cache; work of an iteration."""
+"""Settings of simulated servers (scheduling policy, limits, KV cache), and an iteration's work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ iterations, ``chunked`` fills decode iterations with chunks of prompts up to the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorPlan:
-    """Plans of n servers, each one copy of the model; every field is (n,)."""
+    """Scheduler settings of n servers, each one copy of the model; every field is (n,)."""
 
     policy: Ints
     """Index into :data:`POLICIES`."""
@@ -32,7 +32,7 @@ class SimulatorPlan:
     """Clients of a closed loop; 0: requests arrive at given times."""
 
     def take(self, rows: Array) -> SimulatorPlan:
-        """Return the plans of the servers at the indices ``rows``."""
+        """Return the settings of the servers at the indices ``rows``."""
         return SimulatorPlan(
             **{each.name: getattr(self, each.name)[rows] for each in fields(SimulatorPlan)}
         )

@@ -52,7 +52,7 @@ class ModelServer:
             fabric: links between the devices of a copy.
             devices: tensor-parallel devices of a copy, (n,).
             formats: the weight formats that occur.
-            place: index of each row's format into ``formats``, (n,).
+            place: index of each server's format in ``formats``, (n,).
             cache_bytes: bytes of a cached element, (n,).
 
         Raises:
@@ -91,13 +91,14 @@ class ModelServer:
         return text_bytes(self.share, 1.0)
 
     def tariff(self, rows: Ints) -> Tariff:
-        """Return the function that computes the cost of one iteration on the servers ``rows``."""
+        """Return a function that computes the time and energy of one iteration of some servers."""
         return self.take(rows).cost
 
     def cost(self, work: IterationWork) -> IterationCost:
         """Return the time and energy of one iteration of each server.
 
-        Energy is that of arithmetic and memory traffic above the base power, up to the power limit.
+        Energy is that of arithmetic and memory traffic in excess of the base power, with the power
+        clipped to the power limit.
         """
         tokens = StepTokens(
             sequences=work.sequences,
@@ -117,7 +118,7 @@ class ModelServer:
 
 
 def _taken(value: _T, rows: Ints) -> _T:
-    """Return a dataclass with its arrays indexed by ``rows``, recursively; scalars are kept."""
+    """Return a dataclass with its arrays indexed by ``rows``, recursively; scalars stay."""
     found: dict[str, Any] = {}  # fields of any record
     for each in fields(value):  # type: ignore[arg-type]  # a record
         part = getattr(value, each.name)

@@ -175,7 +175,7 @@ class ServingSimulator(
             self._sites[str(name)].check_formats(map(str, values.get("weight_format", ())))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs."""
+        """Return the metrics of n designs as arrays (n,) by name, with faults if infeasible."""
         return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:

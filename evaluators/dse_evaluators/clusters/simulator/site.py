@@ -59,7 +59,7 @@ class Site:
         grid: str,
         pue: float,
     ) -> Site:
-        """Build the site, looking up the device and its fabric by the name of the device.
+        """Build the conditions of a simulation, with device and fabric found by the device's name.
 
         Raises:
             SpecError: the device, its fabric or the grid is unknown.
@@ -88,7 +88,7 @@ class Site:
 
         Args:
             batch: the designs, with their weight formats.
-            read: numeric inputs of the same designs by name, such as ``tp``, (n,) each.
+            read: numeric inputs of these designs by name, such as ``tp``, (n,) each.
             traffic: the requests.
         """
         server = self._server(batch, read)
@@ -127,7 +127,7 @@ class Site:
     def _plan(
         self, read: Mapping[str, Floats], server: ModelServer
     ) -> tuple[SimulatorPlan, dict[str, Floats]]:
-        """Return the scheduler limits, and a device's bytes of weights, cache and workspace."""
+        """Return the scheduler settings, and a device's bytes of weights, cache and workspace."""
         seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
         texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
         weights, workspace = server.weights(), server.workspace(budget + texts, seats)
@@ -169,7 +169,7 @@ class Site:
         traffic: RequestTrace,
         fine: Mask,
     ) -> dict[str, Floats]:
-        """Simulate the feasible designs and return metrics by name, (n,); 0 if infeasible."""
+        """Simulate the feasible designs; return the metrics by name, (n,), 0 if infeasible."""
         columns = dict[str, Floats]()
         speed = read.get("rate", read.get("speedup", np.ones(len(fine))))
         every = np.flatnonzero(fine)
@@ -213,7 +213,7 @@ def _clients(read: Mapping[str, Floats], size: int) -> Ints:
 def _rules(
     plan: SimulatorPlan, read: Mapping[str, Floats], traffic: RequestTrace
 ) -> Iterator[Rule]:
-    """Yield the constraints of the scheduler, which are checked before memory."""
+    """Yield the constraints on the scheduler's settings, which are checked before memory."""
     budget, seats, copies = plan.budget.astype(float), plan.seats.astype(float), read["replicas"]
     longest = np.full_like(budget, float(traffic.full.max()))
     yield Rule(

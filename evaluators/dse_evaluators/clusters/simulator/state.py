@@ -15,7 +15,7 @@ NEVER = np.iinfo(np.int64).max // 4
 
 @dataclass(slots=True, kw_only=True)
 class ServerState:
-    """n servers with up to w requests each; fields are (n,), or (n, w) per request.
+    """State of n servers with up to w requests each; fields are (n,), or (n, w) per request.
 
     ``step`` counts the decode iterations of a server. A running sequence ends at the step ``ends``,
     so sequences need no update before the earliest end. Requests are served in the order of
@@ -66,7 +66,7 @@ class ServerState:
     evictions: Ints
 
     def take(self, rows: Array) -> ServerState:
-        """Return the state of the servers with these indices."""
+        """Return the state of the servers at the indices ``rows``."""
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         return ServerState(plan=self.plan.take(rows), **columns)
 
@@ -79,10 +79,11 @@ def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> S
 
     Args:
         plan: scheduler limits of the servers, such as batch size and token budget.
-        arrival: seconds, (n, w), infinite after the last request of a row. In a closed loop only
-            its finiteness counts: each client's first request arrives at 0, the others later.
-        prompt: tokens, (n, w).
-        answer: tokens, (n, w).
+        arrival: arrival times [s], (n, w), infinite after a server's last request. In a closed loop
+            only whether they are finite matters: each client's first request arrives at 0, its next
+            ones when the previous one is answered.
+        prompt: input tokens of each request, (n, w).
+        answer: output tokens of each request, (n, w).
     """
     n, w = arrival.shape
     count = np.isfinite(arrival).sum(axis=1)

@@ -46,7 +46,7 @@ _IDLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCostModel:
-    """Job, device and prices of the step metrics; ``tokens`` is the length of the training."""
+    """Training job, device and prices for step metrics; ``tokens`` are those of the training."""
 
     job: TrainingJob
     device: Device
@@ -56,7 +56,7 @@ class TrainingCostModel:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Metrics whose inputs are known; e.g. energy needs the power limit of the device."""
+        """Names of the metrics that can be computed; e.g. energy needs the device's power limit."""
         powerless = self.device.power_limit_w is None
         unknown = {
             "energy_per_token": powerless,
@@ -74,11 +74,11 @@ def metrics(
     kept: TrainingMemoryUse,
     traffic: Floats,
 ) -> dict[str, Floats]:
-    """Return the metrics of n plans, (n,) each.
+    """Return throughput, utilization, energy, cost and other metrics of n plans, (n,) each.
 
     Args:
         account: job, device and costs.
-        plan: the layouts.
+        plan: the parallel layouts.
         took: seconds of a step, by part (compute, communication, bubble and others).
         kept: bytes on the fullest device, by use (weights, gradients and others).
         traffic: bytes that a device sends to replicas in a step, (n,).
@@ -131,7 +131,7 @@ def model_flops(job: TrainingJob) -> float:
 def _upkeep(
     account: TrainingCostModel, plan: TrainingPlan, took: TrainingStep, total_s: Floats
 ) -> dict[str, Floats]:
-    """Return energy, cost and carbon per token, and the training time, if inputs are known."""
+    """Return energy, cost and carbon per token, and the training time, as far as computable."""
     upkeep, power_w = account.upkeep, account.device.power_limit_w
     tokens = plan.global_batch * account.job.sequence
     held_s = plan.devices * total_s / tokens
@@ -158,9 +158,9 @@ def _sum(columns: list[Floats]) -> Floats:
 
 
 def _largest(columns: list[Floats]) -> Floats:
-    """Return the index of the largest column in each row; ties go to the first.
+    """Return the index of the largest of several arrays at each position, (n,); first on ties.
 
-    The columns must not be negative.
+    The values must not be negative.
     """
     most, place = columns[0].copy(), np.zeros(columns[0].shape)
     for at, column in enumerate(columns[1:], start=1):

@@ -24,7 +24,7 @@ class ActivationMemory:
 
 
 def compute_kept_bytes(job: TrainingJob, plan: TrainingPlan) -> ActivationMemory:
-    """Return the bytes of activations that one microbatch keeps for the backward pass."""
+    """Return the bytes of activations that one microbatch keeps for the backward pass, (n,)."""
     model, tokens = job.model, plan.tokens(job.sequence)
     everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
     return ActivationMemory(
@@ -37,15 +37,15 @@ def compute_kept_bytes(job: TrainingJob, plan: TrainingPlan) -> ActivationMemory
 def activations(
     plan: TrainingPlan, kept: ActivationMemory, *, layers: Floats, spared: Floats
 ) -> Floats:
-    """Return the bytes of activations on the fuller of the first and the last stage, (n,).
+    """Return the larger of the activation bytes on the first and on the last stage, (n,).
 
     The first stage holds the most microbatches, each with the mask of the embedding; the last holds
     one, with its logits in 32 bits.
 
     Args:
-        plan: the layouts.
-        kept: bytes of one microbatch.
-        layers: layers of the fullest stage, (n,).
+        plan: the parallel layouts.
+        kept: bytes of the activations of one microbatch.
+        layers: layers of the stage with the most, (n,).
         spared: how many layers fewer the first and the last stage each have, (n,).
 
     Source:

@@ -80,7 +80,7 @@ def block(job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip]) -> Bl
 def expert_tokens(job: TrainingJob, plan: TrainingPlan) -> Floats:
     """Return the tokens of a microbatch that the busiest device's experts process, (n,).
 
-    Tokens count once per active expert; without experts this is the number of tokens.
+    A token counts once per active expert; without experts the result is the number of tokens.
     """
     tokens, model = plan.tokens(job.sequence), job.model
     return tokens * model.active_experts * job.imbalance if model.experts > 1 else tokens

@@ -23,7 +23,7 @@ OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """Roofline constants of a device in one GEMM format; arrays (n,) for a format per plan."""
+    """Roofline constants of a device in one GEMM format or, as arrays (n,), in each plan's."""
 
     constants: RooflineConstants
     flops_per_s: Size
@@ -53,7 +53,7 @@ class Chip:
 
 
 def plain(chips: Mapping[str, Chip]) -> Chip:
-    """Return the constants of the first format of FORMATS that the device has, 16-bit if any."""
+    """Return the constants of the first of FORMATS that the device supports, 16-bit if possible."""
     return next(chips[name] for name in FORMATS if name in chips)
 
 

@@ -19,7 +19,7 @@ _GIB = 2.0**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemoryUse:
-    """Bytes on the fullest device; every field is (n,)."""
+    """Bytes on the fullest device by kind of data; every field is (n,)."""
 
     weights: Floats
     gradients: Floats
@@ -34,13 +34,13 @@ class TrainingMemoryUse:
 
 
 def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> TrainingMemoryUse:
-    """Compute the memory use on the fullest device by part.
+    """Compute the memory use on the fullest device by kind of data, in bytes, (n,).
 
     If weights are kept elsewhere (ZeRO 3, or offload to the host), the device buffers two layers:
     the one that is computed and the one that is fetched.
 
     Args:
-        plan: the layouts.
+        plan: the parallel layouts.
         state: model state of a device, in its own memory or its host's.
         kept: activations of one microbatch.
 

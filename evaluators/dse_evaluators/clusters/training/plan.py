@@ -79,7 +79,7 @@ class TrainingPlan:
     """Whether communication between replicas overlaps with compute."""
 
     def take(self, among: Distinct) -> TrainingPlan:
-        """Return one plan from each group that ``among`` found to be equal."""
+        """Return the plans of one representative of each group of equal plans."""
         if among.place is None:
             return self
         return TrainingPlan(
@@ -102,7 +102,7 @@ class TrainingPlan:
 
     @cached_property
     def microbatches(self) -> Floats:
-        """Microbatches of each replica per step."""
+        """Number of microbatches of each replica per step, (n,)."""
         return self.global_batch / (self.data * self.microbatch)
 
     @cached_property
@@ -111,12 +111,12 @@ class TrainingPlan:
         return OPERAND_BYTES[self.number_format.astype(np.intp)]
 
     def tokens(self, sequence: int) -> Floats:
-        """Return the tokens of a microbatch on one device, (n,), for this sequence length."""
+        """Return the number of tokens of a microbatch on one device, (n,)."""
         return self.microbatch * sequence / self.context
 
 
 def spread(one: _Record, among: Distinct) -> _Record:
-    """Expand a dataclass of arrays, one element per distinct plan, to all n plans."""
+    """Expand a dataclass of arrays over distinct plans to arrays over all n plans, (n,)."""
     if among.place is None:
         return one
     found = {each.name: among.spread(getattr(one, each.name)) for each in fields(one)}

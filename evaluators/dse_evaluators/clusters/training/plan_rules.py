@@ -1,4 +1,4 @@
-"""Constraints of training layouts, with the reason that is given for a violation."""
+"""Constraints on training layouts, with the message for each violation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
 
 
 def infeasible(plan: TrainingPlan, job: TrainingJob, *, node_devices: int) -> dict[int, Fault]:
-    """Return the first constraint that each infeasible plan violates, by plan index.
+    """Return a fault for the first constraint that each infeasible plan violates, by index.
 
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
@@ -108,7 +108,7 @@ def _divides(of: Floats | float, by: Floats, what: str) -> Rule:
 
 
 def _whole(of: Floats, by: Floats) -> Mask:
-    """Return the mask of elements whose ``of`` is a multiple of ``by``; faster than ``%``."""
+    """Return where ``of`` is a multiple of ``by``, as a mask; faster than ``%``."""
     parts = of / by
     whole: Mask = parts == np.floor(parts)
     return whole

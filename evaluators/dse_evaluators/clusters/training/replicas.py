@@ -17,7 +17,7 @@ from dse_evaluators.clusters.training.state import GRADIENT_BYTES, count_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCommunication:
-    """Seconds and sent bytes of one gradient or weight collective; every field is (n,)."""
+    """Seconds and bytes sent of one gradient reduction and one weight gather; each is (n,)."""
 
     summed_s: Floats
     """All-reduce of all gradients."""
@@ -42,7 +42,7 @@ class ReplicaCommunication:
 
 
 def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> ReplicaCommunication:
-    """Compute seconds and sent bytes of gradient and weight collectives between replicas.
+    """Compute seconds and bytes of one gradient and one weight collective between replicas.
 
     Gradients are in 32 bits, weights in their stored format. Gradients of experts are
     reduced over fewer replicas, because expert parallelism splits the experts over replicas.

@@ -56,7 +56,7 @@ class Held:
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
     def shares(self, plan: TrainingPlan, stage: int) -> Held:
-        """Return weight counts per device if plans of ZeRO ``stage`` or higher shard them."""
+        """Return weight counts per device, divided by replicas from ZeRO stage ``stage`` on."""
         shared = plan.zero >= stage
         among = np.where(shared, plan.replicas, 1.0)
         few = np.where(shared, plan.expert_replicas, 1.0)
@@ -84,14 +84,14 @@ def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
 
 
 def stage_layers(model: Transformer, plan: TrainingPlan) -> tuple[Floats, Floats]:
-    """Return the layers of the fullest stage, and how many fewer each end stage has, (n,) each."""
+    """Return the layers of the largest stage, and how many fewer first and last have, (n,) each."""
     most = np.ceil(model.layers / plan.pipeline)
     return most, np.minimum((most * plan.pipeline - model.layers) / 2.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """Weights, gradients and optimizer state of a device, in its memory or its host's; (n,)."""
+    """Bytes of weights, gradients and optimizer state, on a device or its host; each (n,)."""
 
     layers: Floats
     """Layers of the fullest stage."""
@@ -107,7 +107,7 @@ class ModelState:
 
 
 def state(model: Transformer, plan: TrainingPlan) -> ModelState:
-    """Return the model state on the fullest device of each plan.
+    """Return the bytes of model state on the fullest device of each of n plans.
 
     Source:
         Rajbhandari et al.: ZeRO, 2020, section 5 (ZeRO stages); Korthikanti et al.:

@@ -1,4 +1,4 @@
-"""Time of a training step by part: compute, communication, pipeline bubble, offload, optimizer."""
+"""Time of a training step split into compute, communication, bubble, offload, optimizer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Habits:
     """Machine properties that are given as options, not measured.
 
     ``host_bytes_per_s`` is the bandwidth between a device and its host in each direction;
-    ``overlap_tax`` is the share of its compute rate that a device loses during communication.
+    ``overlap_tax`` is the fraction of its compute rate that a device loses during communication.
     """
 
     host_bytes_per_s: float
@@ -52,7 +52,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Inputs of a step other than the time of a layer: model state and communication."""
+    """Inputs of a training step besides layer time: model state, communication, messages."""
 
     state: ModelState
     told: ReplicaCommunication
@@ -61,7 +61,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """Parts of the time of a step in seconds, one for each of PARTS; every field is (n,)."""
+    """Seconds of n training steps, split into the additive parts PARTS; every field is (n,)."""
 
     compute_s: Floats
     recompute_s: Floats
@@ -78,7 +78,7 @@ class TrainingStep:
 def step(
     plan: TrainingPlan, one: LayerTime, rest: Rest, *, chip: Chip, habits: Habits
 ) -> TrainingStep:
-    """Compute the seconds of a training step by part, from those of a layer per microbatch.
+    """Compute the seconds of a training step by part, from those of one layer and microbatch.
 
     The last stage, which has the LM head, is the slowest unless it has one layer less, and limits
     the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.
@@ -86,9 +86,9 @@ def step(
     gradients in it.
 
     Args:
-        plan: the layouts, (n,).
+        plan: the n parallel layouts.
         one: seconds of one layer for one microbatch.
-        rest: state, replica communication, and messages between stages.
+        rest: model state, replica communication, and messages between stages.
         chip: roofline constants of the device for 16-bit formats.
         habits: host bandwidth and overlap tax.
 

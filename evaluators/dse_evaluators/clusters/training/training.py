@@ -130,7 +130,7 @@ class Training(
         self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(told))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans."""
+        """Return the metrics of n training plans as arrays (n,) by name, and their faults."""
         return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:

@@ -28,7 +28,7 @@ _AT_ONCE = 1024
 
 
 def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
-    """Return the seconds of an iteration, its compute and its collectives by name, (n,) each.
+    """Return the seconds of an iteration, of its compute and of each collective, (n,) each.
 
     ``exposed_`` names give the seconds of a collective during which nothing is computed.
     """

@@ -24,13 +24,13 @@ _ONE = np.ones(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """Kind of cluster node: peak rates of the data sheet, and the share of each that is reached.
+    """Type of cluster node: data-sheet peak rates, and the fraction of each that is achieved.
 
-    ``flops_per_s`` is keyed by the bytes of a number. ``link_bytes_per_s`` sums all links of a
+    ``flops_per_s`` is keyed by the bytes per number. ``link_bytes_per_s`` sums all links of a
     device within the node, ``network_bytes_per_s`` all network adapters of the node, both in one
     direction. ``near_share`` is the part of an all-reduce over several nodes that stays within
-    nodes. ``device`` is the row of ``devices.csv`` for power and embodied carbon;
-    ``price_per_hour`` is in US dollars per device, by default the price of that row.
+    nodes. ``device`` names the device of ``devices.csv`` whose power and embodied carbon apply;
+    ``price_per_hour`` is in US dollars per device, by default the price listed for that device.
     """
 
     name: str
@@ -59,7 +59,7 @@ _FIGURES = figures_from("hsia-2024")
 
 
 def _rates(device: str) -> Mapping[int, float]:
-    """Return the authors' dense rates by the bytes of a number; four: TF32 where supported."""
+    """Return the authors' dense FLOP/s by bytes per number; for four, TF32 where supported."""
     figures = _FIGURES[device]
     return {4: figures["tf32" if "tf32" in figures else "fp32"], 2: figures["fp16"]}
 

@@ -104,7 +104,7 @@ DIFFUSION: Mapping[str, TwoStreamsModel] = {
 
 
 def _mlp(stack: Literal["bottom", "top"], layers: int, width: int, experts: int = 1) -> list[Unit]:
-    """Return the square layers of an MLP, with one tensor-parallel all-reduce per two layers.
+    """Return the square layers of an MLP, with one tensor-parallel all-reduce for each pair.
 
     As in Megatron, the first layer of a pair is sharded by columns, the second by rows.
     """
@@ -124,7 +124,7 @@ def _mlp(stack: Literal["bottom", "top"], layers: int, width: int, experts: int 
 
 
 def _blocks(layers: int, width: int, inner: int, tokens: int, experts: int = 1) -> tuple[Unit, ...]:
-    """Return alternating attention and feed-forward units; only GEMMs with weights count."""
+    """Return alternating attention and feed-forward units; only weighted GEMMs count."""
     active = min(experts, _ACTIVE)
     attention, forward = 4.0 * width * width, 2.0 * width * inner
     pair = (
@@ -250,7 +250,7 @@ MODELS: Mapping[str, TwoStreamsModel] = {
 
 
 def model_of(name: str) -> TwoStreamsModel:
-    """Return the model with this name.
+    """Return the model with this name, as a sequence of layer units and embedding tables.
 
     Raises:
         SpecError: there is no such model; the hint gives the nearest name.

@@ -1,4 +1,4 @@
-"""Models as sequences of layer units in execution order, with embedding tables."""
+"""Models as sequences of units (groups of layers) in execution order, and embedding tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class Unit:
     """Group of layers whose weights are gathered (FSDP), used and reduced together.
 
-    ``weights`` counts those of all ``experts``; ``operations`` are those of one sample's forward
-    pass, where a multiply-add counts as two; ``outputs`` are the elements per sample that tensor
-    parallelism all-reduces after the forward pass, the backward pass, or both. ``stack`` names a
-    group of units that are frozen together.
+    ``weights`` is the number of weights of all ``experts``; ``operations`` those of one sample's
+    forward pass, where a multiply-add counts as two; ``outputs`` are the elements per sample that
+    tensor parallelism all-reduces after the forward pass, the backward pass, or both. ``stack``
+    names a group of units that are frozen together.
     """
 
     stack: str
@@ -28,9 +28,10 @@ class Unit:
 class TwoStreamsModel:
     """Network with its embedding tables.
 
-    ``joins`` is the index of the first unit that needs the looked-up embeddings, ``lookup_bytes``
-    the bytes that a sample reads from the tables; ``batch`` is the default number of samples per
-    iteration; ``weight_bytes`` and ``table_weight_bytes`` are the bytes of one weight.
+    ``joins`` is the index of the first unit (group of layers) that needs the looked-up embeddings,
+    ``lookup_bytes`` the bytes that a sample reads from the tables; ``batch`` is the default number
+    of samples per iteration; ``weight_bytes`` and ``table_weight_bytes`` are the bytes of one
+    weight.
     """
 
     name: str
@@ -49,15 +50,15 @@ class TwoStreamsModel:
 
     @property
     def stacks(self) -> tuple[str, ...]:
-        """Names of the groups of units that can be frozen, in execution order, without tables."""
+        """Names of the stacks (groups of units that can be frozen together), in execution order."""
         return tuple(dict.fromkeys(unit.stack for unit in self.units))
 
     @property
     def weights(self) -> float:
-        """Number of weights, including all experts and tables."""
+        """Number of weights of the model, including all experts and embedding tables."""
         return self.dense_weights + self.table_weights
 
     @property
     def dense_weights(self) -> float:
-        """Number of weights without the tables."""
+        """Number of weights of the model without its embedding tables."""
         return sum(unit.weights for unit in self.units)

@@ -1,4 +1,4 @@
-"""Order of the steps in the two streams of an iteration, and their dependencies."""
+"""Order and dependencies of the steps of the compute and the communication stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING = -1
 
 
 class StreamWork(NamedTuple):
-    """Computation or communication for one unit of layers, or for the tables if ``None``."""
+    """Computation or communication for a unit of layers; ``unit`` is ``None`` for the tables."""
 
     role: Role
     unit: Unit | None = None
@@ -58,11 +58,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationTask:
-    """Kind of an iteration: which parts it trains, and when it gathers weights.
+    """Kind of an iteration: which parts of a model it trains, and when it gathers weights.
 
-    ``learns`` is whether there is a backward pass. ``frozen`` stacks are not trained. ``ahead``
-    prefetches the weights of a unit for the backward pass while the previous unit runs; such a
-    gather waits for no step.
+    ``learns`` is whether there is a backward pass. The stacks (groups of layers) named in
+    ``frozen`` are not trained. With ``ahead``, the weights of a unit are gathered for the backward
+    pass while the previous unit runs, without waiting for any step.
     """
 
     learns: bool = True
@@ -74,7 +74,7 @@ def order(model: TwoStreamsModel, dense: Ways, embedding: Ways, task: IterationT
     """Return the steps of an iteration for the given layouts of layers and tables.
 
     Source:
-        Hsia et al., ISCA 2024, section 4; which step waits for which is that of the authors' tool.
+        Hsia et al., ISCA 2024, section 4; the waits between steps are those of the authors' tool.
     """
     ways = _Ways(dense, embedding)
     works = list[StreamWork]()
@@ -97,7 +97,7 @@ class _Pass:
     steps: list[StreamStep] = field(default_factory=list)
 
     def add(self, role: Role, unit: Unit | None = None, *, waits: int = _NOTHING) -> int:
-        """Append a step and return its index."""
+        """Append a step to the pass and return its index."""
         work = StreamWork(role, unit)
         if work not in self.works:
             self.works.append(work)
@@ -164,7 +164,7 @@ class _Gathers:
     places: list[int] = field(default_factory=list)
 
     def before(self, turn: int, done: list[int]) -> int:
-        """Issue the weight gather of a unit and return its step index; -1 without FSDP."""
+        """Add the weight gather of a unit to the stream; return its step index, -1 without FSDP."""
         if "fsdp" not in self.ways.dense:
             return _NOTHING
         if not self.task.ahead:
@@ -175,7 +175,7 @@ class _Gathers:
 
 
 def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
-    """Add the collectives after a tensor-parallel unit; return the index of the last step."""
+    """Add the collectives after a tensor-parallel unit; return the index of the last, else -1."""
     last = _NOTHING
     if unit.sums_forward if forward else unit.sums_backward:
         last = told.add("sum_activations", unit, waits=done)
@@ -187,7 +187,7 @@ def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int
 def _run_back(model: TwoStreamsModel, frozen: frozenset[str], *, learns_tables: bool) -> list[Unit]:
     """Return the units of the backward pass, last unit first.
 
-    A unit belongs to it if it or an earlier part of the model is trained.
+    A unit has a backward pass if that unit or an earlier part of the model is trained.
     """
     found = list[Unit]()
     asked = False

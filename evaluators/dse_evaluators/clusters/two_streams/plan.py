@@ -42,7 +42,7 @@ _RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStreamsPlan:
-    """Cluster size, rates, global batch and inner degree of n designs; each array is (n,)."""
+    """Cluster size, rates, global batch and inner parallel degree of n designs, (n,) each."""
 
     nodes: Floats
     node_devices: Floats
@@ -60,7 +60,7 @@ class TwoStreamsPlan:
         return self.nodes * self.node_devices
 
     def take(self, rows: Ints) -> TwoStreamsPlan:
-        """Return the plans with these indices."""
+        """Return the plans of the designs at the indices ``rows``."""
         rates = {name: getattr(self.rates, name)[rows] for name in ClusterRates.__slots__}
         own = {
             name: getattr(self, name)[rows] for name in TwoStreamsPlan.__slots__ if name != "rates"
@@ -68,7 +68,7 @@ class TwoStreamsPlan:
         return TwoStreamsPlan(rates=ClusterRates(**rates), **own)
 
     def layout(self, ways: Ways) -> ParallelLayout:
-        """Return the layout of these kinds of parallelism, inner first, on the clusters."""
+        """Return the layout of n clusters for these kinds of parallelism, innermost first."""
         return ParallelLayout.of(ways, self.inner, self.devices)
 
 
@@ -119,7 +119,7 @@ def infeasible(
 
     Args:
         plan: the plans.
-        found: columns of ``Scenario.spent``, (n,) each.
+        found: times and memory of the plans as ``Scenario.spent`` returns them, (n,) each.
         needed_bytes: bytes needed on a device, (n,).
     """
     copies, table_copies = found["copies"], found["table_copies"]

@@ -31,7 +31,7 @@ class Scenario:
     orders: dict[tuple[str, str], Order] = field(default_factory=dict)
 
     def spent(self, batch: Batch, plan: TwoStreamsPlan) -> Mapping[str, Floats]:
-        """Return times [s], memory [B], data-parallel copies and layout levels, (n,) each."""
+        """Return iteration times [s], memory [B], data-parallel copies and levels by name, (n,)."""
         found: dict[str, Floats] = {}
         usual = {"dense": "", "embedding": self.model.tables}
         for (dense, embedding), rows in groups(batch, usual):
@@ -40,7 +40,7 @@ class Scenario:
         return found
 
     def _strategy(self, plan: TwoStreamsPlan, dense: str, embedding: str) -> Mapping[str, Floats]:
-        """Return the columns of :meth:`spent` for plans that share one parallel layout."""
+        """Return times, memory and copies as :meth:`spent`, for plans with one parallel layout."""
         ways = DENSE[dense], EMBEDDING[embedding]
         if (dense, embedding) not in self.orders:
             self.orders[dense, embedding] = order(self.model, *ways, self.task)

@@ -1,4 +1,4 @@
-"""Parallel layouts of weights over devices, one or two levels deep."""
+"""Parallel layouts of weights over devices, with one level or two nested levels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ParallelLayout:
 
     @staticmethod
     def of(ways: Ways, inner: Floats, devices: Floats) -> ParallelLayout:
-        """Build a layout of one level, or of two, the first of them over ``inner`` devices."""
+        """Build a layout with one level, or with two: the first over ``inner`` devices."""
         degrees = (devices,) if len(ways) == 1 else (inner, devices / inner)
         return ParallelLayout(ways, degrees)
 
@@ -65,14 +65,14 @@ class ParallelLayout:
         return self._product(frozenset({way}))
 
     def shards_beyond(self, way: str) -> Floats:
-        """Return the number of weight shards due to the levels outside of ``way``, (n,)."""
+        """Return the number of weight shards of the levels outside of kind ``way``, (n,)."""
         after = self.ways.index(way) + 1
         return ParallelLayout(self.ways[after:], self.degrees[after:]).shards * np.ones_like(
             self.degrees[0]
         )
 
     def outermost(self, way: str) -> bool:
-        """Return whether the level of ``way`` spans nodes."""
+        """Return whether the kind of parallelism ``way`` is the outermost level, across nodes."""
         return self.ways[-1] == way
 
     def _product(self, ways: frozenset[str]) -> Floats:

@@ -149,11 +149,11 @@ class TwoStreams(
         }
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans."""
+        """Return the metrics of n plans as arrays (n,) by name, with faults of infeasible plans."""
         return told_once(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans, each by the scenario of its model and task."""
+        """Return the metrics of n plans, each in the scenario (model and task) of its design."""
         every = fix_columns(batch, self._settled)
         parts = (
             (rows, self._under(self._scenario(model, task), every.take(rows)))
@@ -201,7 +201,7 @@ class TwoStreams(
 
 
 def _sum_collectives(found: Mapping[str, Floats], pattern: str) -> Floats:
-    """Return the sum of a named column over all collectives, (n,), in a fixed order."""
+    """Return the sum over all collectives of the columns named for them, (n,), in fixed order."""
     total = np.zeros(1)
     for name in COLLECTIVES:
         total = total + found[pattern.format(name)]

@@ -1,4 +1,4 @@
-"""Duration of each compute or communication work of an iteration on n clusters."""
+"""Duration of each computation and communication of an iteration, on n clusters."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TwoStreamsJob:
         return self._moved_s(role, self.embedding, size)
 
     def _moved_bytes(self, role: Role, unit: Unit) -> Floats:
-        """Return the bytes that one device holds once a collective of a unit has ended."""
+        """Return the bytes that one device holds of a unit's collective when it ends, (n,)."""
         if role in ("dispatch", "sum_activations"):
             experts = unit.experts if role == "dispatch" else 1
             return self.samples * (unit.outputs * self.model.weight_bytes / experts)
@@ -96,7 +96,7 @@ class TwoStreamsJob:
         return weights / (self.dense.shards / self.dense.degree("fsdp"))
 
     def _moved_s(self, role: Role, layout: ParallelLayout, size_bytes: Floats) -> Floats:
-        """Return the seconds of a collective, (n,); 0 where its level has a single device."""
+        """Return the seconds of a collective, (n,); 0 if its level has a single device."""
         way = _WAY[role]
         bytes_per_s = self.rates.of(MOVES[role], outermost=layout.outermost(way))
         return np.where(layout.degree(way) > 1, size_bytes / bytes_per_s, 0.0)

@@ -99,7 +99,7 @@ class Mlet(
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of the designs, measured one at a time."""
+        """Return the metrics of the designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=_SPREADS)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
@@ -128,7 +128,7 @@ class Mlet(
         return Found(values={**means, "rate": rate}, errors=errors)
 
     def _load_results(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
-        """Return each metric of the trainings at one learning rate, one value per seed."""
+        """Return the results of the trainings at one learning rate, per metric an array by seed."""
         from dse_evaluators.compression.embeddings.training import MletTraining, reading_of
 
         readings = [

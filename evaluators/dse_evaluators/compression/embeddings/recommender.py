@@ -25,7 +25,7 @@ class Widths:
 
     @property
     def dots(self) -> int:
-        """Number of pairs of feature vectors: the embeddings, and one of all dense features."""
+        """Number of pairs of feature vectors (one per category, one of all dense features)."""
         return math.comb(len(self.categories) + 1, 2)
 
     @property
@@ -62,7 +62,7 @@ class Recommender:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """Trainable tensors."""
+        """Trainable tensors of the recommender: embedding tables, dense layer and perceptron."""
         return [*(part for table in self.tables for part in table), self.dense, *self.weights]
 
     def collapse_tables(self) -> Recommender:
@@ -91,7 +91,10 @@ class Recommender:
 
 
 def init_recommender(widths: Widths, chance: torch.Generator) -> Recommender:
-    """Return an untrained recommender; embeddings start equally large with one table or two."""
+    """Return an untrained recommender, whose initial embeddings have equal variance.
+
+    This holds with one table per feature as with the product of two.
+    """
 
     def drawn(shape: Sequence[int], size: float) -> Tensor:
         return (torch.randn(tuple(shape), generator=chance) * size).requires_grad_()

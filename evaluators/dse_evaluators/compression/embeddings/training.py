@@ -41,7 +41,7 @@ class MletTraining:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Quality of the recommender at the epoch with the best AUC on the search split."""
+    """Scores of the recommender at the epoch with the best AUC on the search split."""
 
     auc: float  # on the search split
     loss: float  # on the search split, nats
@@ -64,7 +64,7 @@ def widths_of(embedding: int, inner: int) -> Widths:
 def reading_of(training: MletTraining) -> Reading:
     """Train a recommender, or load its results from the disk cache if it was trained before.
 
-    A training without an epoch of finite results has an ``auc`` of 0.
+    If no epoch has finite results, ``auc`` is 0.
     """
     key = hashlib.sha256(f"{_VERSION} {training} {torch.__version__}".encode()).hexdigest()[:16]
     shapes = {"reading": (_TOLD,)}
@@ -112,7 +112,10 @@ def _epoch(
 
 @torch.inference_mode()
 def _score_splits(model: Recommender, known: MovieLens) -> tuple[float, ...]:
-    """Return AUC and loss on the search split, AUC on the test split and its rare rows, and 0."""
+    """Return (AUC, loss) on the search split, AUC on the test split and its rare movies, and 0.
+
+    The last element is a placeholder for the training time.
+    """
     search, test = _scores(model, known.search), _scores(model, known.test)
     few = rare(known)
     loss = functional.binary_cross_entropy_with_logits(search, _tensors(known.search)[2])
@@ -143,7 +146,7 @@ def _scores(model: Recommender, ratings: Ratings) -> Tensor:
 
 
 def _tensors(ratings: Ratings) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids, features and labels as tensors."""
+    """Return a split's ids, features and labels as PyTorch tensors."""
     return (
         torch.from_numpy(ratings.ids),
         torch.from_numpy(ratings.features),

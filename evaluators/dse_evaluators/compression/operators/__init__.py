@@ -1,1 +1,1 @@
-"""Compression operators: encoding of arrays as records with exact bit counts, and decoding."""
+"""Compression operators: arrays encoded as records with exact bit counts, and decoded."""

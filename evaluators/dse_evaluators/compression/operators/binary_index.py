@@ -23,10 +23,10 @@ _TINY = 1e-12
 class BinaryIndex:
     """Low-rank binary index of a pruning mask, with ``rank`` x (rows + columns) bits per tile.
 
-    Each tile's magnitudes are factored into two non-negative tables, and both are thresholded so
-    that their boolean product has the wanted density. Of several thresholds of the first table
-    (each with the matching one of the second), those are chosen that lose the least magnitude
-    among the weights that magnitude pruning would keep.
+    Each tile's magnitudes are factored into two non-negative matrices, and both are thresholded so
+    that their boolean product has the wanted density. Of several thresholds of the first matrix
+    (each with the threshold of the second that gives the density), the pair is chosen that loses
+    the least magnitude among the weights that magnitude pruning would keep.
 
     Source:
         Lee et al., Network Pruning for Low-Rank Binary Indexing, 2019, algorithm 1; the
@@ -93,7 +93,7 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _factors(magnitudes: Floats, rank: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the non-negative matrix factors of the magnitudes, by multiplicative updates."""
+    """Factor a matrix of magnitudes into two non-negative matrices, by multiplicative updates."""
     rng = np.random.default_rng(seed)
     tall = rng.random((magnitudes.shape[0], rank)) + _TINY
     broad = rng.random((rank, magnitudes.shape[1])) + _TINY
@@ -106,7 +106,10 @@ def _factors(magnitudes: Floats, rank: int, seed: int) -> tuple[Floats, Floats]:
 
 
 def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
-    """Threshold the second factor for the wanted density of the product, by bisection."""
+    """Return the second factor's mask for which the boolean product has the wanted density.
+
+    The threshold is found by bisection.
+    """
     order = np.sort(broad.ravel())
     low, high = 0, len(order)
     for _ in range(max(_HALVINGS, len(order).bit_length())):
@@ -119,7 +122,10 @@ def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
 
 
 def _above(broad: Floats, order: Floats, place: int) -> Mask:
-    """Return the mask of the elements above the ``place``-th smallest; ``order`` is sorted."""
+    """Return the mask of the elements of ``broad`` above the ``place``-th smallest.
+
+    ``order`` holds the elements in ascending order.
+    """
     return broad > order[place - 1] if place else np.ones(broad.shape, dtype=np.bool_)
 
 

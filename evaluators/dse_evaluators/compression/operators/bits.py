@@ -1,4 +1,4 @@
-"""Packing of codes of any width into bit sequences, and back."""
+"""Packing of integer codes of any width into bit sequences, and unpacking."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Loose = NDArray[np.uint8]
 
 
 def unpack_words(words: Words, width: int) -> Loose:
-    """Return the low ``width`` bits of each code, concatenated."""
+    """Return the low ``width`` bits of each code as one sequence of bits."""
     table = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.unpackbits(table, axis=1, bitorder="little")[:, :width].ravel()
 
 
 def pack_words(bits: Loose, width: int) -> Words:
-    """Return the codes whose low ``width`` bits are given; an empty array if ``width`` is 0."""
+    """Return the codes that a sequence of ``width`` bits per code represents; empty for width 0."""
     count = len(bits) // width if width else 0
     table = np.zeros((count, 32), dtype=np.uint8)
     table[:, :width] = bits.reshape(count, width)

@@ -1,4 +1,4 @@
-"""Clustered weights in a Bloomier filter, which stores no positions but has false positives."""
+"""Clusters of weights in a Bloomier filter: no stored positions, but false positives."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _MOST_BITS = 32
 class Bloomier:
     """Bloomier-filter encoder: ``cells`` x ``cell_bits`` bits per kept weight, no positions.
 
-    A position's value is the XOR of three cells and of a mask of its own. A value below two to the
-    ``value_bits`` is a cluster index; any other means that the weight is zero. Kept weights are
-    restored as their cluster's centre; of the zeros, a fraction of two to the
-    (value_bits - cell_bits) is restored as some cluster's centre.
+    The value at a weight's position is the XOR of three hashed cells and of a hash of the position.
+    A value below two to the ``value_bits`` is a cluster index; any other means that the weight is
+    zero. Kept weights are restored as their cluster's centre; of the zeros, a fraction of two to
+    the (value_bits - cell_bits) is restored as some cluster's centre.
 
     Source:
         Reagen et al., Weightless: Lossy Weight Encoding For Deep Neural Network Compression,
@@ -70,7 +70,10 @@ class Bloomier:
     def _fill_cells(
         self, values: Single, places: Ints
     ) -> tuple[tuple[int, int, int, int], tuple[Section, ...]]:
-        """Fill the cells so that positions map to clusters; return record settings and data."""
+        """Fill the filter's cells so that kept positions give their cluster indices.
+
+        The result is the record's settings and data.
+        """
         form = format_of(_clusters(self.value_bits))
         encoded = form.encode(values)
         third, seed, order = self._peel_keys(places)
@@ -88,7 +91,7 @@ class Bloomier:
         )
 
     def _peel_keys(self, places: Ints) -> tuple[int, int, list[tuple[Ints, Ints]]]:
-        """Find a seed by which all keys can be peeled; return cells per third, seed, rounds."""
+        """Find a hash seed for which all keys can be peeled; return cells, seed and rounds."""
         if self.cells < 1:
             raise EvaluationError(f"{self.cells} cells per weight are too few", hint="1.25")
         keys = places.astype(np.uint64)
@@ -105,7 +108,7 @@ class Bloomier:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Return the weights, including the false positives of the filter."""
+    """Decode the weights, including the zeros that the filter restores wrongly."""
     value_bits, cell_bits, third, seed = record.settings
     flat = np.zeros(math.prod(record.shape), dtype=np.float32)
     if third:
@@ -123,7 +126,7 @@ def _clusters(value_bits: int) -> str:
 
 
 def _values(record: Record, words: Words, sides: Loose) -> Single:
-    """Return the cluster centres of these indices."""
+    """Return the cluster centre of each index."""
     row = Record(kind=dense.KIND, shape=words.shape, text=record.text)
     width = record.settings[0]
     codes = Section.of_words("payload", words, width).loose
@@ -147,7 +150,10 @@ def _masks(keys: Keys, seed: int, cell_bits: int) -> Words:
 def _order(
     spots: Ints,  # (n, 3)
 ) -> list[tuple[Ints, Ints]]:
-    """Return rounds of keys to peel, each with a cell that no other remaining key uses."""
+    """Return an order in which keys can be peeled: rounds of keys with cells of their own.
+
+    In each round, every key has a cell that no other remaining key uses.
+    """
     size = int(spots.max()) + 1
     degree = np.bincount(spots.ravel(), minlength=size)
     ids = np.arange(len(spots))

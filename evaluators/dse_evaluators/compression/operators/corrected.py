@@ -35,7 +35,7 @@ def correct_layer(
         given: weights that ``record`` decodes to.
         rank: rank of the correction.
         inputs: calibration inputs, (n, inputs).
-        store: encoder of both factors.
+        store: encoder of both factors of the correction.
 
     Source:
         Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
@@ -58,5 +58,5 @@ def correct_layer(
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Decode to the quantized weights plus their low-rank correction."""
+    """Decode the quantized weights plus their low-rank correction from a record."""
     return (parts[0] + parts[1]).reshape(record.shape)

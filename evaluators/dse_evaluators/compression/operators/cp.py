@@ -20,7 +20,7 @@ _RIDGE = 1e-9
 def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Record:
     """Return the CP decomposition of a convolution, fitted by alternating least squares.
 
-    It equals two pointwise and two one-dimensional convolutions.
+    The result equals a sequence of two pointwise and two one-dimensional convolutions.
 
     Args:
         weight: weights of the convolution, (outputs, inputs, height, width).
@@ -44,7 +44,7 @@ def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Reco
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Decode to a convolution: the sum of the outer products of the factors' columns."""
+    """Decode a convolution: the sum over ranks of the outer products of the four factors."""
     wide = [part.astype(np.float64) for part in parts]
     return _sum_products(wide).astype(np.float32).reshape(record.shape)
 
@@ -89,9 +89,9 @@ def _multiply_rows(sides: list[Floats]) -> Floats:
 
 
 def _balance_factors(sides: list[Floats]) -> list[Floats]:
-    """Scale the vectors of each product to equal lengths, so that short formats suffice.
+    """Scale the vectors of each outer product to equal norms, so that short formats suffice.
 
-    The products stay the same.
+    The outer products do not change.
     """
     lengths = [np.linalg.norm(side, axis=0) for side in sides]
     shared = np.prod(lengths, axis=0) ** 0.25

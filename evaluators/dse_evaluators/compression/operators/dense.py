@@ -18,7 +18,7 @@ KIND = "dense"
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """Encoder that stores arrays in the format named by a text, such as ``int4:group=32``."""
+    """Encoder that stores arrays in the number format of a text, such as ``int4:group=32``."""
 
     text: str
 
@@ -32,12 +32,15 @@ FP16 = Dense("fp16")
 
 
 def axis_of(shape: tuple[int, ...]) -> Axis:
-    """Return the axes of each output's inputs, along which scales run; -1 for vectors."""
+    """Return the axes of a layer's weights along which scales run: all inputs of an output.
+
+    The result is -1 for vectors.
+    """
     return tuple(range(1, len(shape))) if len(shape) > 1 else -1
 
 
 def of_codes(form: Format, encoded: Encoded) -> Record:
-    """Return the record of an array that is already encoded."""
+    """Return the record (stored form) of an array that is already quantized to codes."""
     codes, sides = split(form, encoded)
     use: Use = "fp32" if form.grid.bits == 32 else "payload"
     return Record(
@@ -49,13 +52,13 @@ def of_codes(form: Format, encoded: Encoded) -> Record:
 
 
 def read_record(record: Record, _: tuple[Single, ...]) -> Single:
-    """Decode a record to its array of numbers."""
+    """Decode the array of numbers that a record of :class:`Dense` stores."""
     codes, sides = (section.loose for section in record.sections)
     return decode_array(record, codes, sides)
 
 
 def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
-    """Return the bits of an encoded array's codes, and those of its scales and codebooks."""
+    """Return the bits of an encoded array: those of its codes, and of scales and codebooks."""
     size = form.bits(encoded.shape, encoded.axis)
     table = np.frombuffer(form.pack(encoded), dtype=np.uint8)
     bits = np.unpackbits(table, count=size.total, bitorder="little")
@@ -63,7 +66,7 @@ def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
 
 
 def decode_array(record: Record, codes: Loose, sides: Loose) -> Single:
-    """Decode an array of the record's shape and format from the bits of codes and scales."""
+    """Decode an array from the bits of its codes and scales, in the record's shape and format."""
     form = format_of(record.text)
     data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()
     return form.decode(form.unpack(data, record.shape, axis_of(record.shape)))

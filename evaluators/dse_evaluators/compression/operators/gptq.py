@@ -24,12 +24,13 @@ _AT_ONCE = 64
 class Gptq:
     """GPTQ encoder: stores a layer in a format with a small output error.
 
-    Size and decoding speed are those of the plain format. Scales are computed from the original
-    weights; with these scales, each column's rounding error is spread over the later columns.
+    Size and decoding speed are those of plain rounding to the format. Scales are computed from the
+    original weights; then columns are rounded in order, and each column's rounding error is
+    compensated in the later columns.
 
     Args:
         text: a format with a scale per tensor, channel or group, such as ``int4:group=32,asym``.
-        damping: fraction of the mean second moment that is added to each.
+        damping: fraction of the inputs' mean second moment that is added to each of these moments.
 
     Source:
         Frantar et al., GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
@@ -99,7 +100,7 @@ class _Columns:
             self._left[:, end:] -= errors @ spreading[start:end, end:]
 
     def _snap(self, column: int) -> None:
-        """Round one column to its nearest codes."""
+        """Round one column of weights to the nearest codes of the format."""
         rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
         values = self._left[:, column].astype(np.float32)
         values = values[None, :] if self._whole else values[:, None]
@@ -115,7 +116,8 @@ class _Columns:
 def _spreading(second: Floats, damping: float) -> Floats:
     """Return the upper Cholesky factor of the inverse of the damped second moments.
 
-    Damping keeps the matrix invertible if some inputs are always zero.
+    The moments are those of the layer's inputs. Damping keeps their matrix invertible if some
+    inputs are always zero.
     """
     mean = float(np.diag(second).mean())
     damped = second + np.eye(len(second)) * (damping * mean if mean else 1.0)

@@ -26,7 +26,7 @@ def encode_symbols(
     symbols: Words,  # (n,), below 2 ** width
     width: int,
 ) -> tuple[Section, Section]:
-    """Return the code table and the concatenated codes.
+    """Encode symbols; return the table of code lengths and the concatenated codes.
 
     The table has one code length for each symbol up to the largest. Codes are canonical: encoder
     and decoder derive the same codes from the lengths alone.
@@ -53,7 +53,7 @@ def encode_symbols(
 
 
 def decode_symbols(table: Section, codes: Section, width: int) -> Words:
-    """Return the decoded symbols."""
+    """Decode symbols from the table of code lengths and the concatenated codes."""
     bits = table.loose
     highest = int(pack_words(bits[:width], width)[0]) if width else 0
     lengths = pack_words(bits[width:], _LENGTH_BITS).astype(np.int64)
@@ -87,7 +87,7 @@ def _lengths(counts: Ints) -> Ints:
 
 
 def _canonical(lengths: Ints) -> Ints:
-    """Return the canonical codes, which ascend by length and then by symbol."""
+    """Return the canonical code of each symbol, assigned in order of length, then of symbol."""
     codes = np.zeros(len(lengths), dtype=np.int64)
     code, last = 0, 0
     for symbol in np.lexsort((np.arange(len(lengths)), lengths)):
@@ -100,7 +100,7 @@ def _canonical(lengths: Ints) -> Ints:
 
 
 def _at_every_bit(bits: Loose, lengths: Ints) -> tuple[Ints, Ints]:
-    """Return, for each bit, the symbol whose code would begin there, and that code's length."""
+    """Return, for each bit position, the symbol whose code begins there, and its code length."""
     codes = _canonical(lengths)
     padded = np.concatenate([bits, np.zeros(_LONGEST, dtype=np.uint8)]).astype(np.int64)
     symbols = np.zeros(len(bits), dtype=np.int64)

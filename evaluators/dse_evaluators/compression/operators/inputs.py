@@ -1,4 +1,4 @@
-"""Calibration inputs of a layer, and their second moments, which determine its output errors."""
+"""Calibration inputs of a layer, and their second moments, which give its output errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_inputs(
     table: Single,  # (outputs, inputs)
     inputs: Single,  # (n, inputs)
 ) -> None:
-    """Check that these can be calibration inputs of a layer.
+    """Check that an array, (n, inputs), can be the calibration inputs of a layer.
 
     Raises:
         EvaluationError: there are no inputs, their width is wrong, or a value is not finite.
@@ -41,7 +41,7 @@ def output_error(
     given: Single,
     inputs: Single,  # (n, inputs)
 ) -> float:
-    """Return the mean squared output error of a layer with weights ``given``, not ``wanted``."""
+    """Return the mean squared error of a layer's outputs with weights ``given`` for ``wanted``."""
     apart = wanted.astype(np.float64) - given
     outputs = inputs.astype(np.float64) @ apart.reshape(len(apart), -1).T
     return float((outputs**2).mean())

@@ -24,7 +24,7 @@ MaskCode = Callable[[Mask], Record]
 
 
 def bitmap(mask: Mask) -> Record:
-    """Encode a mask with one bit for each position."""
+    """Encode a pruning mask with one bit for each weight."""
     section = Section.of("metadata", mask.ravel().astype(np.uint8))
     return Record(kind=BITMAP, shape=mask.shape, sections=(section,))
 
@@ -59,7 +59,7 @@ def gaps(mask: Mask) -> Record:
 
 
 def of_m(kept: int, of: int) -> MaskCode:
-    """Return the encoder of N:M masks, which stores the kept positions in each group of ``of``.
+    """Return an encoder of N:M masks, which stores the kept positions of every ``of`` weights.
 
     This is the layout that hardware reads.
 
@@ -104,12 +104,12 @@ def mask_of(record: Record) -> Mask:
 
 
 def _read_bitmap(record: Record, _: tuple[Single, ...]) -> Single:
-    """Decode a bitmap to ones and zeros."""
+    """Decode a bitmap to a mask of ones and zeros, (rows, columns)."""
     return record.sections[0].loose.astype(np.float32).reshape(record.shape)
 
 
 def _read_rows(record: Record, _: tuple[Single, ...]) -> Single:
-    """Decode compressed sparse rows to ones and zeros."""
+    """Decode compressed sparse rows to a mask of ones and zeros, (rows, columns)."""
     count_bits, column_bits = _row_bits(record.shape)
     counts = record.sections[0].words(count_bits)
     mask = np.zeros(record.shape, dtype=np.float32)
@@ -120,7 +120,7 @@ def _read_rows(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _read_gaps(record: Record, _: tuple[Single, ...]) -> Single:
-    """Decode gaps to ones and zeros."""
+    """Decode Huffman-coded gaps to a mask of ones and zeros, (rows, columns)."""
     mask = np.zeros(math.prod(record.shape), dtype=np.float32)
     if record.sections:
         table, codes = record.sections
@@ -130,7 +130,7 @@ def _read_gaps(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _read_of_m(record: Record, _: tuple[Single, ...]) -> Single:
-    """Decode an N:M mask to ones and zeros."""
+    """Decode positions in groups of M to an N:M mask of ones and zeros, (rows, columns)."""
     kept, of = record.settings
     groups = np.zeros((math.prod(record.shape) // of, of), dtype=np.float32)
     width = width_of(of - 1)
@@ -140,7 +140,7 @@ def _read_of_m(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
-    """Decode a block mask to ones and zeros."""
+    """Decode one bit per block to a mask of ones and zeros, (rows, columns)."""
     high, wide = record.settings
     stays = pack_words(record.sections[0].loose, 1).astype(np.float32)
     cut = stays.reshape(record.shape[0] // high, record.shape[1] // wide)
@@ -148,7 +148,7 @@ def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _row_bits(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return the bit widths of a row's count and of a column index."""
+    """Return the bit widths in compressed sparse rows of a row's count and a column's index."""
     return width_of(shape[1]), width_of(shape[1] - 1)
 
 

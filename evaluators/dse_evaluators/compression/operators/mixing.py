@@ -13,7 +13,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 def mix_keys(keys: Keys, seed: int) -> Keys:
-    """Return a hash of each key; another seed gives other hashes.
+    """Return a 64-bit hash of each integer key, which depends on the seed.
 
     Source:
         Steele et al., Fast Splittable Pseudorandom Number Generators, 2014 (SplitMix64).

@@ -18,7 +18,7 @@ def product(
     shape: tuple[int, ...],
     store: Store,
 ) -> Record:
-    """Return the record of a matrix that is stored as two factors."""
+    """Return the record (stored form) of a matrix that is the product of two encoded factors."""
     parts = tuple(store(np.ascontiguousarray(side, dtype=np.float32)) for side in (left, right))
     return Record(kind=KIND, shape=shape, parts=parts)
 
@@ -34,6 +34,6 @@ def check_rank(rank: int, most: int) -> None:
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the product of the factors."""
+    """Decode a matrix as the product of its two stored factors."""
     left, right = (part.astype(np.float64) for part in parts)
     return (left @ right).astype(np.float32).reshape(record.shape)

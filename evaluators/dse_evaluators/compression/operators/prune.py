@@ -11,7 +11,7 @@ from dse_evaluators.formats.arrays import Single
 
 
 def globally(layers: Layers, density: float) -> dict[str, Single]:
-    """Zero all but the largest weights of all layers together; among ties, keep the later.
+    """Zero all but the largest weights over all layers; of equal magnitudes, keep later ones.
 
     Args:
         layers: weights by layer, ranked together under one threshold.
@@ -105,7 +105,7 @@ def _largest(flat: Single, density: float) -> Single:
 
 
 def _stays(sizes: Single | Floats, density: float) -> Mask:
-    """Return the mask of the largest fraction ``density`` of sizes; among ties, the later."""
+    """Return the mask of the largest fraction ``density`` of magnitudes; of ties, later ones."""
     if not 0 <= density <= 1:
         raise EvaluationError(f"a share of {density} of the weights cannot stay", hint="0 to 1")
     dropped = sizes.size - round(density * sizes.size)

@@ -1,4 +1,4 @@
-"""Recipes for the compression of one layer, as text in a study file."""
+"""Compression recipes: texts in a study file that name the operators for one layer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PAIR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContext:
-    """Layer weights, calibration inputs and argument of a recipe's last operator."""
+    """Input of a recipe's last operator: layer weights, calibration inputs and its argument."""
 
     weight: Single
     inputs: Single | None
@@ -42,7 +42,7 @@ class OperatorContext:
 
     @property
     def seen(self) -> Single:
-        """Calibration inputs, (n, inputs).
+        """Calibration inputs of the layer, (n, inputs), required by some operators.
 
         Raises:
             SpecError: no calibration inputs were given.
@@ -52,7 +52,7 @@ class OperatorContext:
         return self.inputs
 
     def stored(self, values: Store) -> Record:
-        """Encode all weights, or, after pruning, the kept weights and their positions."""
+        """Encode all weights or, after pruning, the kept weights and their positions; a record."""
         if self.places is None:
             return values(self.weight)
         return SparseStore(values, self.places)(self.weight)
@@ -186,7 +186,7 @@ _WHOLE = ("gptq", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "correct
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:
-    """Look up an operator by name; the error explains operators in the wrong order."""
+    """Return the operator with this name; raise SpecError if it is unknown or out of order."""
     if name in table:
         return table[name]
     if name in _THINNING:

@@ -29,7 +29,7 @@ class StorageCost:
 
     @property
     def total(self) -> int:
-        """Total number of bits."""
+        """Total number of bits of the record, over all purposes."""
         return self.payload + self.metadata + self.fp32 + self.header + self.padding
 
     @property
@@ -49,7 +49,7 @@ class StorageCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Sequence of bits of one purpose, padded to a whole byte."""
+    """Sequence of bits of a record for one purpose, padded to a full byte."""
 
     use: Use
     bits: int
@@ -57,23 +57,23 @@ class Section:
 
     @staticmethod
     def of(use: Use, bits: Loose) -> Section:
-        """Return the section of these bits."""
+        """Pack these bits into a section for the given purpose."""
         data = np.packbits(bits, bitorder="little").tobytes()
         return Section(use=use, bits=len(bits), data=data)
 
     @staticmethod
     def of_words(use: Use, words: Words, width: int) -> Section:
-        """Return the section of these codes, ``width`` bits each."""
+        """Pack the low ``width`` bits of each integer code into a section."""
         return Section.of(use, unpack_words(words, width))
 
     @property
     def loose(self) -> Loose:
-        """Bits of the section, one per byte."""
+        """Bits of the section as an array with one element, 0 or 1, per bit."""
         table = np.frombuffer(self.data, dtype=np.uint8)
         return np.unpackbits(table, count=self.bits, bitorder="little")
 
     def words(self, width: int) -> Words:
-        """Return the bits as codes of this width."""
+        """Return the section's bits as integer codes of ``width`` bits."""
         return pack_words(self.loose, width)
 
 

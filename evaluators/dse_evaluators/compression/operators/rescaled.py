@@ -18,7 +18,7 @@ def rescale_weights(
     factors: Single,  # (inputs,)
     store: Store,
 ) -> Record:
-    """Encode the weights, multiplied by the factors, together with the factors.
+    """Encode a layer's weights, multiplied by a factor per input channel, and the factors.
 
     If the layer before can absorb the factors (a norm, or a linear layer without an activation in
     between) they need no storage; here they are always stored, in single precision, and counted.
@@ -36,13 +36,13 @@ def rescale_weights(
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the weights divided by the factors."""
+    """Decode the weights: those stored, divided by the stored factor of each input channel."""
     larger, factors = parts
     table = larger.reshape(len(larger), -1)
     return (table / factors).astype(np.float32).reshape(record.shape)
 
 
 def centre_factors(factors: Floats) -> Single:
-    """Scale the factors so that the geometric mean of the least and the largest is one."""
+    """Scale factors so that the geometric mean of the smallest and the largest is one."""
     middle = np.sqrt(factors.max() * factors.min())
     return (factors / middle).astype(np.float32)

@@ -15,7 +15,7 @@ def basis(
     signals: Single,  # (n, d)
     kept: int,
 ) -> Single:
-    """Return the directions in which the stream varies most, in descending order, (d, kept).
+    """Return the ``kept`` principal directions of the residual stream, (d, kept), largest first.
 
     With all directions kept, the outputs of a network with RMSNorm do not change, since a rotation
     preserves the root mean square.
@@ -25,7 +25,7 @@ def basis(
         2024, section 3.
 
     Raises:
-        EvaluationError: there are no signals, or ``kept`` is not from 1 to d.
+        EvaluationError: there are no samples of the stream, or ``kept`` is not from 1 to d.
     """
     check_inputs(table_of(signals), signals)
     check_rank(kept, signals.shape[1])
@@ -34,7 +34,7 @@ def basis(
 
 
 def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """Encode a layer that reads the sliced stream: (outputs, d) becomes (outputs, kept).
+    """Encode a layer that reads the residual stream with fewer directions, (outputs, kept).
 
     Raises:
         EvaluationError: the directions do not have the width of the stream.
@@ -45,7 +45,7 @@ def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
 
 
 def writing(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """Encode a layer that writes the sliced stream: (d, inputs) becomes (kept, inputs).
+    """Encode a layer that writes the residual stream with fewer directions, (kept, inputs).
 
     Raises:
         EvaluationError: the directions do not have the width of the stream.

@@ -15,7 +15,7 @@ KIND = "sparse"
 
 @dataclass(frozen=True, slots=True)
 class SparseStore:
-    """Encoder of the non-zero weights by ``values``, and of their positions by ``mask``.
+    """Encoder of a pruned layer: nonzero weights by ``values``, their positions by ``mask``.
 
     By default, positions are a bitmap, sparse rows or gaps, whichever is smallest. Zeros that a
     block or N:M mask keeps are stored.
@@ -29,14 +29,14 @@ class SparseStore:
 
 
 def mask_weights(weight: Single, places: Record, values: Store) -> Record:
-    """Encode the weights that an encoded mask keeps, together with that mask."""
+    """Encode the weights that a mask keeps, together with the mask, as one record."""
     kept = table_of(weight)[mask_of(places)]
     row = (values(kept),) if kept.size else ()
     return Record(kind=KIND, shape=weight.shape, parts=(places, *row))
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the weights, with zeros where nothing is stored."""
+    """Decode the weights, with zeros at all positions that are not stored."""
     stays = parts[0] != 0
     table = np.zeros(stays.shape, dtype=np.float32)
     if len(parts) > 1:

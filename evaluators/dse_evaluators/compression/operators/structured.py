@@ -1,4 +1,4 @@
-"""Structured pruning of filters, neurons or heads, with tensors that are actually smaller."""
+"""Structured pruning of filters, neurons or heads: the stored tensors become smaller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def strongest(
         weight: weights of a layer.
         keep: fraction of the outputs that is kept.
         norm: 1 for the L1 norm, 2 for the L2 norm.
-        multiple: the number of kept groups is rounded down to a multiple of this, at least one.
+        multiple: the number of kept groups of outputs is rounded down to a multiple of this number,
+            but to at least one multiple.
         group: number of consecutive outputs that are kept or removed together, as in a head.
 
     Source:
@@ -59,8 +60,9 @@ def strongest(
 def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
     """Encode only these outputs and inputs of a layer; it decodes with zeros elsewhere.
 
-    The smaller tensor is the record's only part and suffices for computation. The masks are stored
-    with one bit per output and input, so that the layer can be compared with the original.
+    The smaller tensor is stored as the only part of the record, and suffices for computation. The
+    masks are stored with one bit per output and input, so that the layer can be compared with the
+    original.
 
     Args:
         weight: weights of the layer, (outputs, inputs, ...).
@@ -118,7 +120,7 @@ def chain(layers: Layers, keep: float, *, norm: Norm = 2) -> dict[str, tuple[Mas
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the smaller tensor, with zeros for the other outputs and inputs."""
+    """Decode the smaller tensor to its original shape, with zeros for what was removed."""
     stays = record.sections[0].loose == 1
     outputs, inputs = np.split(stays, [record.shape[0]])
     whole = np.zeros(record.shape, dtype=np.float32)

@@ -15,7 +15,7 @@ _NULL = 1e-12
 
 
 def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
-    """Return the weights of this rank with the least squared error, by a truncated SVD.
+    """Encode weights as factors of low rank with the least squared error, by a truncated SVD.
 
     Each factor is multiplied by the square roots of the singular values.
 
@@ -33,7 +33,7 @@ def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
 
 
 def whiten_weights(weight: Single, inputs: Single, rank: int, store: Store = FP32) -> Record:
-    """Return the weights of this rank with the least output error on the calibration inputs.
+    """Encode weights as factors of low rank with the least output error on calibration inputs.
 
     With second moments S S' of the inputs, it is the truncated SVD of W S times the inverse of S;
     no other matrix of that rank has a smaller output error on these inputs.

@@ -16,7 +16,7 @@ _ROUNDS = 20
 
 
 def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> Record:
-    """Return the Tucker-2 decomposition: a 1x1 convolution, a smaller core, a 1x1 convolution.
+    """Decompose a convolution (Tucker-2) into a 1x1 convolution, a smaller core, another 1x1.
 
     It is computed by higher-order orthogonal iteration from the leading singular vectors; the
     spatial axes are not decomposed.
@@ -50,7 +50,7 @@ def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> 
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Return the weights as the product of the core and both factors."""
+    """Decode the weights as the product of the stored core and both factors."""
     core, out, into = (part.astype(np.float64) for part in parts)
     whole = np.einsum("abhw,oa,ib->oihw", core, out, into, optimize=True)
     return whole.astype(np.float32).reshape(record.shape)

@@ -27,10 +27,10 @@ class Xor:
     """Encoder of ``planes`` signs per weight, exact for the weights that the mask keeps.
 
     Slices of ``spread`` signs are each generated from ``seed_bits`` bits by a random matrix over
-    GF(2). As many kept signs as the matrix allows are solved for; the others are patched, and the
-    positions of the patches are stored. A sign thus costs seed_bits / spread bits plus its share of
-    the patches; that ratio is close to the fraction of kept weights. A weight is the sum over the
-    planes of its sign times the plane's scale.
+    GF(2). The bits are solved for so that as many kept signs as possible are right; the others are
+    corrected (patched), and the positions of these patches are stored. A sign thus costs seed_bits
+    / spread bits plus its share of the patches; that ratio is close to the fraction of kept
+    weights. A weight is the sum over the planes of its sign times the plane's scale.
 
     Source:
         Kwon et al., Structured Compression by Weight Encryption for Unstructured Pruning and
@@ -79,7 +79,7 @@ class Xor:
         )
 
     def _cut(self, mask: Mask) -> Mask:
-        """Return the mask in slices, the last one padded, (slices, spread)."""
+        """Return the mask cut into slices of signs, the last one padded, (slices, spread)."""
         return np.pad(mask.ravel(), (0, -mask.size % self.spread)).reshape(-1, self.spread)
 
 
@@ -103,7 +103,7 @@ def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
 
 
 def _gates(spread: int, seed_bits: int, seed: int) -> Table:
-    """Return for each sign a mask of seed bits; the parity of these is the sign, (spread,)."""
+    """Return, for each sign, the mask of the seed bits whose parity is the sign, (spread,)."""
     return (mixed_range(spread, seed) >> np.uint64(64 - seed_bits)).astype(np.uint32)
 
 
@@ -131,7 +131,8 @@ def _solve_seeds(
 ) -> tuple[Words, Mask]:
     """Return a seed for each slice, and the mask of kept signs that it expands to wrongly.
 
-    Gaussian elimination runs on all slices at once, sign by sign; a row's pivot is its lowest bit.
+    Gaussian elimination runs on all slices at once, sign by sign; an equation's pivot is its lowest
+    bit.
     """
     slices = len(signs)
     rows = np.zeros((slices, seed_bits), dtype=np.uint32)

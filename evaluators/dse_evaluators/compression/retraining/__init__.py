@@ -1,1 +1,1 @@
-"""Compression with retraining: methods that reduce a network and train what remains."""
+"""Compression with retraining: methods that prune or factor a network, and train the rest."""

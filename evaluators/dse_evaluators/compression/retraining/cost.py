@@ -13,7 +13,7 @@ _MULTIPLY_ADD = 2  # operations
 
 
 def whole_weights(layers: Sequence[Layer]) -> Floats:
-    """Return the number of weights of each layer before compression, (layers,)."""
+    """Return the number of weights of each layer of the uncompressed network, (layers,)."""
     return np.array([layer.weights for layer in layers], dtype=np.float64)
 
 
@@ -21,7 +21,10 @@ def forward_flop(
     weights: Floats,  # (..., layers)
     layers: Sequence[Layer],
 ) -> Floats:
-    """Return the operations per image, (...,): every weight is used once per output position."""
+    """Return the operations per image of a forward pass, given weights by layer, (...,).
+
+    Every weight is used once per output position of its layer.
+    """
     places = np.array([layer.output_height * layer.output_width for layer in layers])
     return _MULTIPLY_ADD * (weights * places).sum(axis=-1)
 
@@ -33,7 +36,7 @@ def training_flop(
     *,
     taught: bool = False,
 ) -> float:
-    """Return the operations of training for all epochs, with ``images`` images each.
+    """Return the operations of a training, over all epochs of ``images`` images each.
 
     Forward, gradient of the weights and gradient of the inputs cost the same; the first layer has
     no gradient of its inputs. ``taught`` adds a forward pass of the uncompressed teacher network.

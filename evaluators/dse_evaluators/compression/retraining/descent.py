@@ -38,12 +38,12 @@ class LearningRateSchedule:
 
 
 def _nothing(update: int) -> None:
-    """Leave gradients and weights unchanged."""
+    """Leave gradients and weights unchanged; the default callback of a retraining method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steer:
-    """Callbacks of a retraining method: on gradients before an update, on weights after it."""
+    """Callbacks of a retraining method: on gradients before, on weights after each update."""
 
     pull: Callable[[int], None] = _nothing
     settle: Callable[[int], None] = _nothing
@@ -77,7 +77,7 @@ def lessons(
     teacher: Callable[[Tensor], Tensor] | None,
     seed: int,
 ) -> Iterator[Lesson]:
-    """Yield augmented batches endlessly, in a new order each epoch, without incomplete ones."""
+    """Yield augmented batches endlessly, shuffled in each epoch, without incomplete batches."""
     chance = torch.Generator().manual_seed(seed)
     updates = updates_per_epoch(len(labels))
     while True:
@@ -103,7 +103,7 @@ def descend(
     teaching: Teaching,
     steer: Steer = FREE,
 ) -> None:
-    """Minimize the loss over the tensors, which ``logits`` reads, by SGD with momentum.
+    """Minimize the training loss over tensors, the weights of ``logits``, by SGD with momentum.
 
     Source:
         Polyak, Some Methods of Speeding up the Convergence of Iteration Methods, 1964 (momentum).

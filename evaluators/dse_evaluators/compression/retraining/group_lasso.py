@@ -31,8 +31,8 @@ _NEVER_ZERO = 1e-8
 def group_lasso(material: Material, knobs: Knobs) -> Trained:
     """Train from random weights with a group lasso, and remove channels every few epochs.
 
-    The penalty's weight is fixed at the start. Weights are shrunk by the lasso's proximal step,
-    which reaches zero, instead of by its gradient, which does not.
+    The penalty's coefficient is fixed at the start. Weights are reduced by the lasso's proximal
+    step, which can make them exactly zero, instead of by its gradient, which cannot.
 
     Source:
         Lym et al., PruneTrain: Fast Neural Network Training by Dynamic Sparse Model
@@ -66,7 +66,7 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
 
 
 def penalty_weight(share: float, loss: float, groups: float) -> float:
-    """Return the coefficient that makes the penalty ``share`` of the initial total loss.
+    """Return the coefficient of the group lasso that makes it ``share`` of the initial loss.
 
     Source:
         Lym et al., 2019, the code: ratio CE / (P (1 - ratio)), both at the first update.
@@ -92,7 +92,7 @@ def groups_sum(affines: Affines) -> float:
 def lengths(
     groups: Tensor,  # (groups, ...)
 ) -> Tensor:
-    """Return the Euclidean norm of each group, (groups,)."""
+    """Return the Euclidean norm of each group of weights (a filter or input channel), (groups,)."""
     return (groups.flatten(1).square().sum(dim=1) + _NEVER_ZERO**2).sqrt()
 
 
@@ -102,7 +102,7 @@ def by_input(
 ) -> Tensor:
     """Return the weights with one row for each input channel, (channels, ...).
 
-    A layer that follows flattening has several inputs per channel.
+    A layer that follows flattening has several inputs per channel, which form one row.
     """
     each = weight.shape[1] // channels
     return weight.transpose(0, 1).reshape(channels, each * weight[:, 0].numel())
@@ -123,10 +123,11 @@ def shrunk(
 
 
 def shrinking(affines: Affines, strength: float, piece: LearningRateSchedule) -> Steer:
-    """Return the callback with the proximal step after each update, filters before inputs.
+    """Return a callback that applies the lasso's proximal step after each training update.
 
-    With momentum, a constant gradient moves a weight by rate / (1 - momentum) per update in the
-    long run; the proximal step has the same length.
+    The step shrinks filters first, then input channels. With momentum, a constant gradient moves a
+    weight by rate / (1 - momentum) per update in the long run; the proximal step has the same
+    length.
     """
 
     def settle(update: int) -> None:
@@ -155,7 +156,10 @@ def _first_loss(material: Material, affines: Affines) -> float:
 
 
 def _spans(epochs: int, interval: int) -> list[int]:
-    """Return the numbers of epochs between channel removals; the last may be smaller."""
+    """Return the number of epochs between successive channel removals, as a list.
+
+    They are ``interval`` each, except for the last, which may be smaller.
+    """
     whole, rest = divmod(epochs, interval)
     return [interval] * whole + [rest] * (rest > 0)
 

@@ -1,4 +1,4 @@
-"""Knobs for reducing and retraining a network, with their defaults and ranges."""
+"""Settings for compressing and retraining a network, with their defaults and ranges."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Knobs))
 
 
 def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
-    """Return the knobs of a design; those in ``fixed`` take precedence.
+    """Return the compression settings (knobs) of a design; those in ``fixed`` take precedence.
 
     Knobs that the method does not read keep their defaults, so that equal networks have equal
     knobs.
@@ -119,7 +119,7 @@ def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
 
 
 def read_by(method: Value | None) -> frozenset[str]:
-    """Return the knobs that a method reads; all knobs if the method is None."""
+    """Return the names of the settings that a method uses; all settings without a method."""
     if method is None:
         return frozenset(KNOBS)
     return frozenset(("seed", "format", *METHODS[str(method)]))

@@ -1,4 +1,4 @@
-"""Alternating learning and compression steps with an augmented Lagrangian (L-C, ADMM)."""
+"""Pruning by alternating training and projection with an augmented Lagrangian (L-C, ADMM)."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _FINISH_SHARE = 0.25  # of the updates, for the final training of the kept weigh
 
 
 def mu_schedule(start: float, multiplier: float, steps: int) -> list[float]:
-    """Return the penalty parameter mu of each step.
+    """Return the penalty parameter mu of the augmented Lagrangian in each step.
 
     Source:
         Joseph et al., A Programmable Approach to Neural Network Compression, 2020 (Condensa), and
-        its code: multiplied by a constant after each step, up to 10,000.
+        its code: mu is multiplied by a constant after each step, up to 10,000.
     """
     return [min(start * multiplier**step, MU_CAP) for step in range(steps)]
 
 
 def l_c(material: Material, knobs: Knobs) -> Trained:
-    """Alternate training towards pruned weights and pruning, then train the kept weights.
+    """Alternate training steps, pulled towards pruned weights, with pruning; then fine-tune.
 
-    The number of updates is that of the other methods for the same number of epochs. The start is
-    a plain pruning; of the pruned weights of all steps, those with the least loss on the search
-    images are trained at the end.
+    The number of updates is that of the other methods for the same number of epochs. The first
+    pruned weights result from magnitude pruning; of the pruned weights of all steps, those with the
+    least loss on the search images are trained at the end, with pruned weights held at zero.
 
     Source:
         Carreira-Perpinan, Idelbayev, "Learning-Compression" Algorithms for Neural Net Pruning,
@@ -81,7 +81,7 @@ class Pair:
         self._density = density
 
     def pulled(self, mu: float) -> Steer:
-        """Return the learning step's callback: add mu (w - theta) - lambda to the gradient."""
+        """Return the callback of a training step: add mu (w - theta) - lambda to the gradient."""
 
         def pull(_: int) -> None:
             for weight, cut, multiplier in self._rows():
@@ -91,7 +91,7 @@ class Pair:
         return Steer(pull=pull)
 
     def compress(self, mu: float) -> None:
-        """Set theta = cut(w - lambda / mu), then lambda = lambda - mu (w - theta)."""
+        """Set theta = cut(w - lambda / mu), the pruned copy, then lambda -= mu (w - theta)."""
         moved = [weight.detach() - multiplier / mu for weight, _, multiplier in self._rows()]
         self.cut = project_weights(moved, self._density)
         self.multipliers = [
@@ -112,7 +112,7 @@ def _cut(affines: Affines, weights: Sequence[Tensor]) -> Affines:
 
 
 def _pieces(updates: int, steps: int, rate: float) -> list[LearningRateSchedule]:
-    """Split the updates equally over the steps, with a learning rate that drops at each step."""
+    """Split all updates equally over the steps, with a learning rate that drops at each step."""
     ends = [updates * step // steps for step in range(steps + 1)]
     rates = [rate * _LAST_RATE ** (step / max(1, steps - 1)) for step in range(steps)]
     return [

@@ -1,4 +1,4 @@
-"""Low-rank weights: reduced after training, trained as factors, or reduced during training."""
+"""Low-rank weights: factored after training, trained as factors, or reduced during training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Shape = Sequence[int]
 
 
 def factor_weights(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
-    """Encode weights as low-rank factors with at most ``density`` times as many numbers."""
+    """Encode weights as low-rank factors with at most ``density`` times as many elements."""
     ranks = ranks_of(weight.shape, density, factoring)
     if len(ranks) == 1:
         return svd.plain(weight, ranks[0], store)
@@ -44,7 +44,7 @@ def factor_weights(weight: Single, density: float, factoring: str, store: Store 
 
 
 def is_cut(place: int, layers: int) -> bool:
-    """Return whether the layer's rank is reduced; the first and the last layer keep theirs."""
+    """Return whether the rank of a layer is reduced; the first and the last layer are not."""
     return 0 < place < layers - 1
 
 
@@ -107,7 +107,7 @@ def factors(material: Material, knobs: Knobs) -> Trained:
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    """Multiply low-rank factors to weights: two factors, or a Tucker-2 core and two factors."""
+    """Return the weights that low-rank factors represent: of two, or a Tucker-2 core and two."""
     if len(parts) == 2:
         return (parts[0] @ parts[1]).reshape(*shape)
     core, out, into = parts
@@ -131,7 +131,7 @@ def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
 
 
 def _count_weights(material: Material, knobs: Knobs) -> Floats:
-    """Return the number of each layer's multiplied weights per epoch, (epochs, layers)."""
+    """Return the number of weights multiplied per epoch and layer, (epochs, layers)."""
     weights = whole_weights(material.layers)
     for place, affine in enumerate(material.whole):
         if is_cut(place, len(material.whole)):

@@ -29,7 +29,7 @@ def project_weights(weights: list[Tensor], density: float) -> list[Tensor]:
 
 
 def cut(affines: Affines, density: float) -> Affines:
-    """Return the network with only the largest weights; biases do not change."""
+    """Return the network with only the largest weights, over all layers; biases are unchanged."""
     thin = project_weights([affine.weight for affine in affines], density)
     return tuple(
         LayerWeights(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True)
@@ -37,12 +37,12 @@ def cut(affines: Affines, density: float) -> Affines:
 
 
 def magnitude(material: Material, knobs: Knobs) -> Trained:
-    """Prune once, without retraining."""
+    """Set the smallest weights of the trained network to zero once, without retraining."""
     return Trained.dense(frozen(cut(material.whole, knobs.density)), material, 0)
 
 
 def train_with_mask(material: Material, knobs: Knobs) -> Trained:
-    """Prune once, then train with the pruned weights held at zero.
+    """Prune the smallest weights once, then train with the pruned weights held at zero.
 
     Source:
         Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015.
@@ -54,7 +54,7 @@ def train_with_mask(material: Material, knobs: Knobs) -> Trained:
 
 
 def gradual(material: Material, knobs: Knobs) -> Trained:
-    """Prune more in each epoch, most in the first ones, then train the kept weights."""
+    """Prune gradually by a cubic schedule over the first epochs, then train the kept weights."""
     affines = leaves(material.whole)
     epoch = updates_per_epoch(len(material.labels))
     cutting = _CUTTING_SHARE * course_of(material, knobs).updates
@@ -73,7 +73,9 @@ def gradual(material: Material, knobs: Knobs) -> Trained:
 
 
 def cubic_density(density: float, progress: float) -> float:
-    """Return the fraction of weights kept, from 1 at ``progress`` 0 to ``density`` at 1.
+    """Return the fraction of weights kept at a fraction ``progress`` of a pruning schedule.
+
+    It falls from 1 to ``density`` as a cubic polynomial.
 
     Source:
         Zhu, Gupta, To Prune, or Not to Prune, 2017, eq. 1.

@@ -1,4 +1,4 @@
-"""Trained network with the images for its training and for its evaluation."""
+"""Trained network with images for retraining and for evaluation."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ _PICTURES: Mapping[str, Callable[[], Pictures]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """Model to retrain, the share of tail-class training images, and the image noise.
+    """Conditions of a retraining: model, fraction of tail-class images, and image noise.
 
-    Of the classes in :data:`TAIL` only the fraction ``tail_keep`` of the training images is used;
+    Only a fraction ``tail_keep`` of the training images of the rare classes (:data:`TAIL`) is used;
     ``noise`` is the standard deviation of normal noise on all pixels, where white is 1.
     """
 
@@ -101,7 +101,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Network and data for a retraining method; ``name`` is a cache key of all of these."""
+    """Trained network and data for a retraining method; ``name`` is their key in the cache."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -114,13 +114,13 @@ class Material:
     seen: Augmented
 
     def says(self, images: Tensor) -> Tensor:
-        """Return the uncompressed network's logits, (n, classes)."""
+        """Return the logits of the uncompressed network for images, (n, classes)."""
         return forward(self.network, self.whole, images)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """Images for evaluation, with their labels."""
+    """Images of one split for evaluation, with their labels."""
 
     images: Tensor
     labels: Tensor
@@ -130,7 +130,8 @@ class Lot:
 def material(circumstances: Circumstances, seed: int) -> Material:
     """Return the uncompressed network with its data; the network is trained if not cached.
 
-    With the default conditions it is the workload's own network, if there is one, for every seed.
+    With the default conditions the network is that which the workload provides, if any, for every
+    seed.
 
     Raises:
         PluginError: the asset with the images is not installed.
@@ -158,7 +159,7 @@ def material(circumstances: Circumstances, seed: int) -> Material:
 
 
 def start(layers: Sequence[Layer], seed: int) -> Affines:
-    """Return random weights that preserve the magnitude of rectified signals, and zero biases.
+    """Return random initial weights with zero biases, by He's initialization for ReLU.
 
     Source:
         He et al., Delving Deep into Rectifiers, 2015, eq. 10.
@@ -195,7 +196,7 @@ def shapes_of(layers: Sequence[Layer]) -> Shapes:
 def _whole(
     name: str, layers: tuple[Layer, ...], train: ImageDataset, seen: Augmented, seed: int
 ) -> Affines:
-    """Return the network trained from a random start, from the cache if present."""
+    """Return the network trained from random weights; cached on disk."""
 
     def make() -> Arrays:
         with deterministic():
@@ -226,7 +227,7 @@ def _train_network(
 
 
 def _thin_tail(train: ImageDataset, keep: float, seed: int) -> ImageDataset:
-    """Return the examples with only the fraction ``keep`` of each class in :data:`TAIL`."""
+    """Return the training examples with only a fraction ``keep`` of each class in :data:`TAIL`."""
     if keep == 1:
         return train
     rng = np.random.default_rng(seed)

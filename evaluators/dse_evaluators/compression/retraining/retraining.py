@@ -97,7 +97,7 @@ class Retraining:
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return metrics, measuring one design at a time so that none depends on the batch."""
+        """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, METRICS, self._measure_design)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:

@@ -93,7 +93,10 @@ def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) ->
 def _by_class(
     ours: judging.Table, whole: judging.Table, labels: judging.Labels
 ) -> dict[str, float]:
-    """Return the mismatch on the tail classes and on the others, and the tail gap."""
+    """Return mismatches on tail classes and on the others, and the tail gap, by name.
+
+    A mismatch is the fraction of images that the compressed network classifies differently.
+    """
     rare = np.isin(labels, TAIL)
     of_tail, of_head = (
         judging.mismatches(ours[rows], whole[rows], labels[rows])["mismatch"]

@@ -26,7 +26,7 @@ _BIAS = ".bias"
 
 
 def store_network(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
-    """Store all weights and biases; biases stay in single precision.
+    """Encode all weights and biases of a network as one record; biases stay in fp32.
 
     Zeros are omitted, with the positions of the kept weights stored; low-rank layers are stored as
     their factors, and layers with removed channels as smaller layers.
@@ -44,7 +44,7 @@ def store_network(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Re
 
 
 def read_network(record: Record, layers: Sequence[Layer]) -> Affines:
-    """Return the network that a record decodes to, in its original shape."""
+    """Decode a network from a record, in its original shape."""
     arrays = unbundle_layers(record)
     flat = {n: a.ravel() if n.endswith(_BIAS) else a for n, a in arrays.items()}
     return as_affines(layers, flat)
@@ -81,7 +81,7 @@ def _factor_layers(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Rec
 
 
 def _narrow_layers(arrays: Layers, store: Store) -> Record:
-    """Encode all layers without the outputs whose weights and bias are all zero."""
+    """Encode all layers without the outputs (filters) whose weights and bias are all zero."""
     found: dict[str, Record] = {}
     last = list(arrays)[-1]
     inputs: Mask | None = None
@@ -100,15 +100,15 @@ def _narrow_layers(arrays: Layers, store: Store) -> Record:
 
 
 def _select_outputs(array: Single) -> Mask:
-    """Return the mask of the outputs with a non-zero weight."""
+    """Return the mask of a layer's outputs with a nonzero weight, (outputs,)."""
     used: Mask = (array != 0).reshape(len(array), -1).any(axis=1)
     return used
 
 
 def _columns(array: Single, inputs: Mask | None) -> Mask:
-    """Return the mask of the kept inputs: all in the first layer, else from outputs that are kept.
+    """Return the mask of a layer's kept inputs: those from kept outputs of the previous layer.
 
-    After flattening, a layer has several inputs per channel.
+    The first layer keeps all inputs. After flattening, a layer has several inputs per channel.
     """
     if inputs is None:
         return np.ones(array.shape[1], dtype=np.bool_)

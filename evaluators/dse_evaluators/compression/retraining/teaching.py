@@ -11,7 +11,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teaching:
-    """Weights of the loss terms; the remainder to 1 weights the cross-entropy with the labels.
+    """Weights of the distillation terms of the loss; cross-entropy has the remainder to 1.
 
     Source:
         Hinton et al., Distilling the Knowledge in a Neural Network, 2015, section 2 (``alpha`` and
@@ -48,7 +48,7 @@ class Teaching:
 
 
 def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
-    """Return the KL divergence from the teacher's softened outputs, times temperature^2."""
+    """Return the KL divergence from the teacher's softmax at a temperature, times its square."""
     ours = torch.log_softmax(logits / temperature, dim=1)
     theirs = torch.log_softmax(taught / temperature, dim=1)
     distance = (theirs.exp() * (theirs - ours)).sum(dim=1).mean()
@@ -56,5 +56,5 @@ def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Te
 
 
 def compare_logits(logits: Tensor, taught: Tensor) -> Tensor:
-    """Return the mean squared distance from the teacher's logits, relative to their variance."""
+    """Return the mean squared distance from the teacher's logits, divided by their variance."""
     return functional.mse_loss(logits, taught) / taught.var(correction=0)

@@ -23,7 +23,7 @@ from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 class Trained:
     """Retrained network in its original shape, with zeros for removed weights.
 
-    ``weights`` is the number of weights multiplied in each epoch, (epochs, layers).
+    ``weights`` is the number of weights multiplied per epoch and layer, (epochs, layers).
     """
 
     affines: Affines
@@ -40,13 +40,13 @@ Method = Callable[[Material, Knobs], Trained]
 
 
 def course_of(material: Material, knobs: Knobs) -> LearningRateSchedule:
-    """Return the schedule of all updates, with a learning rate that decreases to zero."""
+    """Return the schedule of a training's updates, with a learning rate that falls to zero."""
     updates = knobs.epochs * descent.updates_per_epoch(len(material.labels))
     return LearningRateSchedule(updates=updates, start_rate=knobs.rate)
 
 
 def teaching_of(knobs: Knobs) -> Teaching:
-    """Return the training loss whose terms the knobs weight."""
+    """Return the training loss for these settings, which weight its terms."""
     return Teaching(alpha=knobs.alpha, beta=knobs.beta, temperature=knobs.temperature)
 
 
@@ -57,7 +57,7 @@ def lessons_of(material: Material, knobs: Knobs) -> Iterator[Lesson]:
 
 
 def leaves(affines: Affines) -> Affines:
-    """Return a copy that can be trained: leaf tensors with gradients."""
+    """Return a copy of weights and biases that can be trained: leaf tensors with gradients."""
     return tuple(
         LayerWeights(
             affine.weight.detach().clone().requires_grad_(),
@@ -68,7 +68,7 @@ def leaves(affines: Affines) -> Affines:
 
 
 def frozen(affines: Affines) -> Affines:
-    """Return a detached copy, without gradients."""
+    """Return a detached copy of weights and biases, without gradients."""
     return tuple(
         LayerWeights(affine.weight.detach().clone(), affine.bias.detach().clone())
         for affine in affines
@@ -76,7 +76,7 @@ def frozen(affines: Affines) -> Affines:
 
 
 def tensors_of(affines: Affines) -> list[Tensor]:
-    """Return weights and biases as one list."""
+    """Return the weights and biases of all layers as one list of tensors."""
     return [tensor for affine in affines for tensor in (affine.weight, affine.bias)]
 
 
@@ -88,7 +88,7 @@ def train_leaves(
     course: LearningRateSchedule | None = None,
     taught: Iterator[Lesson] | None = None,
 ) -> None:
-    """Train these weights and biases in place."""
+    """Train given weights and biases in place, by the settings' loss, data and schedule."""
     descent.descend(
         tensors_of(affines),
         lambda images: forward(material.network, affines, images),
@@ -100,7 +100,7 @@ def train_leaves(
 
 
 def held_at_zero(affines: Affines, masks: list[Tensor]) -> Steer:
-    """Return the callback that sets weights outside the masks to zero after each update."""
+    """Return a callback that sets weights outside the masks to zero after each update."""
 
     def settle(_: int) -> None:
         for affine, mask in zip(affines, masks, strict=True):
@@ -110,7 +110,10 @@ def held_at_zero(affines: Affines, masks: list[Tensor]) -> Steer:
 
 
 def loss_nat(material: Material, affines: Affines) -> float:
-    """Return the cross-entropy on the search images in nats, to compare steps of one training."""
+    """Return a network's mean cross-entropy on the search images, in nats.
+
+    It is used to compare steps of one training.
+    """
     with torch.no_grad():
         logits = forward(material.network, affines, material.search.images)
         return float(torch.nn.functional.cross_entropy(logits, material.search.labels))

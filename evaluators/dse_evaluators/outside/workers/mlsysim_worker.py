@@ -38,7 +38,7 @@ def versions() -> dict[str, str]:
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return a function from a design to the metrics of the model ``options["model"]``.
 
-    The option is a name in mlsysim's registry.
+    The option ``model`` is a name in mlsysim's registry.
     """
     from mlsysim import Hardware, Models
     from mlsysim.engine.engine import Engine

@@ -69,7 +69,7 @@ def versions() -> dict[str, str]:
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Return a function from a design to its metrics.
+    """Return a function from a design to the metrics that SCALE-Sim computes for it.
 
     The layers are those of the design's ``layers``, or else of the option ``layers``.
     """
@@ -118,7 +118,7 @@ def _write_inputs(
 
 
 def _sum_layers(layers: list[Any], times: list[int]) -> dict[str, float]:
-    """Return the metrics of all layers: counts are summed, shares weighted by cycles."""
+    """Combine the metrics of layers: counts are summed, utilizations averaged by cycles."""
     pairs = list(zip(layers, times, strict=True))
     told = {
         name: float(sum(count * getattr(layer, own) for layer, count in pairs))

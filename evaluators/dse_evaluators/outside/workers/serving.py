@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _alone() -> tuple[TextIO, TextIO]:
-    """Return private copies of stdin and stdout for the protocol.
+    """Return file objects of the original stdin and stdout, which only the protocol uses.
 
     The process's own stdout is redirected to stderr, so that prints of the model do no harm.
     """

@@ -22,9 +22,9 @@ def versions() -> dict[str, str]:
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
     """Return a function from a design to its metrics, in cycles and pJ.
 
-    The layers are those of the design's ``layers``, or else of the option. Options: ``layers``,
-    ``opt`` (the objective of the search: energy, latency or EDP) and ``lpf_limit`` (the number of
-    loop factors to order).
+    The layers are those of the design's ``layers``, or else of the option ``layers``. The options
+    are ``layers``, ``opt`` (the objective of the search: energy, latency or EDP) and ``lpf_limit``
+    (the number of loop factors to order).
     """
     import yaml
     import zigzag
@@ -86,7 +86,7 @@ def _account(found: Any, macs: int) -> dict[str, float]:
 def _accelerator(plain: dict[str, Any], design: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``tpu_like`` with the design's array, buffers and DRAM bus width.
 
-    The DRAM energy per bit does not change.
+    The DRAM energy per bit is that of ``tpu_like``.
     """
     rows, cols = int(design["rows"]), int(design["cols"])
     plain["operational_array"]["sizes"] = [cols, rows]
