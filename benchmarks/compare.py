@@ -19,7 +19,7 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.core.values import Floats
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 TRIALS = 1_000_000
 BATCH = 10_000

@@ -29,9 +29,9 @@ from dse.core.trial import Outcome
 from dse.errors import Overtaken
 from dse.executors.serial import Serial
 from dse.protocols import Storage
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from dse.study.replay import Replay
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: many

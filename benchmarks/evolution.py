@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """\
 space: evolution

@@ -19,8 +19,8 @@ from typing import TypedDict, cast
 
 from dse.api.reproduce import reproduce
 from dse.report.schemas.reproduction import CountsAs
-from dse.report.text.claims import count_kinds, summary_line
-from dse.services.studies.claims import Judged
+from dse.report.text.claim_verdicts import count_kinds, summary_line
+from dse.services.studies.claim_evaluation import Judged
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies" / "reproductions"

@@ -20,8 +20,12 @@ from queue import SimpleQueue
 import numpy as np
 
 from dse.core.metric import Fault
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
-from dse_evaluators.accelerators.systolic.scalesim import Report, ScaleSimArray, report_counts
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
+from dse_evaluators.accelerators.systolic.scalesim_counts import (
+    Report,
+    ScaleSimArray,
+    report_counts,
+)
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
 from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.service import ExternalService, TimeLimits

@@ -24,7 +24,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Value
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 from dse_evaluators.clusters.training.training import Training
 

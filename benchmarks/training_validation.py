@@ -28,8 +28,8 @@ from dse.core.batch import Batch
 from dse.core.values import Value
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.systems import system_of
-from dse_evaluators.clusters.training.plan import RECOMPUTED
 from dse_evaluators.clusters.training.training import Training
+from dse_evaluators.clusters.training.training_plan import RECOMPUTED
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 POINTS = Path(__file__).with_name("training_points.csv")

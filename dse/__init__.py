@@ -12,29 +12,29 @@ from dse.system.moved_modules import find_moved_modules
 __version__ = "0.2.0"
 
 _WHERE = {
-    "Comparison": "dse.api.comparison",
+    "Comparison": "dse.api.study_comparison",
     "Design": "dse.core.design",
     "DseError": "dse.errors",
     "Front": "dse.api.front",
     "InfeasibleError": "dse.errors",
     "Metric": "dse.core.metric",
-    "Space": "dse.api.space",
+    "Space": "dse.api.design_space",
     "Study": "dse.api.study",
     "Trial": "dse.core.trial",
     "check": "dse.api.program",
-    "compare": "dse.api.comparison",
+    "compare": "dse.api.study_comparison",
     "current_trial": "dse.evaluation.checkpoints",
     "doctor": "dse.api.program",
-    "evaluator": "dse.api.evaluators",
+    "evaluator": "dse.api.function_evaluators",
     "import_study": "dse.api.storages",
-    "init": "dse.services.init.write",
+    "init": "dse.services.init.study_files",
     "live_view": "dse.api.live_view",
     "merge": "dse.api.storages",
     "plugin": "dse.api.program",
     "plugins": "dse.api.program",
     "reproduce": "dse.api.reproduce",
     "studies": "dse.api.storages",
-    "sweep": "dse.api.sweep",
+    "sweep": "dse.api.study_sweep",
 }
 _MODULES = {"report": "dse.report", "supplies": "dse.services.resources"}
 """Modules offered under a public name; ``dse.report`` is also callable."""

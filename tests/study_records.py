@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.core.design import Design
 from dse.core.metric import Fault, FaultKind
 from dse.core.trial import Asked, Attempt, Driver, Event, Outcome, Report, State, Trial
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 
 _NAMES = st.text(min_size=1, max_size=6)
 _WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)

@@ -9,7 +9,7 @@ from rich.console import Console
 from dse import InfeasibleError, Study, evaluator
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.report.text.tables import front_table
+from dse.report.text.trial_tables import front_table
 from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
 from tests import brute_force as brute

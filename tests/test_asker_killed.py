@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dse.core.trial import Driver, State
 from dse.optimizers.random_search import RandomSearch
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from dse.study.liveness import here
 from dse.study.replay import Replay
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from dse.system.process_tree import read_start_time
 
 SPACE = """
@@ -42,9 +42,9 @@ class DeadlySearch(RandomSearch):
 
 
 def drive_to_death(url: str) -> None:
-    import dse.study.run
+    import dse.study.run_phases
 
-    dse.study.run.suggesting = lambda plan, _: DeadlySearch(plan.problem)
+    dse.study.run_phases.suggesting = lambda plan, _: DeadlySearch(plan.problem)
     StudyEngine.load("s", SqlStorage(url)).run()
 
 

@@ -14,7 +14,7 @@ from dse.errors import StorageError
 from dse.evaluation.checkpoints import current_trial, folder_of
 from dse.services.studies.status import status_json
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from dse_evaluators.generic.command import Command
 
 SPACE = "space: s\nparameters: {rows: {ordinal: [1, 2, 3, 4]}}\n"

@@ -12,8 +12,8 @@ from dse import InfeasibleError, Study, evaluator
 from dse.cli.app import app
 from dse.core.proof import Coverage, Proof
 from dse.core.trial import Event
-from dse.report.html.failures import failures
-from dse.report.text.tables import front_table
+from dse.report.html.failure_reasons import failures
+from dse.report.text.trial_tables import front_table
 from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
 

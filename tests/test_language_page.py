@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dse.report.words import design_text
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import Files
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 PAGE = (Path(__file__).parent.parent / "docs/language.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dse.report.text.space_words import estimate_text
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import Files
 

@@ -4,8 +4,8 @@ import pytest
 
 from dse import Study, evaluator
 from dse.analysis.runs import Run
-from dse.api.notebook.study import BudgetProgress
-from dse.services.studies.report import report_text
+from dse.api.notebook.study_view import BudgetProgress
+from dse.services.studies.html_report import report_text
 from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
 

@@ -14,7 +14,7 @@ from dse.errors import StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.migrate import migrate_stored_study
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 STUDY = """
 study: carry

@@ -9,7 +9,7 @@ import pytest
 from dse.core.trial import Driver
 from dse.storage.memory import MemoryStorage
 from dse.study.liveness import here
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 RECORDS = json.loads(Path(__file__).with_name("golden").joinpath("serial_records.json").read_text())
 """Written by the program of commit 93e7602, which had one ask after the other and no queue."""

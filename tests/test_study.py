@@ -10,7 +10,7 @@ from dse.cli.app import app
 from dse.core.trial import State
 from dse.errors import StudyError
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from dse_evaluators.generic.expression import Formulas
 
 SPACE = """

@@ -8,7 +8,7 @@ from dse import InfeasibleError, Study, evaluator
 from dse.core.proof import Proof
 from dse.core.trial import State
 from dse.report.json.columns import trials_columns
-from dse.report.json.front import front_json, trials_json
+from dse.report.json.front_json import front_json, trials_json
 from dse.storage.memory import MemoryStorage
 
 PLAIN = {"n": [0, 2], "m": [1, 2]}

@@ -10,7 +10,7 @@ from dse.core.trial import State
 from dse.errors import StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 
 DRAWN = 10_000

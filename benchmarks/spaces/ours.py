@@ -12,7 +12,7 @@ from tool import Tool
 
 from dse.core.batch import Batch
 from dse.core.space import DesignSpace
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 from dse.schema.yaml.files import Files
 
 SPACES = Path(__file__).resolve().parents[2] / "spaces"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from question import begun, designs, outcomes, url
 
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 ALONE = 300
 """Trials that are added and finished one by one: each waits for the disk twice."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """\
 space: stored

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from dse.registry import Group, names
-from dse.report.json.plugins import facts_of
-from dse.report.schemas.plugins import OptionFacts, PluginFacts
+from dse.report.json.plugins_json import facts_of
+from dse.report.schemas.plugins_schema import OptionFacts, PluginFacts
 from plain_text import cell, escaped
 
 

@@ -20,8 +20,8 @@ from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import Task, missing_reason
 from dse.schema.study.budget import Budget
 from dse.storage.trust import check_trust
-from dse.study import study as engine
-from dse.study.budget import Bounds
+from dse.study import study_engine as engine
+from dse.study.stopping_bounds import Bounds
 
 
 class Asking:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from dse.api.evaluators import FunctionEvaluator
+from dse.api.function_evaluators import FunctionEvaluator
 from dse.core.trial import State, Trial
 from dse.errors import SpecError, StudyError, nearest
-from dse.study import study as engine
+from dse.study import study_engine as engine
 
 OnError = Literal["raise", "keep"]
 """Handling of an exception while all trials have failed: raise it, or only store the failure."""

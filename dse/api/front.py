@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dse.core.pareto import ParetoSet
     from dse.core.problem import Problem
     from dse.core.proof import Proof
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
 
 def front_of(study: StudyEngine) -> Front:
@@ -134,7 +134,7 @@ class Front(Sequence[Trial]):
         return iter(self.trials)
 
     def _repr_html_(self) -> str:
-        from dse.api.notebook.front import front_html
+        from dse.api.notebook.front_view import front_html
         from dse.api.notebook.parts import or_message
 
         return or_message(

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dse.api.design_space import Space
 from dse.api.error_text import in_python
-from dse.api.notebook.progress import show_trials_of
+from dse.api.notebook.notebook_output import show_trials_of
 from dse.api.python_optimizer import Factory, optimizer_entry
-from dse.api.space import Space
 from dse.api.study_document import (
     Evaluators,
     EvaluatorSpecs,
@@ -23,7 +23,7 @@ from dse.protocols import Optimizer, Storage
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.study.python_optimizers import PYTHON, is_python_optimizer
 from dse.schema.yaml.files import resolve_path
-from dse.study import study as engine
+from dse.study import study_engine as engine
 
 Planned = Callable[..., Plan]
 """Function that returns the plan, optionally with another ``optimizer`` or ``seed``."""

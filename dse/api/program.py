@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dse.report.schemas.plugins import PluginFacts, PluginRow
+    from dse.report.schemas.plugins_schema import PluginFacts, PluginRow
     from dse.report.schemas.reproduction import JudgedFile
     from dse.services.doctor.finding import Finding
 
@@ -41,7 +41,7 @@ def doctor(storage: str | None = None) -> list[Finding]:
     Args:
         storage: the URL of the storage to check; default: ``sqlite:///dse.db``.
     """
-    from dse.services.doctor.doctor import findings
+    from dse.services.doctor.installation_checks import findings
 
     return findings(storage)
 
@@ -52,7 +52,7 @@ def plugins() -> list[PluginRow]:
     Example:
         ``[row["name"] for row in plugins() if row["kind"] == "optimizers"]``
     """
-    from dse.report.json.plugins import plugin_rows
+    from dse.report.json.plugins_json import plugin_rows
 
     return plugin_rows()
 
@@ -69,6 +69,6 @@ def plugin(name: str) -> list[PluginFacts]:
     Raises:
         PluginError: there is no such plug-in, or importing it failed.
     """
-    from dse.report.json.plugins import plugin_facts
+    from dse.report.json.plugins_json import plugin_facts
 
     return plugin_facts(name)

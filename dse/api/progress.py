@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from dse.api.first_failure import FirstFailure, OnError
 from dse.api.notebook.live import running_html
-from dse.api.notebook.progress import Cell, in_notebook
+from dse.api.notebook.notebook_output import Cell, in_notebook
 from dse.core.trial import Trial
 from dse.schema.study.budget import Budget
 from dse.schema.study.overrides import BudgetOverrides, stated_budget, stated_executor
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import screen_for
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 LEAST_S = 0.25
 """Minimum interval between two redraws of a notebook cell, in seconds."""

@@ -8,19 +8,19 @@ from pathlib import Path
 from dse.core.trial import Event
 from dse.core.values import Value
 from dse.errors import DseError
-from dse.report.schemas.front import FrontFacts
-from dse.report.schemas.study import CarriedOver, Status, Trusted
-from dse.report.schemas.transfer import Exported
+from dse.report.schemas.front_schema import FrontFacts
+from dse.report.schemas.study_schema import CarriedOver, Status, Trusted
+from dse.report.schemas.transfer_schema import Exported
 from dse.report.text.space_words import format_count
 from dse.schema.study.designs import plain_values
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import resolve_path
-from dse.services.studies.answer import answer_json
-from dse.services.studies.claims import Judged, judged_claims
+from dse.services.studies.claim_evaluation import Judged, judged_claims
+from dse.services.studies.results_json import answer_json
 from dse.services.studies.status import status_json
-from dse.services.studies.transfer import exported_to_optuna, write_study_export
-from dse.services.studies.trust import trust_study
-from dse.study import study as engine
+from dse.services.studies.study_transfer import exported_to_optuna, write_study_export
+from dse.services.studies.trust_consent import trust_study
+from dse.study import study_engine as engine
 from dse.study.migrate import migrate_stored_study
 from dse.study.replay import Replay, ReplayResult
 from dse.system.terminal_text import visible

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dse.core.trial import Trial
     from dse.protocols import Storage
-    from dse.services.studies.claims import Judged
-    from dse.study.study import StudyEngine
+    from dse.services.studies.claim_evaluation import Judged
+    from dse.study.study_engine import StudyEngine
 
 FORGETFUL = "memory://"
 
@@ -43,9 +43,9 @@ def reproduce(
         StudyError: it states no claims, or cannot be run.
     """
     from dse.schema.yaml.files import resolve_path
-    from dse.services.studies.assumptions import turn_assumptions
-    from dse.services.studies.claims import claiming, judged_claims
-    from dse.study.study import StudyEngine
+    from dse.services.studies.assumption_sensitivity import turn_assumptions
+    from dse.services.studies.claim_evaluation import claiming, judged_claims
+    from dse.study.study_engine import StudyEngine
 
     path = resolve_path(str(file), Path.cwd() / "study.yaml")
     claiming(path)

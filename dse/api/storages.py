@@ -10,8 +10,8 @@ from dse.errors import StudyError
 
 if TYPE_CHECKING:
     from dse.protocols import Storage
-    from dse.report.schemas.study import StudyRow
-    from dse.report.schemas.transfer import Imported, Joined
+    from dse.report.schemas.study_schema import StudyRow
+    from dse.report.schemas.transfer_schema import Imported, Joined
 
 
 def studies(storage: str | Storage | None = None) -> list[StudyRow]:
@@ -26,7 +26,7 @@ def studies(storage: str | Storage | None = None) -> list[StudyRow]:
     Raises:
         StorageError: the storage cannot be opened.
     """
-    from dse.services.studies.catalogue import study_rows
+    from dse.services.studies.study_list import study_rows
 
     return study_rows(storage)
 
@@ -67,7 +67,7 @@ def import_study(
         StudyError: a study of that name exists, or no trial can be imported.
     """
     from dse.schema.yaml.files import resolve_path
-    from dse.services.studies.transfer import Elsewhere, begun_with, restore_study
+    from dse.services.studies.study_transfer import Elsewhere, begun_with, restore_study
 
     if study is None:
         place = Path(folder)
@@ -94,8 +94,8 @@ def merge(*studies: Study | str, name: str, storage: str | Storage | None = None
     Raises:
         StudyError: the studies differ, or a study of that name exists.
     """
-    from dse.services.studies.transfer import join_studies
-    from dse.study import study as engine
+    from dse.services.studies.study_transfer import join_studies
+    from dse.study import study_engine as engine
 
     if not studies:
         raise StudyError("there is no study to merge", hint="name at least one")

@@ -16,11 +16,11 @@ from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
     from dse.api.ask_tell import Asking
+    from dse.api.design_space import Space
     from dse.api.first_failure import OnError
     from dse.api.front import Front
     from dse.api.open import Planned
     from dse.api.python_optimizer import Factory
-    from dse.api.space import Space
     from dse.api.study_document import Evaluators, StudyOptions, ToldMetrics
     from dse.api.tell import Reason, Told
     from dse.core.trial import Trial
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dse.protocols import Optimizer, Storage
     from dse.schema.study.overrides import BudgetOverrides
     from dse.services.studies.predict import PredictedMetric
-    from dse.study import study as engine
+    from dse.study import study_engine as engine
 
 
 class Study(StudyResults, StudyChoices):
@@ -319,7 +319,7 @@ class Study(StudyResults, StudyChoices):
             StudyError: an evaluator cannot run here, or has changed since the study was created.
         """
         from dse.schema.study.designs import design_of
-        from dse.services.studies.evaluate import evaluate_designs
+        from dse.services.studies.design_evaluation import evaluate_designs
 
         return evaluate_designs(
             self.engine, [design_of(one, self.problem.space) for one in designs]
@@ -386,7 +386,7 @@ class Study(StudyResults, StudyChoices):
             StudyError: a trial of this design exists, a measured metric is missing, or the study
                 differs from its stored definition.
         """
-        from dse.api.attach import attach_result
+        from dse.api.study_attach import attach_result
         from dse.api.tell import Said
 
         return attach_result(self.engine, design, Said.of(metrics, failed, infeasible), source)
@@ -415,7 +415,7 @@ class Study(StudyResults, StudyChoices):
 
     def _repr_html_(self) -> str:
         from dse.api.notebook.parts import or_message
-        from dse.api.notebook.study import study_html
+        from dse.api.notebook.study_view import study_html
 
         return or_message(self.name, lambda: study_html(self.engine))
 

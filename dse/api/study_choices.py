@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dse.api.front import Front
     from dse.core.trial import Trial
     from dse.services.studies.recorded_preferences import Favourite
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
 
 class StudyChoices:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, get_args
 
-from dse.api.evaluators import FunctionEvaluator, told_spec
+from dse.api.function_evaluators import FunctionEvaluator, told_spec
 from dse.api.python_optimizer import Given
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest

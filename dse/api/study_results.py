@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dse.core.problem import Problem
     from dse.core.trial import Trial
     from dse.core.trials import Trials
-    from dse.study import study as engine
+    from dse.study import study_engine as engine
 
 
 class StudyResults:
@@ -106,7 +106,7 @@ class StudyResults:
         Raises:
             StudyError: there is no such metric, or fewer than two trials have it.
         """
-        from dse.services.studies.answer import study_effects
+        from dse.services.studies.results_json import study_effects
 
         return study_effects(self.engine, metrics)
 
@@ -117,7 +117,7 @@ class StudyResults:
             StorageError: the file cannot be written.
         """
         from dse.report.json.atomic_file import write_whole
-        from dse.services.studies.report import report_text
+        from dse.services.studies.html_report import report_text
 
         write_whole(Path(file), report_text(self.engine))
         return Path(file)

@@ -12,7 +12,7 @@ import numpy as np
 from dse.core.metric import Fault
 from dse.core.trial import Trial
 from dse.errors import InfeasibleError, SpecError, nearest
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 Told = Mapping[str, float | tuple[float, float]]
 """Values by metric, each a number or ``(value, standard error)``."""

@@ -13,17 +13,17 @@ import typer
 from typer.core import TyperGroup
 
 from dse.cli import (
-    attach,
+    attach_command,
     check,
     choose,
     compare,
     doctor,
-    effects,
+    effects_command,
     evaluate,
     init,
     plugins,
     report,
-    resources,
+    resource_commands,
     run,
     serve,
     sweep,
@@ -44,8 +44,8 @@ from dse.cli.options import say
 from dse.cli.space import convert as exchange
 from dse.cli.space import count as space
 from dse.cli.space import describe as space_describe
-from dse.cli.space import designs as space_designs
 from dse.cli.space import explain as space_explain
+from dse.cli.space import legal_designs as space_designs
 from dse.system.credentials import mask
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -111,13 +111,13 @@ app.command("choose")(choose.choose)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
-app.command("effects")(effects.effects)
+app.command("effects")(effects_command.effects)
 app.command("report")(report.report)
 app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
-app.command("attach")(attach.attach)
+app.command("attach")(attach_command.attach)
 spaces.command("count")(space.count)
 spaces.command("describe")(space_describe.describe)
 spaces.command("explain")(space_explain.explain)
@@ -136,14 +136,14 @@ studies.command("export")(portability.export_study)
 studies.command("import")(portability.import_study)
 studies.command("trust")(portability.trust_study)
 studies.command("merge")(portability.merge_studies)
-data.command("list")(resources.list_assets)
-data.command("install")(resources.install_assets)
-data.command("where")(resources.where_assets)
-data.command("remove")(resources.remove_assets)
-apart.command("list")(resources.list_environments)
-apart.command("install")(resources.install_environments)
-apart.command("where")(resources.where_environments)
-apart.command("remove")(resources.remove_environments)
+data.command("list")(resource_commands.list_assets)
+data.command("install")(resource_commands.install_assets)
+data.command("where")(resource_commands.where_assets)
+data.command("remove")(resource_commands.remove_assets)
+apart.command("list")(resource_commands.list_environments)
+apart.command("install")(resource_commands.install_environments)
+apart.command("where")(resource_commands.where_environments)
+apart.command("remove")(resource_commands.remove_environments)
 for group in (app, spaces, plugged, studies, data, apart):
     for command in group.registered_commands:  # without it typer truncates the first sentence
         command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]

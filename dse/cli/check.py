@@ -53,7 +53,7 @@ def check(
     Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
     """
     if reproduce:
-        from dse.cli.reproduce import reproduce_claims
+        from dse.cli.reproduce_command import reproduce_claims
 
         paths = [study_path(file) for file in files]
         reproduce_claims(paths, storage, output, assumptions=assumptions)

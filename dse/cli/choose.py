@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dse.analysis.preferences import Response
     from dse.core.trial import Trial
     from dse.services.studies.recorded_preferences import Preferences
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
 _PROMPT = "Which is better? 1, 2, = (equal), s (skip), q (quit): "
 _KEYS: dict[str, Response | None] = {"1": "first", "2": "second", "=": "equal", "s": None}
@@ -51,7 +51,7 @@ def choose(
         record_preference,
         withdraw_answers,
     )
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
     study = StudyEngine.load(name, storage)
     pairs = [_parse_pair(text) for text in prefer or []]
@@ -145,7 +145,7 @@ def _print_favourite(told: Preferences) -> None:
     from dse.core.pareto import ParetoSet
     from dse.core.proof import Proof
     from dse.report.text.pair_table import favourite_words
-    from dse.report.text.tables import front_table
+    from dse.report.text.trial_tables import front_table
 
     favourite = told.favourite
     used = len(told.answers) - len(told.unused)

@@ -134,7 +134,7 @@ def show(comparison: Any, output: OutputFormat, file: Path | None = None) -> Non
     """Print a comparison as a table or JSON, and write it to ``file`` if one is given."""
     from dse.report.html.comparison_page import comparison_text
     from dse.report.json.atomic_file import write_whole
-    from dse.report.json.comparison import comparison_json
+    from dse.report.json.comparison_json import comparison_json
     from dse.report.text.comparison_table import comparison_table
 
     if file is not None:

@@ -22,7 +22,7 @@ def doctor(*, storage: StorageOption = None, output: ToldOption = OutputFormat.T
     Example: dse doctor --storage postgresql+psycopg://me@host/dse
     """
     from dse.cli.output.bar import progress_bar
-    from dse.services.doctor.doctor import findings
+    from dse.services.doctor.installation_checks import findings
 
     with progress_bar("checking rows", quiet=output is OutputFormat.JSON) as on_progress:
         found = findings(storage, on_progress=on_progress)

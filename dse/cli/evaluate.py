@@ -58,7 +58,7 @@ def _draw_design(space: Any, fixed: dict[str, Any], seed: int) -> Any:
     """
     import numpy as np
 
-    from dse.core.inspection.explain import contradiction
+    from dse.core.inspection.rule_conflicts import contradiction
     from dse.errors import DesignError
     from dse.report.text.space_words import rule_text
 

@@ -74,7 +74,7 @@ def init(
         axis_of,
         wish_of,
     )
-    from dse.services.init.write import check_free, usual_name, write_study_files
+    from dse.services.init.study_files import check_free, usual_name, write_study_files
 
     check_free(folder)
     axes = tuple(map(axis_of, parameter or ()))

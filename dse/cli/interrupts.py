@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from types import FrameType
 
-from dse.system.interrupts import clear_interrupts, mark_interrupt
+from dse.system.swallowed_interrupts import clear_interrupts, mark_interrupt
 
 STATUS = 130
 """Exit status of a command interrupted with nothing to keep: 128 + SIGINT, as in shells."""

@@ -12,19 +12,19 @@ from typing_extensions import TypedDict
 
 from dse.report.schemas import (
     choice,
-    comparison,
-    effects,
+    comparison_schema,
+    effects_schema,
     evaluation,
-    front,
+    front_schema,
     pages,
-    plugins,
-    space,
-    study,
-    trials,
+    plugins_schema,
+    space_schema,
+    study_schema,
+    trials_schema,
 )
 from dse.report.schemas import reproduction as judgement
-from dse.report.schemas import resources as assets
-from dse.report.schemas import transfer as portability
+from dse.report.schemas import resources_schema as assets
+from dse.report.schemas import transfer_schema as portability
 from dse.report.schemas.base import Design, Shape
 
 
@@ -76,45 +76,46 @@ class _Untitled(GenerateJsonSchema):
 
 PUBLISHED: Mapping[str, Printed] = {
     "init": Printed(pages.BegunFolder, "first --yes"),
-    "run": Printed(study.Ended, "studies/quickstart.yaml --trials 40"),
-    "resume": Printed(study.Ended, "quickstart --trials 80"),
+    "run": Printed(study_schema.Ended, "studies/quickstart.yaml --trials 40"),
+    "resume": Printed(study_schema.Ended, "quickstart --trials 80"),
     "verify": Printed(evaluation.ProofFacts, "quickstart"),
-    "status": Printed(study.Status | list[study.Status], "quickstart"),
-    "front": Printed(front.FrontFacts, "quickstart"),
+    "status": Printed(study_schema.Status | list[study_schema.Status], "quickstart"),
+    "front": Printed(front_schema.FrontFacts, "quickstart"),
     "choose": Printed(choice.ChoiceFacts, "quickstart"),
-    "trials": Printed(trials.TrialsFacts, "quickstart"),
-    "compare": Printed(comparison.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
+    "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
+    "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
     "sweep": Printed(
-        comparison.ComparisonFacts, "studies/quickstart.yaml --optimizer auto --optimizer nsga2"
+        comparison_schema.ComparisonFacts,
+        "studies/quickstart.yaml --optimizer auto --optimizer nsga2",
     ),
-    "effects": Printed(effects.EffectsFacts, "quickstart"),
+    "effects": Printed(effects_schema.EffectsFacts, "quickstart"),
     "report": Printed(pages.WrittenReport, "quickstart -o report.html"),
     "check": Printed(list[judgement.JudgedFile], "studies/quickstart.yaml"),
     "check --reproduce": Printed(list[judgement.JudgedStudy], "studies/quickstart.yaml"),
     "doctor": Printed(list[pages.FindingFacts]),
     "evaluate": Printed(evaluation.Evaluated, "studies/quickstart.yaml --set chip.rows=16"),
     "attach": Printed(portability.AttachedResults, "quickstart results.csv"),
-    "space count": Printed(space.Counted, "library:spaces/edge_codesign.yaml"),
-    "space describe": Printed(space.Described, "library:spaces/edge_codesign.yaml"),
+    "space count": Printed(space_schema.Counted, "library:spaces/edge_codesign.yaml"),
+    "space describe": Printed(space_schema.Described, "library:spaces/edge_codesign.yaml"),
     "space explain": Printed(
-        space.Explained, "library:spaces/edge_codesign.yaml --set chip.rows=64"
+        space_schema.Explained, "library:spaces/edge_codesign.yaml --set chip.rows=64"
     ),
     "space sample": Printed(list[Design], "library:spaces/edge_codesign.yaml -n 3"),
-    "space neighbours": Printed(space.Neighbours, "library:spaces/edge_codesign.yaml"),
+    "space neighbours": Printed(space_schema.Neighbours, "library:spaces/edge_codesign.yaml"),
     "space enumerate": Printed(
         Design, "library:spaces/edge_codesign.yaml --limit 9", each_line=True
     ),
-    "space export": Printed(space.Translated, "library:spaces/edge_codesign.yaml --to yaml"),
-    "space import": Printed(space.Translated, "configspace.json"),
-    "space diff": Printed(space.Differing, "old.yaml new.yaml"),
-    "plugins list": Printed(list[plugins.PluginRow]),
-    "plugins show": Printed(list[plugins.PluginFacts], "accelerators.systolic"),
-    "studies list": Printed(list[study.StudyRow]),
-    "studies delete": Printed(study.Forgotten, "quickstart --yes"),
-    "studies migrate": Printed(study.CarriedOver, "quickstart wider.yaml"),
+    "space export": Printed(space_schema.Translated, "library:spaces/edge_codesign.yaml --to yaml"),
+    "space import": Printed(space_schema.Translated, "configspace.json"),
+    "space diff": Printed(space_schema.Differing, "old.yaml new.yaml"),
+    "plugins list": Printed(list[plugins_schema.PluginRow]),
+    "plugins show": Printed(list[plugins_schema.PluginFacts], "accelerators.systolic"),
+    "studies list": Printed(list[study_schema.StudyRow]),
+    "studies delete": Printed(study_schema.Forgotten, "quickstart --yes"),
+    "studies migrate": Printed(study_schema.CarriedOver, "quickstart wider.yaml"),
     "studies export": Printed(portability.Exported, "quickstart -o quickstart.jsonl"),
     "studies import": Printed(portability.Imported, "quickstart.jsonl --name theirs"),
-    "studies trust": Printed(study.Trusted, "theirs --yes"),
+    "studies trust": Printed(study_schema.Trusted, "theirs --yes"),
     "studies merge": Printed(portability.Joined, "monday tuesday --name both"),
     "assets list": Printed(list[assets.AssetFacts]),
     "assets install": Printed(list[assets.Placed], "mlxtend"),

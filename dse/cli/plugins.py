@@ -9,8 +9,8 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import OutputFormat, ToldOption, show_json
-from dse.report.json.plugins import plugin_facts, plugin_rows
-from dse.report.schemas.plugins import PluginFacts, ProvidedFacts
+from dse.report.json.plugins_json import plugin_facts, plugin_rows
+from dse.report.schemas.plugins_schema import PluginFacts, ProvidedFacts
 from dse.report.text.terminal_table import print_lines
 
 

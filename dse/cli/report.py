@@ -83,7 +83,7 @@ def _comparison(names: list[str], storage: str | None, *, joint: bool) -> str:
 
 
 def _study(name: str, storage: str | None) -> str:
-    from dse.services.studies.report import report_text
-    from dse.study.study import StudyEngine
+    from dse.services.studies.html_report import report_text
+    from dse.study.study_engine import StudyEngine
 
     return report_text(StudyEngine.load(name, storage))

@@ -23,7 +23,7 @@ from dse.cli.options import (
     show_json,
 )
 from dse.cli.output.formats import write_result, write_texts
-from dse.report.schemas.study import Status
+from dse.report.schemas.study_schema import Status
 from dse.system.credentials import mask_url
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dse.core.trials import Trials
     from dse.report.json.columns import Sheet
     from dse.services.studies.best_designs import BestDesigns
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
 
 def status(
@@ -52,7 +52,7 @@ def status(
     from dse.errors import DseError, raise_all
     from dse.report.text.terminal_table import print_lines
     from dse.services.studies.status import all_states, status_json
-    from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
+    from dse.study.study_engine import DEFAULT_STORAGE, StudyEngine, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     if name is not None:
@@ -99,9 +99,9 @@ def front(
 
     Example: dse front quickstart --at 'chip.area <= 20 mm2' --best chip.latency
     """
-    from dse.services.studies.answer import answer_json, best_designs_json
     from dse.services.studies.best_designs import find_best_designs
-    from dse.study.study import StudyEngine
+    from dse.services.studies.results_json import answer_json, best_designs_json
+    from dse.study.study_engine import StudyEngine
 
     study = StudyEngine.load(name, storage)
     output = format_of(output, file)
@@ -128,22 +128,22 @@ def _columns(front: ParetoSet, finished: Trials) -> Sheet:
 def _print_front(study: StudyEngine) -> None:
     from dse.analysis.front_probability import membership
     from dse.core.pareto import ParetoSet
-    from dse.report.html import fidelity, scenarios
-    from dse.report.text import tables as table
+    from dse.report.html import fidelity, scenario_tables
+    from dse.report.text import trial_tables as table
 
     finished = study.finished
     contrast = study.contrast
     chances = membership(study.problem, finished)
     table.front_table(ParetoSet.of(study.problem, finished), finished, proof=study.proof)
     if contrast is not None:
-        scenarios.contrast_table(contrast)
+        scenario_tables.contrast_table(contrast)
     show(table.doubt_words(chances), line_feed=bool(chances))
     fidelity.rungs_table(fidelity.rungs(study.problem, finished))
 
 
 def _print_best_designs(chosen: BestDesigns) -> None:
     from dse.report.text.summary import selection_words
-    from dse.report.text.tables import front_table
+    from dse.report.text.trial_tables import front_table
 
     words = selection_words(
         chosen.found, chosen.at, best=chosen.best, value=chosen.value, proof=chosen.proof
@@ -165,9 +165,9 @@ def trials(
     """
     from dse.interop.archive.stream import open_trials
     from dse.report.json import columns as sheet
-    from dse.report.json import front as export
-    from dse.report.text import tables as table
-    from dse.study.study import StudyEngine
+    from dse.report.json import front_json as export
+    from dse.report.text import trial_tables as table
+    from dse.study.study_engine import StudyEngine
 
     study = StudyEngine.load(name, storage)
     output = format_of(output, file)

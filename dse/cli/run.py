@@ -85,7 +85,7 @@ def run(
     Example: dse run studies/quickstart.yaml --measurements 40
     """
     from dse.schema.study.overrides import BudgetOverrides, budget_of_words
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
     spent: BudgetOverrides = {"time": time, "cost": cost, "min_improvement": min_improvement}
     spent |= {"measurements": measurements, "trials": trials}
@@ -121,7 +121,7 @@ def resume(
     """
     from dse.schema.study.overrides import BudgetOverrides, budget_of_words
     from dse.storage.trust import trust as trust_study
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
     spent: BudgetOverrides = {"time": time, "cost": cost, "min_improvement": min_improvement}
     spent |= {"measurements": measurements, "trials": trials}
@@ -148,7 +148,7 @@ def _go(
     output: OutputFormat,
 ) -> None:
     from dse.cli.output.outcome import show_outcome
-    from dse.cli.output.progress import Progressing
+    from dse.cli.output.run_progress import Progressing
     from dse.errors import OutageError
     from dse.schema.study.overrides import stated_executor
 
@@ -181,7 +181,7 @@ def _wait(study: Any, stated: str | None) -> None:
         DseError: the value of ``--storage-patience`` is not a time.
     """
     from dse.errors import SpecError
-    from dse.schema.study.retries import patience_of
+    from dse.schema.study.retries_and_resources import patience_of
 
     if stated is None:
         return

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dse.core.inspection.explain import place_of
+from dse.core.inspection.rule_conflicts import place_of
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.space import DesignSpace
 from dse.core.values import Value

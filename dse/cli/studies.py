@@ -17,7 +17,7 @@ from dse.cli.options import (
     show_json,
     study_path,
 )
-from dse.report.schemas.study import CarriedOver, StudyRow
+from dse.report.schemas.study_schema import CarriedOver, StudyRow
 from dse.system.terminal_text import visible
 
 
@@ -26,9 +26,9 @@ def list_studies(*, storage: StorageOption = None, output: ToldOption = OutputFo
 
     Example: dse studies list
     """
-    from dse.report.text.tables import studies_table
-    from dse.services.studies.catalogue import study_rows
-    from dse.study.study import DEFAULT_STORAGE
+    from dse.report.text.trial_tables import studies_table
+    from dse.services.studies.study_list import study_rows
+    from dse.study.study_engine import DEFAULT_STORAGE
 
     rows = study_rows(storage)
     if output is OutputFormat.JSON:
@@ -58,8 +58,8 @@ def delete_study(
 
     Example: dse studies delete quickstart --yes
     """
-    from dse.services.studies.catalogue import forgettable
-    from dse.study.study import DEFAULT_STORAGE, opened_storage
+    from dse.services.studies.study_list import forgettable
+    from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     told = forgettable(opened, name)
@@ -106,7 +106,7 @@ def migrate_study(
     from dse.cli.settings import settings
     from dse.schema.study.plan import plan_of
     from dse.study.migrate import migrate_stored_study
-    from dse.study.study import DEFAULT_STORAGE
+    from dse.study.study_engine import DEFAULT_STORAGE
 
     path = study_path(file)
     fixed = settings(set_ or [], plan_of(path).problem.space)

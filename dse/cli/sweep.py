@@ -62,7 +62,7 @@ def sweep(
     from dse.cli.output.sweep_progress import Sweeping
     from dse.schema.study.overrides import BudgetOverrides
     from dse.schema.study.plan import plan_of
-    from dse.services.studies.sweep import Sweep
+    from dse.services.studies.sweep_runs import Sweep
 
     told: BudgetOverrides = {
         "time": time,

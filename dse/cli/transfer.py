@@ -19,7 +19,7 @@ from dse.cli.options import (
     show_json,
     study_path,
 )
-from dse.report.schemas.transfer import LeftOut
+from dse.report.schemas.transfer_schema import LeftOut
 
 
 def export_study(
@@ -62,9 +62,9 @@ def export_study(
     Example: dse studies export quickstart -o quickstart.jsonl
     """
     from dse.errors import StudyError
-    from dse.services.studies.salvage import salvage_study
-    from dse.services.studies.transfer import exported_to_optuna, write_study_export
-    from dse.study.study import StudyEngine
+    from dse.services.studies.salvage_export import salvage_study
+    from dse.services.studies.study_transfer import exported_to_optuna, write_study_export
+    from dse.study.study_engine import StudyEngine
 
     if salvage and file is not None and optuna is None:
         path = None if study_file is None else study_path(study_file)
@@ -123,7 +123,7 @@ def import_study(
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
-    from dse.services.studies.transfer import Elsewhere, begun_with, restore_study
+    from dse.services.studies.study_transfer import Elsewhere, begun_with, restore_study
 
     if study is None:
         facts = restore_study(source, name=name, storage=storage, trusted=trust, folder=folder)
@@ -157,9 +157,9 @@ def merge_studies(
 
     Example: dse studies merge monday tuesday --name both
     """
-    from dse.services.studies.transfer import join_studies
+    from dse.services.studies.study_transfer import join_studies
     from dse.storage.trust import has_trust
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
     studies = [StudyEngine.load(one, storage) for one in names]
     facts, kept = join_studies(studies, name), studies[0].storage
@@ -178,9 +178,9 @@ def trust_study(
 
     Example: dse studies trust theirs --yes
     """
-    from dse.services.studies.trust import trust_facts
-    from dse.services.studies.trust import trust_study as trusted
-    from dse.study.study import DEFAULT_STORAGE, opened_storage
+    from dse.services.studies.trust_consent import trust_facts
+    from dse.services.studies.trust_consent import trust_study as trusted
+    from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     known = trust_facts(opened, name)

@@ -29,10 +29,10 @@ def verify(
 
     Example: dse verify quickstart --sample 20
     """
-    from dse.cli.output import proof as proved
+    from dse.cli.output import proof_output as proved
     from dse.cli.output.bar import replaying
     from dse.study.replay import Replay
-    from dse.study.study import StudyEngine
+    from dse.study.study_engine import StudyEngine
 
     study = StudyEngine.load(name, storage)
     with replaying(quiet=output is not OutputFormat.TABLE) as on_progress:

@@ -11,7 +11,7 @@ from dse.core.design import Design
 from dse.core.expressions.expression import Expression
 from dse.core.space import DesignSpace
 from dse.errors import SpecError
-from dse.interop.values import value_of
+from dse.interop.value_conversion import value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

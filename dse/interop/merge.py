@@ -9,7 +9,7 @@ from typing import Any
 from dse.core.design import Design
 from dse.core.trial import Asked, Event, State, Trial
 from dse.errors import StudyError
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 
 _FIXED = ("use", "options", "version", "reads")
 _LEARNT = (State.DONE, State.INFEASIBLE, State.SCREENED, State.STOPPED, State.FAILED)

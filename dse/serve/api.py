@@ -21,14 +21,14 @@ from dse.evaluation.pipeline import MeasurementCache
 from dse.protocols import Executor
 from dse.registry import make
 from dse.report.figures.style import Drawing
-from dse.report.schemas.front import FrontFacts
+from dse.report.schemas.front_schema import FrontFacts
 from dse.schema.models import Scalar
 from dse.schema.study.designs import design_of
-from dse.serve import models
+from dse.serve import api_models
 from dse.serve import serialize as telling
 from dse.serve.access import COOKIE
+from dse.serve.connection_limits import PLACE
 from dse.serve.context import Here
-from dse.serve.limits import PLACE
 from dse.serve.snapshot import Snapshot
 from dse.services.studies import add_design as adding
 from dse.system.terminal_text import visible, visible_json
@@ -58,7 +58,8 @@ _one_at_a_time = Lock()
 def _problems(told: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     every = {**told, 422: "the request is invalid"}
     return {
-        code: {"model": models.ErrorDetail, "description": words} for code, words in every.items()
+        code: {"model": api_models.ErrorDetail, "description": words}
+        for code, words in every.items()
     }
 
 
@@ -72,14 +73,14 @@ changing = APIRouter(
 
 
 @router.get("/studies")
-def studies(house: Here) -> models.Studies:
+def studies(house: Here) -> api_models.Studies:
     """List all studies of the storage."""
     found = list(telling.rows(house.watch, house.runners))
-    return models.Studies(storage=house.storage, studies=found)
+    return api_models.Studies(storage=house.storage, studies=found)
 
 
 @router.get("/studies/{name}")
-def study(house: Here, name: Name) -> models.StudyState:
+def study(house: Here, name: Name) -> api_models.StudyState:
     """Return the present state of a study: progress, trial counts, drivers and events."""
     return telling.state(house.watch.snapshot(name), house.runners)
 
@@ -91,21 +92,21 @@ def front(house: Here, name: Name) -> FrontFacts:
 
 
 @router.get("/studies/{name}/figures")
-def drawings(house: Here, name: Name) -> models.Figures:
+def drawings(house: Here, name: Name) -> api_models.Figures:
     """Return the figures of a study in plotly's JSON form."""
     return figures(house.watch.snapshot(name))
 
 
 @router.get("/studies/{name}/trials")
 def trials(
-    house: Here, name: Name, some: Annotated[models.TrialFilter, Query()]
-) -> models.TrialPage:
+    house: Here, name: Name, some: Annotated[api_models.TrialFilter, Query()]
+) -> api_models.TrialPage:
     """Return a selection of trials by number."""
     return telling.trials(house.watch.snapshot(name), some)
 
 
 @router.get("/studies/{name}/trials/{number}")
-def trial(house: Here, name: Name, number: Number) -> models.TrialRecord:
+def trial(house: Here, name: Name, number: Number) -> api_models.TrialRecord:
     """Return the complete record of a trial."""
     return telling.trial(house.watch.snapshot(name), number)
 
@@ -129,7 +130,7 @@ def events(house: Here, name: Name, request: Request) -> StreamingResponse:
 
 
 @changing.post("/studies/{name}/start", status_code=202)
-def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
+def start(house: Here, name: Name, told: api_models.Start) -> api_models.StudyState:
     """Start or resume the study in a new process on the server's machine."""
     snapshot = house.watch.snapshot(name)
     snapshot.study.check_runnable()
@@ -143,7 +144,7 @@ def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
 
 
 @changing.post("/studies/{name}/pause", status_code=202)
-def pause(house: Here, name: Name) -> models.StudyState:
+def pause(house: Here, name: Name) -> api_models.StudyState:
     """Ask the process that this server started for the study to stop; it can be resumed."""
     snapshot = house.watch.snapshot(name)
     house.runners.pause(name, snapshot.there)
@@ -151,7 +152,7 @@ def pause(house: Here, name: Name) -> models.StudyState:
 
 
 @changing.post("/studies/{name}/designs")
-def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
+def propose(house: Here, name: Name, told: api_models.Proposal) -> api_models.Judgement:
     """Check a design for legality; on request, evaluate it or add it to the study."""
     snapshot = house.watch.snapshot(name)
     values: dict[str, Scalar] = dict(told.values)
@@ -160,9 +161,9 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
     except (DesignError, SpecError) as error:
         reason = " ".join(filter(None, [error.problem, f"({error.where})" if error.where else ""]))
         words = f"{reason}; {error.hint}" if error.hint else reason
-        return models.Judgement(legal=False, reason=words, design={})
+        return api_models.Judgement(legal=False, reason=words, design={})
     known = adding.trial_with(snapshot.trials, design)
-    judgement = models.Judgement(legal=True, reason="", design=dict(design), same_as=known)
+    judgement = api_models.Judgement(legal=True, reason="", design=dict(design), same_as=known)
     if told.action == "evaluate":
         judgement.outcome = telling.outcome_row(snapshot, evaluate_separately(snapshot, design))
     elif told.action == "add":
@@ -220,14 +221,16 @@ def evaluate_separately(snapshot: Snapshot, design: Design) -> Trial:
         _one_at_a_time.release()
 
 
-def figures(snapshot: Snapshot) -> models.Figures:
+def figures(snapshot: Snapshot) -> api_models.Figures:
     """Return the figures of the study in its present state: fronts, hypervolume, timeline."""
-    return models.Figures(mark=snapshot.mark, figures=[_figure(one) for one in snapshot.drawings])
+    return api_models.Figures(
+        mark=snapshot.mark, figures=[_figure(one) for one in snapshot.drawings]
+    )
 
 
-def _figure(drawing: Drawing) -> models.Figure:
+def _figure(drawing: Drawing) -> api_models.Figure:
     plain = json.loads(visible_json(drawing.figure.to_json()))
-    return models.Figure(
+    return api_models.Figure(
         key=drawing.key,
         title=visible(drawing.title),
         caption=visible(drawing.caption),

@@ -12,11 +12,17 @@ from fastapi import Depends, Request
 
 from dse.protocols import Storage
 from dse.serve.access import AccessRules
-from dse.serve.errors import BusyError
-from dse.serve.limits import CONNECTIONS, REQUESTS, STREAMS, ClientSlots, compute_connection_limit
+from dse.serve.connection_limits import (
+    CONNECTIONS,
+    REQUESTS,
+    STREAMS,
+    ClientSlots,
+    compute_connection_limit,
+)
+from dse.serve.error_responses import BusyError
 from dse.serve.runners import Runners
-from dse.serve.stream import Listeners
-from dse.serve.watch import StorageMonitor
+from dse.serve.server_sent_events import Listeners
+from dse.serve.snapshot_cache import StorageMonitor
 from dse.system.credentials import mask_url
 
 MOST = 2

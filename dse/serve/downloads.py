@@ -35,15 +35,15 @@ from dse.report.json.columns import (
     trials_columns,
     trials_sheets,
 )
-from dse.report.json.front import front_json, trials_json_texts
+from dse.report.json.front_json import front_json, trials_json_texts
 from dse.serve.context import Here
-from dse.serve.errors import UnknownError
+from dse.serve.error_responses import UnknownError
 from dse.serve.middleware import PIECE_BYTES
 from dse.serve.pages.frame import Page, render_page
 from dse.serve.snapshot import Snapshot
 from dse.services.studies.anonymize import names_of
-from dse.services.studies.report import report_of
-from dse.services.studies.transfer import write_study_export
+from dse.services.studies.html_report import report_of
+from dse.services.studies.study_transfer import write_study_export
 
 router = APIRouter(include_in_schema=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from dse.serve.limits import PLACE, client_of, compute_connection_limit
+from dse.serve.connection_limits import PLACE, client_of, compute_connection_limit
 
 HEAD_S = 10.0
 """Seconds from the start of a connection, or the end of a response, to the next request's head."""

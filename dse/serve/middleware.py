@@ -12,8 +12,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dse.serve.access import COOKIE, AccessRules, same_origin
-from dse.serve.errors import refusal
-from dse.serve.limits import PLACE, ClientSlots, client_of
+from dse.serve.connection_limits import PLACE, ClientSlots, client_of
+from dse.serve.error_responses import refusal
 
 BODY_BYTES = 64 * 1024
 """Maximum size of a request body; a longer one is refused."""

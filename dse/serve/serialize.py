@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from dse.core.attributes import others
 from dse.core.trial import Attempt, Driver, Report, Trial
 from dse.errors import DseError
-from dse.report.json.front import finite, front_json, trials_json
-from dse.report.schemas.front import FrontFacts
-from dse.serve import models
-from dse.serve.errors import UnknownError
+from dse.report.json.front_json import finite, front_json, trials_json
+from dse.report.schemas.front_schema import FrontFacts
+from dse.serve import api_models
+from dse.serve.error_responses import UnknownError
 from dse.serve.runners import Runners
 from dse.serve.snapshot import Snapshot
-from dse.serve.watch import StorageMonitor
+from dse.serve.snapshot_cache import StorageMonitor
 
 _SHOWN_FAILURES = 50
 _SHOWN_EVENTS = 200
 _SHOWN_NUMBERS = 8
 
 
-def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummary]:
+def rows(watch: StorageMonitor, runners: Runners) -> Iterator[api_models.StudySummary]:
     """Yield the summary of each study; a study that cannot be read has the reason instead."""
     for name in watch.names():
         try:
@@ -29,7 +29,7 @@ def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummar
         except UnknownError:  # deleted a moment ago
             continue
         except DseError as error:
-            yield models.StudySummary(
+            yield api_models.StudySummary(
                 name=name,
                 question="",
                 state="unreadable",
@@ -47,11 +47,11 @@ def rows(watch: StorageMonitor, runners: Runners) -> Iterator[models.StudySummar
             )
 
 
-def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
+def state(snapshot: Snapshot, runners: Runners) -> api_models.StudyState:
     """Return the present state of the study as an API model."""
     study, trials = snapshot.study, snapshot.trials
     runner = runners.of(study.name)
-    return models.StudyState(
+    return api_models.StudyState(
         **_row(snapshot, runners).model_dump(),
         mark=snapshot.mark + f".{_condition(snapshot, runners)}",
         exact=snapshot.proof.exact,
@@ -63,13 +63,13 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
         reason="" if snapshot.room.count > 0 else snapshot.room.reason,
         counts={one.value: count for one, count in trials.counts.items()},
         drivers=[
-            models.DriverRow(
+            api_models.DriverRow(
                 id=one.id, host=one.host, pid=one.pid, own=runners.own(study.name, one)
             )
             for one in snapshot.there
         ],
         events=[
-            models.EventRow(kind=one.kind, text=one.text, told=one.told)
+            api_models.EventRow(kind=one.kind, text=one.text, told=one.told)
             for one in others(snapshot.events)[-_SHOWN_EVENTS:]
         ],
         failures=_failures(snapshot),
@@ -82,29 +82,29 @@ def front(snapshot: Snapshot) -> FrontFacts:
     return front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
 
 
-def trials(snapshot: Snapshot, some: models.TrialFilter) -> models.TrialPage:
+def trials(snapshot: Snapshot, some: api_models.TrialFilter) -> api_models.TrialPage:
     """Return the selected trials, with the total number in the selected state."""
     found = snapshot.trials
     if some.state is not None:
         found = found.take(found.are(some.state))
     shown = found[some.first : some.first + some.count]
     told = trials_json(snapshot.study.name, snapshot.study.problem, shown)
-    return models.TrialPage.model_validate({**told, "total": len(found)})
+    return api_models.TrialPage.model_validate({**told, "total": len(found)})
 
 
-def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialDetail:
+def trial_row(snapshot: Snapshot, trial: Trial) -> api_models.TrialDetail:
     """Return a trial as an API model."""
     told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
-    return models.TrialDetail.model_validate(told["trials"][0])
+    return api_models.TrialDetail.model_validate(told["trials"][0])
 
 
-def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
+def outcome_row(snapshot: Snapshot, trial: Trial) -> api_models.OutcomeRow:
     """Return the result of a design that was evaluated outside of the study."""
-    told = trial_row(snapshot, trial).model_dump(include=set(models.OutcomeRow.model_fields))
-    return models.OutcomeRow(**told)
+    told = trial_row(snapshot, trial).model_dump(include=set(api_models.OutcomeRow.model_fields))
+    return api_models.OutcomeRow(**told)
 
 
-def trial(snapshot: Snapshot, number: int) -> models.TrialRecord:
+def trial(snapshot: Snapshot, number: int) -> api_models.TrialRecord:
     """Return the complete record of a trial.
 
     Raises:
@@ -116,7 +116,7 @@ def trial(snapshot: Snapshot, number: int) -> models.TrialRecord:
     storage, name = study.storage, study.name
     drivers = {one.id: process(one) for one in storage.drivers(name)}
     asks = (one for one in storage.asks(name) if one.first <= number < one.first + one.count)
-    return models.TrialRecord(
+    return api_models.TrialRecord(
         trial=trial_row(snapshot, found),
         asked_by=next((one.by for one in asks), ""),
         worker="" if found.worker is None else drivers.get(found.worker, ""),
@@ -130,10 +130,10 @@ def process(driver: Driver) -> str:
     return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
 
 
-def _row(snapshot: Snapshot, runners: Runners) -> models.StudySummary:
+def _row(snapshot: Snapshot, runners: Runners) -> api_models.StudySummary:
     at, bounds = snapshot.changed_at, snapshot.study.bounds()
     by_measurements = bounds.measurements is not None
-    return models.StudySummary(
+    return api_models.StudySummary(
         name=snapshot.study.name,
         question=snapshot.study.plan.question,
         state=_condition(snapshot, runners),
@@ -151,7 +151,7 @@ def _row(snapshot: Snapshot, runners: Runners) -> models.StudySummary:
     )
 
 
-def _condition(snapshot: Snapshot, runners: Runners) -> models.Condition:
+def _condition(snapshot: Snapshot, runners: Runners) -> api_models.Condition:
     runner = runners.of(snapshot.study.name)
     if runner is not None and runner.runs:
         return "stopping" if runner.stopping else "running"
@@ -161,9 +161,9 @@ def _condition(snapshot: Snapshot, runners: Runners) -> models.Condition:
     return "complete" if complete and snapshot.trials.over.all() else "paused"
 
 
-def _failures(snapshot: Snapshot) -> list[models.FailureRow]:
+def _failures(snapshot: Snapshot) -> list[api_models.FailureRow]:
     return [
-        models.FailureRow(
+        api_models.FailureRow(
             kind=one.kind,
             reason=one.reason[:2_000],
             count=len(one.trials),
@@ -173,10 +173,10 @@ def _failures(snapshot: Snapshot) -> list[models.FailureRow]:
     ]
 
 
-def _attempt(one: Attempt) -> models.AttemptRow:
+def _attempt(one: Attempt) -> api_models.AttemptRow:
     fault = one.fault
-    told = None if fault is None else models.FaultRow(kind=fault.kind, reason=fault.reason)
-    return models.AttemptRow(
+    told = None if fault is None else api_models.FaultRow(kind=fault.kind, reason=fault.reason)
+    return api_models.AttemptRow(
         attempt=one.attempt,
         fault=told,
         cost_s=finite(one.cost_s),
@@ -185,6 +185,8 @@ def _attempt(one: Attempt) -> models.AttemptRow:
     )
 
 
-def _report(one: Report) -> models.ReportRow:
+def _report(one: Report) -> api_models.ReportRow:
     metrics = {name: finite(value) for name, value in one.metrics.items()}
-    return models.ReportRow(attempt=one.attempt, step=one.step, metrics=metrics, worker=one.worker)
+    return api_models.ReportRow(
+        attempt=one.attempt, step=one.step, metrics=metrics, worker=one.worker
+    )

@@ -18,7 +18,7 @@ from dse.protocols import Storage
 from dse.serve import api, downloads
 from dse.serve.access import AccessRules
 from dse.serve.context import ServerContext
-from dse.serve.errors import UnknownError, add_refusals
+from dse.serve.error_responses import UnknownError, add_refusals
 from dse.serve.idle_timeout import IdleTimeout
 from dse.serve.middleware import RequestMiddleware
 from dse.serve.pages import views

@@ -17,13 +17,13 @@ from dse.protocols import Storage
 from dse.report.figures.growth import growth_figures
 from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.style import Drawing
-from dse.report.figures.timeline import timeline_figure
-from dse.report.html.failures import Failure, failures
-from dse.serve.errors import UnknownError
-from dse.study.budget import Room
+from dse.report.figures.timeline_figure import timeline_figure
+from dse.report.html.failure_reasons import Failure, failures
+from dse.serve.error_responses import UnknownError
 from dse.study.lease import LEASE_S
 from dse.study.liveness import gone
-from dse.study.study import StudyEngine
+from dse.study.stopping_bounds import Room
+from dse.study.study_engine import StudyEngine
 
 MOST_PAIRS = 3
 """Maximum number of trade-off figures; the report has more."""

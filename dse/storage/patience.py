@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from dse.errors import OutageError, StorageRefusedError, StorageUnavailableError
-from dse.system.interrupts import raise_lost_interrupt
+from dse.system.swallowed_interrupts import raise_lost_interrupt
 
 PATIENCE_S = 15 * 60.0
 """Default time for which a run waits for an unavailable storage."""

@@ -20,11 +20,11 @@ from dse.core.values import Value
 from dse.errors import DesignError, SpecError, StudyError
 from dse.interop.document import legal_name
 from dse.interop.found_trials import ExternalTrial, strip_formula_guards
-from dse.interop.values import value_of
+from dse.interop.value_conversion import value_of
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
 from dse.study.migrate import build_history
-from dse.study.study import DEFAULT_STORAGE, StudyEngine, opened_storage
+from dse.study.study_engine import DEFAULT_STORAGE, StudyEngine, opened_storage
 from dse.system.credentials import mask
 from dse.units import units
 

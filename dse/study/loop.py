@@ -36,15 +36,15 @@ from dse.protocols import (
     traits_of,
 )
 from dse.study.asking import AskCoordinator
-from dse.study.budget import Bounds, Room
 from dse.study.claimed_trials import ClaimedTrials
 from dse.study.clock import Clock
-from dse.study.fidelities import TrialFidelities
+from dse.study.fidelity_rungs import TrialFidelities
 from dse.study.history import TrialHistory, last_suggestions
 from dse.study.lease import Lease
+from dse.study.stopping_bounds import Bounds, Room
 from dse.study.suggestions import check_suggestions
 from dse.study.times import Times
-from dse.system.interrupts import raise_lost_interrupt
+from dse.system.swallowed_interrupts import raise_lost_interrupt
 
 GIVEN = "(given)"
 """Name in the record of the source of baselines and inherited designs: no optimizer asked them."""

@@ -16,7 +16,7 @@ from dse.errors import DesignError, StudyError
 from dse.protocols import Storage
 from dse.schema.study.plan import plan_of
 from dse.study.proposers import CARRIED
-from dse.study.study import StudyEngine, opened_storage
+from dse.study.study_engine import StudyEngine, opened_storage
 
 _FIXED = ("use", "options", "version")
 

@@ -11,7 +11,7 @@ from dse.protocols import Optimizer
 from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.plan import Plan
-from dse.schema.study.plugins import AUTO
+from dse.schema.study.plugin_checks import AUTO
 from dse.schema.study.python_optimizers import make_optimizer
 from dse.study.first_designs import FirstDesigns
 from dse.study.no_optimizer import NoOptimizer

@@ -12,7 +12,7 @@ from dse.core.trial import Asked, Trial
 from dse.evaluation.provenance import versions
 from dse.interop.archive.salvage import MARK
 from dse.protocols import Optimizer
-from dse.schema.study.plugins import AUTO
+from dse.schema.study.plugin_checks import AUTO
 from dse.study.early_stop_watch import contradiction
 from dse.study.history import Moment, TrialHistory, moments
 from dse.study.loop import GIVEN, teachable
@@ -24,7 +24,7 @@ from dse.study.proposers import (
     list_given_designs,
     suggesting,
 )
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

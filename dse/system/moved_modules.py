@@ -16,6 +16,7 @@ MOVED = {
     "dse.assets.environment": "dse.resources.environment",
     "dse.checkpoints": "dse.evaluation.checkpoints",
     "dse.early": "dse.evaluation.reporting",
+    "dse.schema.space.space": "dse.schema.space.space_loader",
     "dse.supplies": "dse.services.resources",
 }
 """New name of each moved module that the documentation mentioned, by old name."""

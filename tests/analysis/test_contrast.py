@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dse.analysis.scenarios import contrast
+from dse.analysis.scenario_comparison import contrast
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
 from dse.core.metric import Metric

@@ -16,7 +16,7 @@ from dse.core.parameter import Choice, Ordinal
 from dse.core.problem import Problem, Source
 from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
-from dse.report.effects import effects_json, headline
+from dse.report.effect_tables import effects_json, headline
 
 
 class DesignMatrix:

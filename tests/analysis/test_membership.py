@@ -15,7 +15,7 @@ from dse.core.parameter import Integer
 from dse.core.problem import Problem, Source
 from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
-from dse.report.text.tables import doubt_words
+from dse.report.text.trial_tables import doubt_words
 
 SPACE = DesignSpace(parameters=(Integer(name="x", low=0, high=9),))
 SOURCES = {

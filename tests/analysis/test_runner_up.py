@@ -6,7 +6,7 @@ import pytest
 
 from dse.analysis.runner_up import MOST_LISTED, duels, totals
 from dse.core.metric import Metric
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: chips

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from dse import Metric, Study, evaluator
-from dse.api.fingerprint import fingerprint
+from dse.api.function_fingerprint import fingerprint
 from dse.errors import PluginError
 
 SCALE = 3.0

@@ -10,9 +10,9 @@ from dse import InfeasibleError, Metric, Space, Study, evaluator
 from dse.api.notebook.live import running_html
 from dse.api.notebook.parts import LONGEST
 from dse.api.notebook.points import plane, points_of
-from dse.api.notebook.scatter import scatter
-from dse.api.notebook.trial import trial_html
-from dse.api.notebook.trials import MOST_COLUMNS, MOST_ROWS, trials_html
+from dse.api.notebook.svg_scatter import scatter
+from dse.api.notebook.trial_view import trial_html
+from dse.api.notebook.trials_view import MOST_COLUMNS, MOST_ROWS, trials_html
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State
 from dse.core.trials import Trials

@@ -12,7 +12,7 @@ from dse import Study
 from dse.cli.app import app
 from dse.errors import DseError, SpecError
 from dse.services.studies.recorded_preferences import Preferences, read_answers
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from dse.cli.app import app
 from dse.cli.json_schemas import PUBLISHED, schema
 from dse.errors import DseError
 from dse.registry import names
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 ODD = """
 from pathlib import Path

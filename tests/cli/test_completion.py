@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dse.cli.completion import rejoin_words
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 DSE = Path(sys.executable).with_name("dse")
 NAMED = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}

@@ -19,8 +19,8 @@ from dse.report.text.console import SafeConsole
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import Lines, Panelled
-from dse.storage.sql.storage import SqlStorage
-from dse.study.study import StudyEngine
+from dse.storage.sql.database_storage import SqlStorage
+from dse.study.study_engine import StudyEngine
 from dse.system.terminal_text import is_visible, visible, visible_html, visible_json
 
 ATTACKS = {

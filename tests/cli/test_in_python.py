@@ -20,7 +20,7 @@ import typer
 import dse
 from dse import Space, Study
 from dse.cli.app import app
-from dse.report.effects import effects_json
+from dse.report.effect_tables import effects_json
 from dse.services import resources as supplies
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from dse.cli.app import app, main
 from dse.cli.json_schemas import schema
 from dse.cli.options import show_json
 from dse.core.trial import Ask
-from dse.study.study import StudyEngine, opened_storage
+from dse.study.study_engine import StudyEngine, opened_storage
 
 URL = "sqlite:///dse.db"
 

@@ -13,8 +13,8 @@ from dse.api.reproduce import reproduce as reproduce_in_python
 from dse.cli.app import app
 from dse.errors import SpecErrors, StudyError
 from dse.schema.study.plan import plan_of
-from dse.services.studies.report import report_text
-from dse.study.study import StudyEngine
+from dse.services.studies.html_report import report_text
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.cli.output.errors import are_in_vain
+from dse.cli.output.failure_text import are_in_vain
 from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State, Trial

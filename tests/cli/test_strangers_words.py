@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.cli.output.errors import gist, lines
+from dse.cli.output.failure_text import gist, lines
 from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State, Trial
-from dse.services.doctor.storages import storage_findings
-from dse.study.study import StudyEngine
+from dse.services.doctor.storage_checks import storage_findings
+from dse.study.study_engine import StudyEngine
 
 runner = CliRunner()
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from tests.report.row_writer import csv_by_rows, json_by_rows
 
 STUDIES = ("odd", "hopeless", "formulas", "factorial", "ladder", "empty")

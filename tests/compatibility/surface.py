@@ -20,9 +20,9 @@ from pydantic import BaseModel
 import dse
 from dse.cli.app import app
 from dse.cli.json_schemas import PUBLISHED, schema
-from dse.interop.archive.codec import SHAPES
+from dse.interop.archive.record_codec import SHAPES
 from dse.schema.models import StudySpec
-from dse.schema.space.models import SpaceSpec
+from dse.schema.space.space_file_models import SpaceSpec
 from dse.storage.sql.tables import metadata
 
 GROUPS = ("evaluators", "optimizers", "executors", "storages", "assets", "environments")

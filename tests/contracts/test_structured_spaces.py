@@ -12,7 +12,7 @@ from dse.core.encoding import decode_points, encoded
 from dse.core.metric import Metrics
 from dse.core.space import DesignSpace
 from dse.core.variation import cross_parents, mutate_designs
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 from dse.testing.known import Known, problem_of
 
 SLOW = {"ax", "qlognehvi"}

@@ -25,7 +25,7 @@ from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Ordinal
 from dse.core.space import DesignSpace
 from dse.errors import SpecErrors
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 from dse.testing.strategies import spaces
 
 SEED = 11

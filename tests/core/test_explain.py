@@ -11,8 +11,8 @@ from dse.core.batch import Batch, Column
 from dse.core.compound_parameters import Permutation
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
-from dse.core.inspection.explain import Rule, contradiction, narrow_space
 from dse.core.inspection.rule_check import obstacle, sides, why
+from dse.core.inspection.rule_conflicts import Rule, contradiction, narrow_space
 from dse.core.inspection.rule_effects import Portions
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import DesignSpace

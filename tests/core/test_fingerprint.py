@@ -14,7 +14,7 @@ from dse.core.inspection.diff import difference
 from dse.core.inspection.fingerprint import fingerprint, outline
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import DesignSpace
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 from dse.testing.strategies import spaces
 

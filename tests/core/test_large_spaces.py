@@ -19,7 +19,7 @@ from dse.core.legal_set.permutations import Orders
 from dse.core.parameter import Choice, Integer
 from dse.core.space import DesignSpace
 from dse.errors import DesignError, SpecError
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 
 SEED = 3
 

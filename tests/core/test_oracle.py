@@ -13,7 +13,7 @@ import pytest
 
 from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set import solution
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 
 SEED = 20_261_123
 ABSENT = None

@@ -11,7 +11,7 @@ import pytest
 from dse.errors import PluginError
 from dse.registry import load, names
 from dse.report.json.plugin_docstring import read_docstring
-from dse.report.json.plugins import facts_of
+from dse.report.json.plugins_json import facts_of
 from dse.schema.study.plan import plan_of
 
 ROOT = Path(__file__).parents[2]

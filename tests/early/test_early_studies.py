@@ -7,13 +7,13 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import SpecErrors
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 from dse.schema.study.budget import Budget
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.early_stop_watch import KIND, contradiction
 from dse.study.replay import Replay
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: rates

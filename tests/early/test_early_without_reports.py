@@ -8,7 +8,7 @@ from dse.registry import names
 from dse.schema.models import PluginSpec
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 EXECUTORS = """
 from dse.executors.serial import Serial

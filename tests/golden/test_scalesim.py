@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
-from dse_evaluators.accelerators.systolic.scalesim import ScaleSimArray, report_counts
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
+from dse_evaluators.accelerators.systolic.scalesim_counts import ScaleSimArray, report_counts
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer

@@ -14,8 +14,8 @@ import pytest
 
 from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic import full
-from dse_evaluators.accelerators.systolic.knobs import settings
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
+from dse_evaluators.accelerators.systolic.systolic_parameters import settings
 from dse_evaluators.accelerators.systolic.totals import Totals
 from dse_evaluators.workloads.layers import Layer
 

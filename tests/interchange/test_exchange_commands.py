@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from dse.cli.space import convert as exchange
 from dse.core.inspection.fingerprint import fingerprint
 from dse.errors import DseError, SpecError, StorageError
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 
 SPACE = """

@@ -7,7 +7,7 @@ from dse.errors import StudyError
 from dse.interop.found_trials import ExternalTrial, read_table
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 TIMED = """
 study: timed

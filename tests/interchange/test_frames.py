@@ -12,7 +12,7 @@ from dse.interop.found_trials import of_frame
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

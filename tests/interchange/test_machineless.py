@@ -11,11 +11,11 @@ from dse.cli.app import app
 from dse.core.metric import Fault
 from dse.core.trial import Driver, Event, Outcome, State
 from dse.interop.archive import archive as portable
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 from dse.schema.study.budget import Budget
 from dse.services.studies.anonymize import Pseudonyms
-from dse.storage.sql.storage import SqlStorage
-from dse.study.study import StudyEngine
+from dse.storage.sql.database_storage import SqlStorage
+from dse.study.study_engine import StudyEngine
 
 HOST, USER = "wolf7.example", "annabella"
 STUDY = """

@@ -7,14 +7,14 @@ import pytest
 from dse.core.trial import State
 from dse.errors import StudyError
 from dse.interop.archive.archive import restore
-from dse.interop.archive.record import Record, check_record
+from dse.interop.archive.study_record import Record, check_record
 from dse.interop.merge import merge_records
-from dse.schema.history.record import identity_of
+from dse.schema.history.recorded_specification import identity_of
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.proposers import CARRIED
 from dse.study.replay import Replay
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 @pytest.fixture

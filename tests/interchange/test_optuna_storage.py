@@ -4,11 +4,11 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import StorageError, StudyError
-from dse.interop.optuna.storage import read_study, write_study
+from dse.interop.optuna.optuna_storage import read_study, write_study
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.WARNING)

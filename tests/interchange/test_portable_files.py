@@ -14,9 +14,9 @@ from dse.core.trial import Ask, Event, Outcome, State
 from dse.errors import StorageError, StudyError
 from dse.interop.archive import archive as portable
 from dse.interop.archive.archive import restore
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from tests.study_records import records
 
 FORMS = ("jsonl", "parquet")

@@ -11,12 +11,12 @@ from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
 from dse.errors import StudyError
 from dse.interop.archive import archive as portable
 from dse.interop.archive.archive import restore
-from dse.interop.archive.record import Record, about
 from dse.interop.archive.stream import Stream, open_stream
+from dse.interop.archive.study_record import Record, about
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql.storage import SqlStorage
-from dse.study.study import StudyEngine
+from dse.storage.sql.database_storage import SqlStorage
+from dse.study.study_engine import StudyEngine
 
 FORMS = ("jsonl", "parquet")
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")

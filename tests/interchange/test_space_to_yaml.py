@@ -24,8 +24,8 @@ from dse.core.inspection.fingerprint import fingerprint, form
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import DesignSpace
 from dse.errors import SpecError
-from dse.schema.space.export.write import format_space, mapping_of
-from dse.schema.space.space import space_from, space_of
+from dse.schema.space.export.space_writer import format_space, mapping_of
+from dse.schema.space.space_loader import space_from, space_of
 from dse.schema.yaml import source
 from dse.schema.yaml.files import Files, library
 from dse.schema.yaml.writer import yaml_text

@@ -13,7 +13,7 @@ from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.screen import EVERY_S, Lines
 from dse.services.progress.watch import CLOUD, ProgressTracker
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

@@ -10,7 +10,7 @@ from dse.core.expressions.parser import parse
 from dse.core.objective import Objective
 from dse.report.axes import PlotAxis
 from dse.services.progress.picture import axis_of
-from dse.services.progress.scatter import Scatter, cells
+from dse.services.progress.text_scatter import Scatter, cells
 
 NOTHING = np.zeros((0, 2))
 

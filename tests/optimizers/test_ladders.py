@@ -25,10 +25,10 @@ from dse.report.html.fidelity import rungs
 from dse.schema.study.fidelities import stages_of
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.budget import Bounds
 from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop
+from dse.study.stopping_bounds import Bounds
 from dse.testing.optimizer_contract import FiniteOptimizerContract
 
 LADDER = {"full.loss": ("proxy.loss", "full.loss")}

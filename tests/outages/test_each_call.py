@@ -20,11 +20,11 @@ from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.plan import Plan
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql.storage import SqlStorage
-from dse.study import study as engine
-from dse.study.budget import Bounds
+from dse.storage.sql.database_storage import SqlStorage
+from dse.study import study_engine as engine
 from dse.study.replay import Replay
-from dse.study.run import StudyRun
+from dse.study.run_phases import StudyRun
+from dse.study.stopping_bounds import Bounds
 from dse.testing.outage_contract import FaultyStorage, Mishap
 
 MISHAPS: tuple[Mishap, ...] = get_args(Mishap)

@@ -19,7 +19,7 @@ import pytest
 
 from dse import Metric, Study, Trial, evaluator
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from dse.study.replay import Replay
 from tests.postgresql_servers import USER, OwnServer, find_program, words_as_server
 

@@ -21,12 +21,12 @@ from dse.cli.run import STORAGE_AWAY
 from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.errors import OutageError, SpecError, SpecErrors, StorageError, StorageRefusedError
-from dse.schema.study.retries import patience_of
+from dse.schema.study.retries_and_resources import patience_of
 from dse.storage.memory import MemoryStorage
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import retry_calls
+from dse.storage.sql.database_storage import SqlStorage
 from dse.storage.sql.outages import classify
-from dse.storage.sql.storage import SqlStorage
 from dse.study.lease import Lease
 from dse.testing.outage_contract import FaultyStorage
 

@@ -51,7 +51,7 @@ def _refuse(*_, **__):
 LOOK = """
 import json, sys
 from pathlib import Path
-from dse.report.json.plugins import facts_of
+from dse.report.json.plugins_json import facts_of
 from dse.schema.study.plan import plan_of
 sys.path.insert(0, sys.argv[1])
 from catalogue_pages import catalogue

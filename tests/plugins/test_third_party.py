@@ -90,7 +90,7 @@ budget: {trials: 50}
 """
 
 RUN = """
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 if __name__ == "__main__":
     study = StudyEngine.open("study.yaml", storage="onefile://studies.json")
     reason = study.run()

@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import TIMES
 from dse.report.answer import broken_limits, objective_values
-from dse.report.json.front import finite, objectives_json
+from dse.report.json.front_json import finite, objectives_json
 from dse.report.words import broken_text, parameter_units, word_of
 
 

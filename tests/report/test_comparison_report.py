@@ -13,11 +13,11 @@ from dse.analysis.comparison import ComparisonOptions, compare
 from dse.analysis.run_groups import RunGroup, alone
 from dse.analysis.runs import Run
 from dse.report.axes import is_log
-from dse.report.figures.attainment import attainment_figures
+from dse.report.figures.attainment_figure import attainment_figures
 from dse.report.html.comparison_page import comparison_html
-from dse.report.json.comparison import comparison_json
+from dse.report.json.comparison_json import comparison_json
 from dse.report.text.comparison_table import comparison_table, legend
-from dse.report.text.conclusions import verdicts
+from dse.report.text.conclusion_sentences import verdicts
 
 POINT = (0.5, 1e-4, 1e-2)
 

@@ -14,7 +14,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import State, Trial
 from dse.report.json.columns import front_columns, parquet_bytes, trials_columns, write_csv
-from dse.report.json.front import finite, front_json, trials_json
+from dse.report.json.front_json import finite, front_json, trials_json
 
 
 def test_the_front_has_the_documented_keys(made_up) -> None:

@@ -10,7 +10,7 @@ from dse.core.metric import Fault
 from dse.core.parameter import Choice
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, State
-from dse.report.html.failures import MOST_REASONS, failures
+from dse.report.html.failure_reasons import MOST_REASONS, failures
 from dse.report.html.study_page import report_html
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"

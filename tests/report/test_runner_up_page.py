@@ -5,7 +5,7 @@ from dataclasses import replace
 from dse.analysis.runner_up import Breakdown, MetricContrast, duels
 from dse.core.metric import Metric
 from dse.core.problem import Source
-from dse.report.html.runner_up import duel_words, duels_html
+from dse.report.html.runner_up_html import duel_words, duels_html
 from dse.report.html.study_page import ReportSections, report_html
 
 

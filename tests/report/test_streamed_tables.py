@@ -13,7 +13,7 @@ from dse.core.metric import Fault, Metric
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, TrialStream
 from dse.report.json.columns import csv_texts, trials_sheets
-from dse.report.json.front import trials_json_texts
+from dse.report.json.front_json import trials_json_texts
 from tests.report.row_writer import csv_by_rows, json_by_rows
 
 INFINITE, UNKNOWN = float("inf"), float("nan")

@@ -10,7 +10,6 @@ from rich.console import Console
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import State
-from dse.report.text.tables import front_table, studies_table, trials_table
 from dse.report.text.terminal_table import (
     Lane,
     print_lanes,
@@ -18,6 +17,7 @@ from dse.report.text.terminal_table import (
     print_split,
     results_console,
 )
+from dse.report.text.trial_tables import front_table, studies_table, trials_table
 from dse.report.words import number_text
 
 WIDTHS = [40, 60, 80, 200]

@@ -9,7 +9,7 @@ from dse.core.design import Design
 from dse.core.trial import Outcome, State, Trial
 from dse.core.trials import STATES, Trials
 from dse.report.figures import drawings
-from dse.report.figures.timeline import MOST_BARS, MOST_LANES, timeline_figure
+from dse.report.figures.timeline_figure import MOST_BARS, MOST_LANES, timeline_figure
 
 MANY = 100_000
 

@@ -17,7 +17,7 @@ from dse.core.problem import Problem, Source
 from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.report.answer import Answer
-from dse.report.html.failures import failures
+from dse.report.html.failure_reasons import failures
 from dse.report.html.tradeoffs import limits_html, rate_words, rates_html, step_words
 from dse.report.text.summary import best_words
 

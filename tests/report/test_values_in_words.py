@@ -11,9 +11,9 @@ from dse.analysis.runner_up import duels
 from dse.analysis.trade_rates import rates
 from dse.core.pareto import ParetoSet
 from dse.report.answer import Answer
-from dse.report.html.runner_up import duel_words
+from dse.report.html.runner_up_html import duel_words
 from dse.report.text.summary import best_words
-from dse.report.text.tables import front_table
+from dse.report.text.trial_tables import front_table
 from dse.report.words import metric_text, number_text, percent_text
 from dse.storage.memory import MemoryStorage
 

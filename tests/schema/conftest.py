@@ -7,7 +7,7 @@ import pytest
 
 from dse.core.space import DesignSpace
 from dse.errors import SpecError, SpecErrors
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 
 

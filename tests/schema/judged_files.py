@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dse.errors import DseError, SpecErrors
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import Files
 

@@ -11,7 +11,7 @@ from dse.core.trial import State
 from dse.errors import SpecError, SpecErrors, StudyError
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

@@ -11,7 +11,7 @@ from dse.schema.models import EvaluatorSpec
 from dse.schema.study.claim_rules import judging_metrics
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

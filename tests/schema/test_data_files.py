@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 
 DEVICES = """

@@ -3,7 +3,7 @@
 import pytest
 
 from dse.errors import DesignError
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.designs import design_of
 from dse.schema.yaml.files import Files
 

@@ -6,7 +6,7 @@ import pytest
 
 from dse import Metric
 from dse.errors import DseError, SpecError, nearest
-from dse.schema.history.record import begun_with, kept_plan
+from dse.schema.history.recorded_specification import begun_with, kept_plan
 from dse.schema.study.plan import plan_of
 
 SPACE = """

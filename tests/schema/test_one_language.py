@@ -8,7 +8,7 @@ import pytest
 from dse.core.batch import Column
 from dse.core.expressions.parser import ARGUMENTS
 from dse.errors import SpecErrors
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.yaml.files import Files
 

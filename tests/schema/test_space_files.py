@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 
 

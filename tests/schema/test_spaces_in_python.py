@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 
 
 def mistakes_in(value, **options) -> str:

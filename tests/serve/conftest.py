@@ -20,7 +20,7 @@ from dse.schema.study.budget import Budget
 from dse.serve.access import AccessRules
 from dse.serve.server import application, server
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 TOKEN = "a-token-that-nobody-guesses"
 HOSTILE = (
@@ -207,8 +207,8 @@ def address(storage: Storage, hostile_study: str, local: AccessRules) -> Iterato
 @pytest.fixture
 def quick(chromium: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pages whose waiting takes a twentieth of its time, and a server that is as quick."""
-    monkeypatch.setattr("dse.serve.stream.AGAIN_MS", 100)
-    monkeypatch.setattr("dse.serve.stream._AWAY_S", 0.1)
+    monkeypatch.setattr("dse.serve.server_sent_events.AGAIN_MS", 100)
+    monkeypatch.setattr("dse.serve.server_sent_events._AWAY_S", 0.1)
     made = chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": QUICK})
     yield
     chromium.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", made)

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from dse.serve.access import AccessRules
 from dse.serve.server import application
-from dse.storage.sql.storage import SqlStorage
-from dse.study.study import StudyEngine
+from dse.storage.sql.database_storage import SqlStorage
+from dse.study.study_engine import StudyEngine
 
 DAMAGES = {
     "trial": ("UPDATE dse_trials SET told = 7 WHERE study = 1 AND number = 3", "toy 6"),

@@ -11,9 +11,15 @@ import pytest
 
 from dse.schema.study.budget import Budget
 from dse.serve import idle_timeout as patience
-from dse.serve.limits import CONNECTIONS, STREAMS, ClientSlots, client_of, compute_connection_limit
+from dse.serve.connection_limits import (
+    CONNECTIONS,
+    STREAMS,
+    ClientSlots,
+    client_of,
+    compute_connection_limit,
+)
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from tests.browsing import soon
 
 TOY = "/api/studies/toy"
@@ -167,7 +173,7 @@ def test_a_page_without_a_stream_polls_and_shows_the_study_grow(
     browser, study, local, server_at, monkeypatch
 ) -> None:
     monkeypatch.setattr("dse.serve.context.STREAMS", 0)
-    monkeypatch.setattr("dse.serve.stream.POLL_MS", 100)
+    monkeypatch.setattr("dse.serve.server_sent_events.POLL_MS", 100)
     with server_at(study.storage, local) as address:
         browser.get(f"{address}/studies/toy")
         soon(browser, lambda d: "paused 10 of 60" in d.title)

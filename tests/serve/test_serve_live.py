@@ -23,7 +23,7 @@ from dse.serve.runners import Runner
 from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.replay import Replay
-from dse.study.study import StudyEngine, opened_storage
+from dse.study.study_engine import StudyEngine, opened_storage
 
 
 def until(asked, wanted, seconds: float = 300.0):

@@ -18,7 +18,7 @@ from dse.core.trial import Outcome, State
 from dse.serve.context import MOST
 from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 NAMED = "\"' onmouseover='alert(2)"
 TOY = "/api/studies/toy%205"

@@ -11,7 +11,7 @@ from dse.errors import SpecErrors
 from dse.serve.access import COOKIE, AccessRules, same_origin
 from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 TOY = "/api/studies/toy%205"
 HERE = "http://127.0.0.1:8321"

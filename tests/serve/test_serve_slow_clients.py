@@ -16,9 +16,9 @@ from dse.core.trial import Outcome, State
 from dse.serve import cached_value as looks
 from dse.serve import idle_timeout as patience
 from dse.serve import middleware as door
-from dse.serve import stream
+from dse.serve import server_sent_events
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 TOY = "/api/studies/toy%205"
 
@@ -132,7 +132,7 @@ def test_a_slow_reader_who_goes_on_reading_gets_everything(address, monkeypatch)
 def test_a_listener_who_takes_nothing_is_dropped_while_the_study_grows(
     folder, storage, address, hasty, monkeypatch
 ) -> None:
-    monkeypatch.setattr(stream, "LOOK_S", 0.01)
+    monkeypatch.setattr(server_sent_events, "LOOK_S", 0.01)
     monkeypatch.setattr(looks, "YOUNG_S", 0.0)
     StudyEngine.open(folder / "toy.yaml", name="grows", storage=storage)
     with (

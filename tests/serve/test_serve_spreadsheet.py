@@ -16,7 +16,7 @@ from dse.serve.downloads import harmless
 from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.import_trials import begun
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 WORDS = ("=1+1", "+sum(a1)", "-2+3", "@sum(a1)", "-5", "plain", "in-the-middle = 1")
 REASON = "=cmd|' /C calc'!A0\n-- its log; =1+1"

@@ -15,8 +15,8 @@ from sqlalchemy import create_engine, text
 from dse.errors import StorageError
 from dse.schema.study.budget import Budget
 from dse.serve.cached_value import CachedValue
-from dse.serve.watch import StorageMonitor
-from dse.study.study import StudyEngine, opened_storage
+from dse.serve.snapshot_cache import StorageMonitor
+from dse.study.study_engine import StudyEngine, opened_storage
 from tests.browsing import soon
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")

@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from dse.core.trial import Outcome, Report, State
 from dse.schema.study.budget import Budget
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dse.errors import DseError, SpecError, StorageError
-from dse.schema.study.plugins import check_storage
+from dse.schema.study.plugin_checks import check_storage
 from dse.system.credentials import (
     children_environment,
     has_secret,
@@ -225,7 +225,7 @@ WRONG = {
 
 @pytest.mark.parametrize("url", WRONG)
 def test_a_url_that_is_none_is_told_with_the_nearest_that_is(url, tmp_path, monkeypatch):
-    from dse.study.study import opened_storage
+    from dse.study.study_engine import opened_storage
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DseError) as caught:

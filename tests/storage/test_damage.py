@@ -12,7 +12,7 @@ import pytest
 from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Event, History, Report, Trial
 from dse.errors import DseError
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from dse.testing.storage_contract import CRASHED, DESIGNS, DONE, IMPOSSIBLE, STUDY
 
 SPEC = {"seed": 7, "identity": {"space": "größer"}}

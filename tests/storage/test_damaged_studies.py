@@ -20,10 +20,10 @@ from dse.errors import DseError, StorageError, StudyError
 from dse.interop.archive import archive as portable
 from dse.interop.archive.salvage import open_salvage
 from dse.services.doctor.finding import Verdict
-from dse.services.doctor.storages import storage_findings
-from dse.storage.sql.storage import SqlStorage
+from dse.services.doctor.storage_checks import storage_findings
+from dse.storage.sql.database_storage import SqlStorage
 from dse.storage.sql.tables import metadata
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: toy
@@ -207,7 +207,7 @@ def test_a_list_of_many_trials_counts_them_and_reads_none(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = change(file, "DROP TABLE dse_trials")
-    monkeypatch.setattr("dse.services.studies.catalogue.MOST_CHECKED", 10)
+    monkeypatch.setattr("dse.services.studies.study_list.MOST_CHECKED", 10)
     rows = json.loads(dse("studies", "list", "--storage", url, "--format", "json"))
     counts = [(row["trials"], row["finished"], row["problem"]) for row in rows]
     assert counts == [(6, 6, ""), (7, 6, ""), (6, 6, "")]

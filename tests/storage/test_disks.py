@@ -20,7 +20,7 @@ import pytest
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.errors import StorageError
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 
 DESIGNS = [Design({"tp": tp, "name": "a design that takes some room"}) for tp in range(100)]
 NOBODY = 65534
@@ -31,7 +31,7 @@ import resource, sys
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.errors import StorageError
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 
 if len(sys.argv) > 2:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)

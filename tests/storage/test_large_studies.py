@@ -18,7 +18,7 @@ from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Damage, History, Outcome, State, Trial
 from dse.errors import StorageError
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from dse.storage.sql.trial_pages import PAGE
 
 MANY = 25_000

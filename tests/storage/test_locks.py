@@ -6,7 +6,7 @@ from threading import Thread
 import pytest
 
 from dse.core.design import Design
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from tests.postgresql_servers import needs_postgres, new_schema
 
 pytestmark = needs_postgres

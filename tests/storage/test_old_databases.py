@@ -16,7 +16,7 @@ from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Asked, Event, Outcome, State, Trial
 from dse.errors import StorageError
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from tests.postgresql_servers import needs_postgres, new_schema
 
 FIRST = Path(__file__).parent / "version_1.sql"
@@ -55,7 +55,7 @@ EVENTS = [
 ]
 OPEN = """
 import json, sys
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 storage = SqlStorage(sys.argv[1])
 print(json.dumps([len(storage.trials(study)) for study in storage.studies()]))
 storage.close()

@@ -20,9 +20,9 @@ from dse.errors import DseError, StorageError, StudyError
 from dse.interop.archive.salvage import ranges, ranges_text
 from dse.schema.study.budget import Budget
 from dse.services.doctor.finding import Verdict
-from dse.services.doctor.storages import storage_findings
-from dse.storage.sql.storage import SqlStorage
-from dse.study.study import StudyEngine
+from dse.services.doctor.storage_checks import storage_findings
+from dse.storage.sql.database_storage import SqlStorage
+from dse.study.study_engine import StudyEngine
 from tests.postgresql_servers import needs_postgres, new_schema
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, mode: {choice: [slow, fast]}}}"

@@ -11,8 +11,8 @@ import pytest
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.errors import StorageError
+from dse.storage.sql.database_storage import SqlStorage
 from dse.storage.sql.migrations import LATEST
-from dse.storage.sql.storage import SqlStorage
 
 DESIGNS = [Design({"tp": tp, "name": f"a design that takes some room {tp}"}) for tp in range(2000)]
 

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from dse.core.trial import Trial
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 def acknowledge(trial: Trial) -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

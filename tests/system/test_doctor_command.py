@@ -13,8 +13,8 @@ from dse.cli.app import app
 from dse.core.design import Design
 from dse.services.doctor.finding import Verdict
 from dse.services.doctor.packages import package_findings
-from dse.services.doctor.storages import storage_findings
-from dse.storage.sql.storage import SqlStorage
+from dse.services.doctor.storage_checks import storage_findings
+from dse.storage.sql.database_storage import SqlStorage
 
 runner = CliRunner()
 

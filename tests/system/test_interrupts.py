@@ -13,7 +13,7 @@ import pytest
 
 from dse.cli import interrupts
 from dse.core.design import Design
-from dse.study.study import StudyEngine, opened_storage
+from dse.study.study_engine import StudyEngine, opened_storage
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, b: {integer: [1, 64]}}}"
 STUDY = """

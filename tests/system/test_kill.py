@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import State
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: plan

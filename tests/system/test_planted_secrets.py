@@ -17,7 +17,7 @@ from dse.interop.archive import archive as portable
 from dse.serve.access import AccessRules
 from dse.serve.runners import Runners
 from dse.serve.server import application
-from dse.storage.sql.storage import SqlStorage
+from dse.storage.sql.database_storage import SqlStorage
 from tests.postgresql_servers import POSTGRES, needs_postgres, new_schema
 
 SECRET = "hush/Qx7@9 Zk"

@@ -5,7 +5,7 @@ import pytest
 
 from dse.analysis.run_groups import alone
 from dse.services.studies import read as reading
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = "space: s\nparameters:\n  x: {real: [0, 1]}\n"
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.core.trial import Trial
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: s

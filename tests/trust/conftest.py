@@ -10,11 +10,11 @@ import pytest
 
 from dse.core.trial import Outcome, State
 from dse.interop.configspace import configspace
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
-from dse.services.studies.transfer import restore_study, write_study_export
+from dse.services.studies.study_transfer import restore_study, write_study_export
 from dse.storage.memory import MemoryStorage
-from dse.study.study import StudyEngine, opened_storage
+from dse.study.study_engine import StudyEngine, opened_storage
 
 SPACE = """
 space: stranger

@@ -14,14 +14,14 @@ from dse.cli.app import app
 from dse.core.trial import Event
 from dse.errors import StudyError
 from dse.interop.archive import archive as portable
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 from dse.registry import names
 from dse.schema.study.plan import plan_of
-from dse.services.studies.transfer import restore_study
-from dse.services.studies.trust import named_programs
+from dse.services.studies.study_transfer import restore_study
+from dse.services.studies.trust_consent import named_programs
 from dse.storage.memory import MemoryStorage
 from dse.storage.trust import TRUST, add_import_mark, has_trust, trust
-from dse.study.study import opened_storage
+from dse.study.study_engine import opened_storage
 from dse.system.terminal_text import is_visible
 
 SPACE = "{space: s, parameters: {a: {integer: [1, 6]}, b: {integer: [1, 4]}}}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dse.api.notebook.parts import bar, figure, framed, side_by_side, steady
-from dse.api.notebook.picture import picture
 from dse.api.notebook.points import Points, descent, plane
-from dse.api.notebook.scatter import blank
+from dse.api.notebook.study_plot import picture
+from dse.api.notebook.svg_scatter import blank
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.watch import ProgressTracker

@@ -9,7 +9,7 @@ from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.trial import Outcome, Trial
 from dse.report.answer import broken_limits
-from dse.report.json.front import finite
+from dse.report.json.front_json import finite
 from dse.report.schemas.evaluation import Evaluated, MetricFacts
 from dse.report.text.space_words import setting_text
 from dse.report.words import metric_text, word_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import typer
 
 from dse.cli.options import OutputFormat, say, show_json
-from dse.cli.output import errors as faults
-from dse.report.text.tables import front_table
+from dse.cli.output import failure_text as faults
+from dse.report.text.trial_tables import front_table
 from dse.services.studies.status import ended_json
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 FELL_SHORT = 1
 """Exit status of a command that worked as requested, but with a negative result."""

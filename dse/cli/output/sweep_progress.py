@@ -9,7 +9,7 @@ from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
 from dse.services.progress.progress_bar import QuantityProgressBar
 from dse.services.progress.screen import screen_for
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 class Sweeping:

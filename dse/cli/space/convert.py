@@ -11,9 +11,9 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import OutputFormat, OutputOption, ToldOption, say, show, show_json, study_path
-from dse.cli.space.options import SpaceFile, space_at, title_of
+from dse.cli.space.space_options import SpaceFile, space_at, title_of
 from dse.report.json.atomic_file import write_whole
-from dse.report.schemas.space import Translated
+from dse.report.schemas.space_schema import Translated
 
 DIFFERENT = 1
 
@@ -58,7 +58,7 @@ def export(
 
     Example: dse space export library:spaces/edge_codesign.yaml --to yaml -o flat.yaml
     """
-    from dse.services.space.convert import convert_space
+    from dse.services.space.space_conversion import convert_space
 
     found = convert_space(space_at(file), target.value, drop_rules=drop_rules, **title_of(file))
     _give(found.text, path, found.warnings, output)
@@ -84,9 +84,9 @@ def import_(
 
     Example: dse space import configspace.json -o space.yaml
     """
-    from dse.schema.space.export.write import format_space
+    from dse.schema.space.export.space_writer import format_space
     from dse.schema.yaml.files import Files
-    from dse.services.space.convert import taken
+    from dse.services.space.space_conversion import taken
 
     source = study_path(file)
     found = taken(Files().text(source), file, None if origin is None else origin.value)
@@ -117,7 +117,7 @@ def diff(
 
     Example: dse space diff library:spaces/edge_codesign.yaml my_codesign.yaml
     """
-    from dse.services.space.convert import differing
+    from dse.services.space.space_conversion import differing
 
     told = differing(space_at(old), space_at(new))
     if output is OutputFormat.JSON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dse.cli.options import OutputFormat, ToldOption, show, show_json
-from dse.cli.space.options import SetOption, SpaceFile, part_of, space_at
+from dse.cli.space.space_options import SetOption, SpaceFile, part_of, space_at
 
 
 def count(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dse.cli.options import OutputFormat, ToldOption, show_json
-from dse.cli.space.options import SpaceFile, space_at, title_of
+from dse.cli.space.space_options import SpaceFile, space_at, title_of
 
 
 def describe(file: SpaceFile, *, output: ToldOption = OutputFormat.TABLE) -> None:
@@ -15,8 +15,8 @@ def describe(file: SpaceFile, *, output: ToldOption = OutputFormat.TABLE) -> Non
 
     Example: dse space describe library:spaces/edge_codesign.yaml
     """
-    from dse.cli.space.tables import print_space
-    from dse.services.space.describe import space_json
+    from dse.cli.space.space_tables import print_space
+    from dse.services.space.space_description import space_json
 
     space = space_at(file)
     if output is OutputFormat.JSON:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from dse.cli.options import OutputFormat, ToldOption, show, show_json
-from dse.cli.space.options import SetOption, SpaceFile, space_at
+from dse.cli.space.space_options import SetOption, SpaceFile, space_at
 
 ILLEGAL = 1
 

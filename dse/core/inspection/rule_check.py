@@ -11,7 +11,7 @@ from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.syntax import Compare
-from dse.core.inspection.explain import (
+from dse.core.inspection.rule_conflicts import (
     Rule,
     contradiction,
     draw_legal,

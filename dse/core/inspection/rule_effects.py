@@ -18,7 +18,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.expressions.expression import Expression
 from dse.core.inspection.counts import RuleGroup, Rules, Weight, groups_of, weight, without
-from dse.core.inspection.explain import Rule, constraint_rules
+from dse.core.inspection.rule_conflicts import Rule, constraint_rules
 from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Real, size
 from dse.core.space import DesignSpace

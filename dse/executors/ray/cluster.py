@@ -12,7 +12,7 @@ from dse.core.trial import Event, Outcome
 from dse.errors import PluginError
 from dse.evaluation.reporting import Watcher, unheard
 from dse.executors.failures import build_failure
-from dse.executors.ray.resources import rooms_for, wanted_of
+from dse.executors.ray.cluster_resources import rooms_for, wanted_of
 from dse.executors.ray.session import START_S, STORE_BYTES, RaySession, import_ray
 from dse.executors.ray.worker import LostError, RayWorker, end_workers, seats
 from dse.executors.worker_environment import THREADS

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from dse.errors import PluginError
+from dse.executors.ray.cluster_resources import Node
 from dse.executors.ray.head import RayHead, check_reachable
-from dse.executors.ray.resources import Node
 from dse.system.credentials import private_environment
 from dse.system.process_guard import Warden
 from dse.system.process_tree import descendants, runs

@@ -13,8 +13,8 @@ from typing import BinaryIO
 from dse.core.trial import History
 from dse.errors import StorageError, StudyError
 from dse.interop.archive.json_lines import read_lines, write_lines
-from dse.interop.archive.record import Record, check_record
 from dse.interop.archive.stream import Portable
+from dse.interop.archive.study_record import Record, check_record
 from dse.protocols import Storage
 from dse.storage.trust import add_import_mark, remove_import_mark, without_trust
 

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
 from dse.errors import StorageError
-from dse.interop.archive.codec import noun_of, plain
-from dse.interop.archive.record import Record
+from dse.interop.archive.record_codec import noun_of, plain
 from dse.interop.archive.stream import Portable
+from dse.interop.archive.study_record import Record
 
 VERSION = 1
 """Format version; a reader refuses a newer one."""

@@ -22,7 +22,6 @@ from dse.core.trial import Trial
 from dse.core.trials import TIMES
 from dse.core.values import Value
 from dse.errors import StorageError
-from dse.interop.archive.codec import noun_of
 from dse.interop.archive.json_lines import (
     JsonLinesReader,
     fingerprint,
@@ -31,8 +30,9 @@ from dse.interop.archive.json_lines import (
     other_lines,
     trial_line,
 )
-from dse.interop.archive.record import Record
+from dse.interop.archive.record_codec import noun_of
 from dse.interop.archive.stream import Portable
+from dse.interop.archive.study_record import Record
 
 MOST_ROWS = 50_000_000
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dse.core.trial import Driver, Event, Trial
 from dse.core.trials import TrialStream
-from dse.interop.archive.record import Record
+from dse.interop.archive.study_record import Record
 from dse.protocols import Storage, StudyReader, SupportsReading
 from dse.storage.trust import remove_import_mark, without_trust
 

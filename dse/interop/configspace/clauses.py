@@ -17,7 +17,7 @@ from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.interop.configspace.hyperparameters import name_in
-from dse.interop.values import numbers_only, value_of
+from dse.interop.value_conversion import numbers_only, value_of
 
 MAX_DEPTH = 50
 _EXACT = 2**53

@@ -23,7 +23,7 @@ from dse.interop.configspace.forbidden import Forbidden
 from dse.interop.configspace.hyperparameters import HyperparameterReader, hyperparameter, name_in
 from dse.interop.conversion import SpaceExport, SpaceImport, UnsupportedRules
 from dse.interop.document import Document, NameMap
-from dse.interop.values import first
+from dse.interop.value_conversion import first
 
 FORMAT_VERSION = 0.4
 

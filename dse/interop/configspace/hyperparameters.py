@@ -9,7 +9,13 @@ from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.interop.document import legal_name
-from dse.interop.values import check_count, number_in, numbers_only, step_values, values_in
+from dse.interop.value_conversion import (
+    check_count,
+    number_in,
+    numbers_only,
+    step_values,
+    values_in,
+)
 from dse.units import units
 
 Item = Mapping[str, Any]

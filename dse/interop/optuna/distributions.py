@@ -17,7 +17,7 @@ from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.interop.conversion import SpaceExport, SpaceImport, UnsupportedRules
 from dse.interop.document import Document, NameMap
-from dse.interop.values import check_count, number_in, step_values, values_in
+from dse.interop.value_conversion import check_count, number_in, step_values, values_in
 
 Attributes = Mapping[str, Any]
 

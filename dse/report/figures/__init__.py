@@ -12,7 +12,7 @@ from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.parallel import parallel_figure
 from dse.report.figures.stages import stages_figure
 from dse.report.figures.style import Drawing
-from dse.report.figures.timeline import timeline_figure
+from dse.report.figures.timeline_figure import timeline_figure
 
 
 def drawings(

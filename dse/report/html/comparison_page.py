@@ -9,9 +9,9 @@ from dse.analysis.comparison import ComparisonResult
 from dse.analysis.curves import curves
 from dse.errors import StudyError
 from dse.report.html.render import render_drawings, render_report
-from dse.report.json.comparison import comparison_json
+from dse.report.json.comparison_json import comparison_json
 from dse.report.text.comparison_table import legend, rows_of
-from dse.report.text.conclusions import (
+from dse.report.text.conclusion_sentences import (
     INDICATOR_WORDS,
     budget_sentence,
     indicator_text,
@@ -22,8 +22,8 @@ from dse.report.words import join_list, reference_text
 
 def comparison_html(comparison: ComparisonResult) -> str:
     """Return the HTML page of a comparison of groups of studies."""
-    from dse.report.figures.attainment import attainment_figures
-    from dse.report.figures.curves import curve_figures
+    from dse.report.figures.attainment_figure import attainment_figures
+    from dse.report.figures.indicator_curves import curve_figures
 
     return render_report(
         "comparison",

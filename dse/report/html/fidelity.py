@@ -19,8 +19,8 @@ from dse.optimizers.bayesian.fidelity_calibration import (
     held_out,
     select_pairs,
 )
-from dse.report.json.front import finite
-from dse.report.schemas.front import RungFacts
+from dse.report.json.front_json import finite
+from dse.report.schemas.front_schema import RungFacts
 from dse.report.text.terminal_table import results_console
 from dse.report.words import number_text
 

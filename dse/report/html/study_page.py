@@ -9,7 +9,7 @@ from dse.analysis.effects import Effects
 from dse.analysis.importance import Importance, weightiest
 from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
-from dse.analysis.scenarios import Contrast
+from dse.analysis.scenario_comparison import Contrast
 from dse.analysis.trade_rates import rates
 from dse.core.attributes import others
 from dse.core.pareto import ParetoSet
@@ -17,16 +17,16 @@ from dse.core.proof import Proof
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
-from dse.report.effects import effects_html
-from dse.report.html.failures import failure_rows, failures, rarer_words
+from dse.report.effect_tables import effects_html
+from dse.report.html.failure_reasons import failure_rows, failures, rarer_words
 from dse.report.html.fidelity import rungs
 from dse.report.html.front_table import front_rows
 from dse.report.html.render import render_drawings, render_report
-from dse.report.html.runner_up import duels_html
-from dse.report.html.scenarios import contrast_html
+from dse.report.html.runner_up_html import duels_html
+from dse.report.html.scenario_tables import contrast_html
 from dse.report.html.tradeoffs import limits_html, rates_html
 from dse.report.schemas.reproduction import JudgedStudy
-from dse.report.text.claims import claims_html
+from dse.report.text.claim_verdicts import claims_html
 from dse.report.text.summary import best_words, common_words
 from dse.report.words import reference_text, seconds_text, volume_text
 
@@ -144,7 +144,7 @@ def _evaluated_note(trials: Trials) -> str:
 def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:
     if not found:
         return ""
-    from dse.report.figures.importance import importance_figures
+    from dse.report.figures.importance_figure import importance_figures
 
     return render_drawings(importance_figures(front.problem, found))
 
@@ -152,7 +152,7 @@ def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:
 def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
     if not effects:
         return ""
-    from dse.report.figures.effects import effects_figures
+    from dse.report.figures.effects_figure import effects_figures
 
     return render_drawings(effects_figures(front.problem, effects))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dse.report.schemas.base import Shape
-from dse.report.schemas.front import FrontRow
-from dse.report.schemas.trials import HeadingFacts
+from dse.report.schemas.front_schema import FrontRow
+from dse.report.schemas.trials_schema import HeadingFacts
 
 
 class AnswerFacts(Shape):

@@ -9,7 +9,7 @@ from dse.analysis.comparison import SHARES, ComparisonResult, GroupResult
 from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency
 from dse.core.pareto import most_exact
-from dse.report.text.conclusions import (
+from dse.report.text.conclusion_sentences import (
     INDICATOR_WORDS,
     amount_text,
     budget_sentence,

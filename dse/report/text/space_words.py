@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from dse.core.compound_parameters import Each, Partition, Permutation, Simplex, Structured, Subset
-from dse.core.inspection.explain import Rule
+from dse.core.inspection.rule_conflicts import Rule
 from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.space import DesignSpace

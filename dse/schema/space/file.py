@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import Scalar
-from dse.schema.space.models import IncludeSpec, ParameterSpec, SpaceSpec
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.space.space_file_models import IncludeSpec, ParameterSpec, SpaceSpec
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import Path_, SourceDocument, shown
 from dse.schema.yaml.validation import validate_leniently

@@ -21,11 +21,11 @@ from dse.schema.space.fix_narrow import (
     settled_in,
 )
 from dse.schema.space.members import Members
-from dse.schema.space.models import IncludeSpec, TableSpec
 from dse.schema.space.parameters.arguments import bound
 from dse.schema.space.scope import Scope
+from dse.schema.space.space_file_models import IncludeSpec, TableSpec
+from dse.schema.space.tables.combination_tables import rule_of
 from dse.schema.space.tables.data import table_of
-from dse.schema.space.tables.tables import rule_of
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.names import NAME_HINT, is_name
 from dse.schema.yaml.source import shown

@@ -21,8 +21,8 @@ from dse.core.values import Floats, Value
 from dse.errors import DseError, SpecError
 from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.rules.exactness import Exactness
-from dse.schema.space.words import check_keys, check_words
-from dse.schema.yaml.errors import HiddenError
+from dse.schema.space.word_checks import check_keys, check_words
+from dse.schema.yaml.error_collector import HiddenError
 from dse.units import dimensions, units
 
 MAX_COMBINATIONS = 50_000

@@ -18,7 +18,7 @@ from dse.schema.models import Quantity, Scalar
 from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.parameters.domains import Amount, amount, whole_number
 from dse.schema.space.parameters.generators import generate_numbers
-from dse.schema.yaml.errors import HiddenError
+from dse.schema.yaml.error_collector import HiddenError
 from dse.units import dimensions, units
 
 MAX_COMBINATIONS = 1_000_000

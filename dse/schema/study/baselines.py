@@ -23,7 +23,7 @@ from dse.errors import SpecError, nearest
 from dse.evaluation.pipeline import Pipeline
 from dse.schema.models import Scalar
 from dse.schema.study.objectives import in_coherent_units, single
-from dse.schema.yaml.errors import HiddenError
+from dse.schema.yaml.error_collector import HiddenError
 from dse.units import units
 from dse.units.dimensions import TEXT, unit_of
 

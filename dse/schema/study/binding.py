@@ -21,10 +21,10 @@ from dse.protocols import (
 )
 from dse.registry import check_options, load, options_of, required
 from dse.schema.models import EvaluatorSpec
-from dse.schema.space.words import check_keys, check_words
+from dse.schema.space.word_checks import check_keys, check_words
 from dse.schema.study.fixed_inputs import FixedInputs
 from dse.schema.study.objectives import SymbolTable
-from dse.schema.yaml.errors import HiddenError
+from dse.schema.yaml.error_collector import HiddenError
 from dse.schema.yaml.option_types import find_mistyped_option
 from dse.units import dimensions, units
 

@@ -25,7 +25,7 @@ from dse.schema.study.claim_rules import check_choice, check_figure, check_windo
 from dse.schema.study.objectives import in_coherent_units, single
 from dse.schema.study.print_figure import PrintFigure, figure_of
 from dse.schema.study.trial_statistics import FUNCTIONS, PICKING, TrialStatistic
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.source import SourceDocument
 from dse.units import units
 from dse.units.dimensions import TEXT, unit_of

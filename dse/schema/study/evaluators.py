@@ -14,7 +14,7 @@ from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import EVERYTHING, Evaluator, Needs
 from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
 from dse.schema.space.rule_parser import units_of
-from dse.schema.space.space import LegibleSpace
+from dse.schema.space.space_loader import LegibleSpace
 from dse.schema.study.binding import (
     bound_of,
     check_formulas,
@@ -26,7 +26,7 @@ from dse.schema.study.fixed_inputs import FixedInputs
 from dse.schema.study.formula_evaluators import expand_formulas
 from dse.schema.study.objectives import SymbolTable
 from dse.schema.study.repeats import Replicated
-from dse.schema.study.retries import check_exclusive, gpus_of, memory_of
+from dse.schema.study.retries_and_resources import check_exclusive, gpus_of, memory_of
 from dse.schema.study.scenarios import (
     ANYWHERE,
     Scenarios,
@@ -37,7 +37,7 @@ from dse.schema.study.scenarios import (
     weights_of,
 )
 from dse.schema.study.separable_metrics import StudyNames, separable_metrics
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.source import SourceDocument
 
 Options = Callable[[EvaluatorSpec], dict[str, Any]]

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from dse.schema.models import StudySpec
-from dse.schema.space.models import SpaceSpec
+from dse.schema.space.space_file_models import SpaceSpec
 
 _DECISIVE = frozenset({"study", "evaluators", "objectives"})
 _OF_STUDIES, _OF_SPACES = StudySpec.model_fields.keys(), SpaceSpec.model_fields.keys()

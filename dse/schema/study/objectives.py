@@ -14,8 +14,8 @@ from dse.core.parameter import Parameter
 from dse.errors import SpecError, nearest
 from dse.schema.models import Quantity
 from dse.schema.space.parameters.domains import amount
-from dse.schema.space.words import check_keys, check_words
-from dse.schema.yaml.errors import HiddenError
+from dse.schema.space.word_checks import check_keys, check_words
+from dse.schema.yaml.error_collector import HiddenError
 from dse.units import units
 from dse.units.dimensions import TEXT, in_coherent, unit_of
 

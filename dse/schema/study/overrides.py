@@ -9,7 +9,7 @@ from dse.errors import DseError, SpecError, SpecErrors
 from dse.schema.models import BudgetSpec, PluginSpec, Quantity
 from dse.schema.study.budget import Budget, change_budget
 from dse.schema.study.plan import Plan
-from dse.schema.study.plugins import AUTO, check_workers
+from dse.schema.study.plugin_checks import AUTO, check_workers
 from dse.schema.yaml.python_source import source_of
 from dse.schema.yaml.validation import model_of
 

@@ -20,7 +20,7 @@ from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
 from dse.registry import load, options_of
 from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
-from dse.schema.space.space import LegibleSpace, legible_space
+from dse.schema.space.space_loader import LegibleSpace, legible_space
 from dse.schema.study.asked_formulas import AskedFormulas
 from dse.schema.study.assumptions import Assumption, assumptions_of
 from dse.schema.study.budget import Budget
@@ -29,12 +29,12 @@ from dse.schema.study.evaluators import Bindings, EvaluatorSet
 from dse.schema.study.fidelities import stages_of
 from dse.schema.study.formulas import problems_alone
 from dse.schema.study.kinds import is_space
-from dse.schema.study.plugins import AUTO, check_is_space
-from dse.schema.study.retries import patience_of, retries_of
+from dse.schema.study.plugin_checks import AUTO, check_is_space
+from dse.schema.study.retries_and_resources import patience_of, retries_of
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.renamed_keys import rename_old_keys
 from dse.schema.yaml.source import Path_, SourceDocument

@@ -19,13 +19,13 @@ from dse.errors import DseError
 from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
-from dse.schema.space.space import LegibleSpace
+from dse.schema.space.space_loader import LegibleSpace
 from dse.schema.study.baselines import Baselines, check_name, index_baselines, told_baselines
 from dse.schema.study.budget import Budget, budget_of
 from dse.schema.study.claim_rules import judging_metrics
 from dse.schema.study.claims import Claim, ClaimReader, claims_of
 from dse.schema.study.designs import legal_design
-from dse.schema.study.early_stopping import early_of
+from dse.schema.study.early_stopping_section import early_of
 from dse.schema.study.evaluators import Bindings
 from dse.schema.study.fidelities import Ladders, ladder_of
 from dse.schema.study.formulas import FormulaParser
@@ -36,7 +36,7 @@ from dse.schema.study.objectives import (
     objective_of,
     reference_of,
 )
-from dse.schema.study.plugins import (
+from dse.schema.study.plugin_checks import (
     check_early_stopping,
     check_gain,
     check_listable,
@@ -48,14 +48,14 @@ from dse.schema.study.plugins import (
     optimizer_traits,
 )
 from dse.schema.study.python_optimizers import Objects, is_python_optimizer, knows_optimizer
-from dse.schema.study.retries import patience_of
+from dse.schema.study.retries_and_resources import patience_of
 from dse.schema.study.written_units import (
     check_units,
     with_objective_unit,
     with_source_units,
     written_units,
 )
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.source import SourceDocument
 from dse.units.dimensions import check_shares
 

@@ -19,7 +19,7 @@ from dse.errors import DseError, SpecError, nearest, raise_all
 from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import declared_parts
 from dse.schema.models import EVERY_METRIC, PartsSpec
-from dse.schema.yaml.errors import HiddenError
+from dse.schema.yaml.error_collector import HiddenError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dse.core.objective import Objective
 from dse.core.problem import Source
 from dse.errors import SpecError
 from dse.schema.models import StudySpec
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.source import Path_, SourceDocument
 from dse.units import units
 

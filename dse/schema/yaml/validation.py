@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dse.errors import DseError, SpecError, SpecErrors, nearest
-from dse.schema.yaml.errors import MOST_TOLD, ErrorCollector
+from dse.schema.yaml.error_collector import MOST_TOLD, ErrorCollector
 from dse.schema.yaml.examples import example, meant
 from dse.schema.yaml.source import Path_, SourceDocument
 

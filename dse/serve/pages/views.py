@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from dse.serve import serialize as telling
+from dse.serve.api_models import TrialView
 from dse.serve.context import Here
-from dse.serve.models import TrialView
 from dse.serve.pages.design_form import design_page
 from dse.serve.pages.frame import Page, render_page
-from dse.serve.pages.study import render_study
-from dse.serve.pages.trials import trial_page, trials_page
+from dse.serve.pages.live_study_page import render_study
+from dse.serve.pages.trials_page import trial_page, trials_page
 
 router = APIRouter(include_in_schema=False, default_response_class=Page)
 

@@ -11,11 +11,11 @@ from dse.errors import DseError, SpecError, SpecErrors
 from dse.protocols import ChecksProgram
 from dse.report.schemas.reproduction import JudgedFile
 from dse.report.text.space_words import big
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.assumption_ends import impossible_ends
 from dse.schema.study.kinds import is_study
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
 from dse.system.credentials import mask

@@ -16,10 +16,10 @@ from dse.report.words import number_text, seconds_text, share_text
 from dse.schema.study.budget import Budget
 from dse.services.progress.picture import picture, restore_sign
 from dse.services.progress.progress_bar import QuantityProgressBar
-from dse.services.progress.scatter import FAINT
+from dse.services.progress.text_scatter import FAINT
 from dse.services.progress.watch import ProgressTracker
-from dse.study.budget import Bounds
-from dse.study.study import StudyEngine
+from dse.study.stopping_bounds import Bounds
+from dse.study.study_engine import StudyEngine
 
 LEAST_COLUMNS, LEAST_ROWS = 36, 18
 """A smaller terminal gets a line instead of a panel."""

@@ -12,7 +12,7 @@ from rich.text import Text
 from dse.core.objective import Objective
 from dse.core.values import Floats
 from dse.report.axes import Axis, PlotAxis, is_log, plot_axis
-from dse.services.progress.scatter import FAINT, Scatter, legend
+from dse.services.progress.text_scatter import FAINT, Scatter, legend
 from dse.services.progress.watch import ProgressTracker
 
 FloatOrFloats = TypeVar("FloatOrFloats", float, Floats)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dse.report.words import seconds_text
-from dse.services.progress.scatter import BRIGHT, FAINT
+from dse.services.progress.text_scatter import BRIGHT, FAINT
 
 _BAR = 28
 """Width of a bar that is followed by text; in a narrow terminal the text is below the bar."""

@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dse.report.text.console import SafeConsole
-from dse.services.progress.scatter import FAINT
+from dse.services.progress.text_scatter import FAINT
 
 PER_SECOND = 2.0
 """Refresh rate of the panel, in 1/s."""

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from dse.errors import PluginError, nearest
 from dse.registry import Group, load, names
-from dse.report.schemas.resources import Placed, Places, Removed
+from dse.report.schemas.resources_schema import Placed, Places, Removed
 
 
 class Brought(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dse.report.schemas.resources import AssetFacts, EnvironmentFacts
+from dse.report.schemas.resources_schema import AssetFacts, EnvironmentFacts
 from dse.resources.asset import Asset, assets_folder
 from dse.resources.build import build, demolish
 from dse.resources.environment import Environment, environments_folder

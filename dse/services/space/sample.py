@@ -9,8 +9,8 @@ import numpy as np
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.inspection.explain import draw_legal, narrow_space
 from dse.core.inspection.rule_check import why
+from dse.core.inspection.rule_conflicts import draw_legal, narrow_space
 from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import DesignError

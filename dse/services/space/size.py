@@ -5,7 +5,7 @@ from __future__ import annotations
 from dse.core.inspection.rule_check import obstacle
 from dse.core.legal_set.size_estimate import CONFIDENCE, Estimate
 from dse.core.space import DesignSpace
-from dse.report.schemas.space import Counted, EstimateFacts
+from dse.report.schemas.space_schema import Counted, EstimateFacts
 
 
 def count_json(space: DesignSpace, file: str) -> Counted:

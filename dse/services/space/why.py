@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.core.inspection.explain import Rule, narrow_space
 from dse.core.inspection.rule_check import Why, obstacle, sides, why
+from dse.core.inspection.rule_conflicts import Rule, narrow_space
 from dse.core.space import DesignSpace
 from dse.core.values import Value
-from dse.report.schemas.space import Explained
+from dse.report.schemas.space_schema import Explained
 from dse.report.text.space_words import design_text, entries, format_count, rule_text, setting_text
 
 

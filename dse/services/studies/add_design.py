@@ -14,7 +14,7 @@ from dse.core.design import Design
 from dse.core.trial import Ask, Event
 from dse.core.trials import Trials
 from dse.errors import Overtaken, StudyError
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 _TRIES = 5
 

@@ -21,12 +21,12 @@ from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
 from dse.core.trials import Trials, objects
-from dse.interop.archive.record import Record
 from dse.interop.archive.stream import Portable
+from dse.interop.archive.study_record import Record
 from dse.report.json.columns import Sheet
 from dse.schema.history.without_storages import storageless
 from dse.schema.yaml.files import library
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 STUDY, LIBRARY, HOME = "/dse-export/study", "/dse-export/library", "/dse-export/home"
 USER = "dse-export-user"

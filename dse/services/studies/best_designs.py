@@ -14,7 +14,7 @@ from dse.core.problem import Problem
 from dse.core.proof import Proof
 from dse.core.trials import Trials, column_of
 from dse.errors import StudyError
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import Trial
-from dse.report.json.front import front_json
+from dse.report.json.front_json import front_json
 from dse.report.schemas.choice import ChoiceFacts
-from dse.report.schemas.front import FrontRow
+from dse.report.schemas.front_schema import FrontRow
 from dse.services.studies.recorded_preferences import Preferences
 
 

@@ -19,7 +19,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.errors import SpecError, StudyError
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 QUESTIONS = 8
 """Default number of questions."""

@@ -14,10 +14,10 @@ from dse.analysis.runs import Run, is_swept
 from dse.errors import StudyError
 from dse.interop.archive.archive import ENDINGS, read_archive
 from dse.protocols import Storage
-from dse.schema.history.record import kept_plan
+from dse.schema.history.recorded_specification import kept_plan
 from dse.schema.study.measured_baselines import settle_baselines
 from dse.services.studies.read import stored_runs
-from dse.study.study import DEFAULT_STORAGE, opened_storage, unknown_study
+from dse.study.study_engine import DEFAULT_STORAGE, opened_storage, unknown_study
 
 _PATTERN = re.compile(r"[*?\[]")
 

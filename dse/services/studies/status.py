@@ -11,12 +11,12 @@ from dse.core.trial import Driver
 from dse.core.trials import Trials
 from dse.errors import DseError
 from dse.protocols import Storage
-from dse.report.json.front import finite, front_json
+from dse.report.json.front_json import finite, front_json
 from dse.report.schemas.base import FaultKind, State
-from dse.report.schemas.study import DriverFacts, Ended, Status
+from dse.report.schemas.study_schema import DriverFacts, Ended, Status
 from dse.storage.trust import has_trust
 from dse.study.liveness import gone
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 
 def status_json(study: StudyEngine) -> Status:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dse_evaluators.compression.knobs import CompressionConfig
+from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.compression.narrow import Pruned, narrow_network, sparse
 from dse_evaluators.compression.quantize import Quantised, quantise_weights
 from dse_evaluators.compression.reference import Reference

@@ -9,7 +9,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.knobs import KNOBS, check_knob, recipe_of
+from dse_evaluators.compression.compression_knobs import KNOBS, check_knob, recipe_of
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
 from dse_evaluators.one_by_one import Found, one_by_one

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from dse_evaluators.compression.compress import Compressed, compress_network
-from dse_evaluators.compression.knobs import CompressionConfig
+from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.compression.reference import Reference, reference
 from dse_evaluators.compression.timing import Timing, time_call
 from dse_evaluators.workloads.network import forward

@@ -10,7 +10,7 @@ from dse.core.values import Value
 from dse_evaluators.generic.options import seconds_of
 from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
-from dse_evaluators.outside.knobs import Knob, SimulatorInputs
+from dse_evaluators.outside.external_inputs import Knob, SimulatorInputs
 from dse_evaluators.outside.service import TimeLimits
 from dse_evaluators.outside.tool import Tool
 

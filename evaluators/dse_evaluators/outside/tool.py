@@ -68,4 +68,4 @@ def worker(name: str, python: str | None = None) -> Program:
 
 def serving(python: str, file: Path | str) -> Program:
     """Return the command line that runs a Python file as a worker, on Python 3.9 or later."""
-    return Program(run=(python, str(_WORKERS / "serving.py"), str(file)))
+    return Program(run=(python, str(_WORKERS / "request_loop.py"), str(file)))

@@ -15,7 +15,7 @@ from dse_evaluators.accelerators.circuits import (
     mac_energy_j,
     sram,
 )
-from dse_evaluators.accelerators.systolic.knobs import FORMAT_CODES
+from dse_evaluators.accelerators.systolic.systolic_parameters import FORMAT_CODES
 from dse_evaluators.accelerators.technology import (
     LEAKAGE_W_PER_MM2,
     SRAM_ACCESS_S,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import convolution, product
 

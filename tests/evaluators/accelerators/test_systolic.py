@@ -11,9 +11,9 @@ from dse.core.batch import Batch
 from dse.errors import EvaluationError, SpecError
 from dse.registry import make
 from dse_evaluators.accelerators.systolic import full
-from dse_evaluators.accelerators.systolic.knobs import KNOBS, settings
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.systolic import Systolic
+from dse_evaluators.accelerators.systolic.systolic_parameters import KNOBS, settings
 from dse_evaluators.workloads.layers import dense
 
 DESIGN = {

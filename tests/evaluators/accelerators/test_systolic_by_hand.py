@@ -7,8 +7,8 @@ import pytest
 from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic import full
 from dse_evaluators.accelerators.systolic.cost import Technology, charges
-from dse_evaluators.accelerators.systolic.knobs import settings
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
+from dse_evaluators.accelerators.systolic.systolic_parameters import settings
 from dse_evaluators.accelerators.systolic.waiting import bottleneck, waits
 from dse_evaluators.workloads.layers import Layer, convolution, dense, product
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic import full
 from dse_evaluators.accelerators.systolic.compressed import N_M_CODES, PATTERNS, kept_elements
-from dse_evaluators.accelerators.systolic.knobs import settings
-from dse_evaluators.accelerators.systolic.products import ONE, UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import ONE, UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import FLOWS
+from dse_evaluators.accelerators.systolic.systolic_parameters import settings
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer, product
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 

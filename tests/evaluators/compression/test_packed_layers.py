@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.errors import EvaluationError
-from dse_evaluators.compression.knobs import GRANULARITIES
+from dse_evaluators.compression.compression_knobs import GRANULARITIES
 from dse_evaluators.compression.quantize import quantise_weights
 from dse_evaluators.compression.size import Shape, SparsityEncoding, size_bytes
 from dse_evaluators.formats.words import FORMATS

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
 from dse_evaluators.compression.compress import compress_network
-from dse_evaluators.compression.knobs import recipe_of
+from dse_evaluators.compression.compression_knobs import recipe_of
 from dse_evaluators.compression.post_training import MODELS, PostTraining
 from dse_evaluators.compression.reference import MAKERS, reference
 from dse_evaluators.formats.words import FORMATS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import Trial
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: boards

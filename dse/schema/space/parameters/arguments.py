@@ -9,7 +9,7 @@ from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
 from dse.schema.space.file import Stated
 from dse.schema.space.parameters.domains import amount
-from dse.schema.yaml.errors import ErrorCollector
+from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.source import shown
 from dse.units import units
 

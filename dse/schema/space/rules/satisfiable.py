@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.syntax import Compare
-from dse.core.inspection.explain import contradiction, draw_legal
+from dse.core.inspection.rule_conflicts import contradiction, draw_legal
 from dse.core.legal_set.component import Component
 from dse.core.parameter import Real, describe
 from dse.core.space import DesignSpace

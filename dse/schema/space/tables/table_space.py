@@ -12,7 +12,7 @@ from dse.core.parameter import Choice, Ordinal, Parameter
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse.schema.space.tables.cells import CellColumn, Grid, columns_of
-from dse.schema.space.tables.tables import digest_of
+from dse.schema.space.tables.combination_tables import digest_of
 
 MAX_ROWS = 2_000_000
 

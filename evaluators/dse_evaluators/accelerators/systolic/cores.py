@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.products import ONE, LayerProducts
+from dse_evaluators.accelerators.systolic.matrix_products import ONE, LayerProducts
 
 Split = Literal["m", "n"]
 """Dimension that is partitioned over the cores: output pixels (m) or filters (n)."""

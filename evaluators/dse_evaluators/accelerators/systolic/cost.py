@@ -14,7 +14,7 @@ from dse_evaluators.accelerators.circuits import (
     sram,
 )
 from dse_evaluators.accelerators.systolic.compressed import inputs_per_row
-from dse_evaluators.accelerators.systolic.knobs import FLOW_CODES, Settings, word_bits
+from dse_evaluators.accelerators.systolic.systolic_parameters import FLOW_CODES, Settings, word_bits
 from dse_evaluators.accelerators.systolic.totals import BufferTraffic, Totals
 from dse_evaluators.accelerators.systolic.vector import lane_area_mm2, lane_energy_j
 from dse_evaluators.accelerators.technology import (

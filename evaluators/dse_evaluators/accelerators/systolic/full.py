@@ -18,7 +18,8 @@ Every buffer is double-buffered: one half serves the array while DRAM fills or e
 * A layer takes as long as its cycles or its DRAM traffic, whichever is longer, plus the transfer of
   the words needed to begin: the stationary operand's first fold and the other's first edge.
 
-The reuse regimes are SCALE-Sim's in closed form (see :mod:`.scalesim`), except that buffers hold
+The reuse regimes are SCALE-Sim's in closed form (see :mod:`.scalesim_counts`),
+except that buffers hold
 words of the format's width and keep everything that fits; the accumulators follow N. Jouppi et al.,
 In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2.
 """
@@ -33,7 +34,7 @@ import numpy as np
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.systolic.compressed import kept_elements
 from dse_evaluators.accelerators.systolic.cores import CoreShare, dealt
-from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.matrix_products import ONE, LayerProducts, UniqueLayers
 from dse_evaluators.accelerators.systolic.partial_sums import (
     Words,
     first_bytes,
@@ -42,8 +43,8 @@ from dse_evaluators.accelerators.systolic.partial_sums import (
     right_bytes,
     words,
 )
-from dse_evaluators.accelerators.systolic.products import ONE, LayerProducts, UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule, schedule_product
+from dse_evaluators.accelerators.systolic.systolic_parameters import Settings
 from dse_evaluators.accelerators.systolic.totals import Buffers, BufferTraffic, Layers, Totals
 from dse_evaluators.accelerators.systolic.vector import absent, busy_cycles, holds_up, vector_cycles
 from dse_evaluators.accelerators.systolic.waiting import waits

@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.systolic.cost import Edges, edges
-from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.systolic_parameters import Settings
 
 POSITIVE = (
     "rows",

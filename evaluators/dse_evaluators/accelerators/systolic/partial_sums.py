@@ -9,9 +9,9 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.compressed import inputs_per_row, stored_bits
-from dse_evaluators.accelerators.systolic.knobs import Settings, word_bits
-from dse_evaluators.accelerators.systolic.products import LayerProducts
+from dse_evaluators.accelerators.systolic.matrix_products import LayerProducts
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
+from dse_evaluators.accelerators.systolic.systolic_parameters import Settings, word_bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

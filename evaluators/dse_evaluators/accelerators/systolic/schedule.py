@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.products import LayerProducts
+from dse_evaluators.accelerators.systolic.matrix_products import LayerProducts
 
 Flow = Literal["os", "ws", "is"]
 """Dataflow, named by the operand that is stationary in the array: output, weight or input."""

@@ -15,9 +15,9 @@ import numpy as np
 from dse.core.batch import Batch, Distinct
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.systolic.cost import Charges, Technology, charges
-from dse_evaluators.accelerators.systolic.knobs import KNOBS, Settings, settings
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
+from dse_evaluators.accelerators.systolic.systolic_parameters import KNOBS, Settings, settings
 from dse_evaluators.accelerators.systolic.totals import Layers, Totals
 from dse_evaluators.accelerators.systolic.vector import absent
 from dse_evaluators.accelerators.systolic.waiting import Waits, bottleneck, waits

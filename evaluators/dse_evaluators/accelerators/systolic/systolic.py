@@ -12,17 +12,17 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
-from dse_evaluators.accelerators.systolic import full, scalesim
+from dse_evaluators.accelerators.systolic import full, scalesim_counts
 from dse_evaluators.accelerators.systolic.cost import Technology, costs
-from dse_evaluators.accelerators.systolic.knobs import (
+from dse_evaluators.accelerators.systolic.limits import infeasible
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
+from dse_evaluators.accelerators.systolic.stages import TIMED, WORDS, SystolicCostModel, Work
+from dse_evaluators.accelerators.systolic.systolic_parameters import (
     KNOBS,
     SCALESIM_KNOBS,
     setting,
     settings,
 )
-from dse_evaluators.accelerators.systolic.limits import infeasible
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
-from dse_evaluators.accelerators.systolic.stages import TIMED, WORDS, SystolicCostModel, Work
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -194,9 +194,9 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
         return chosen | {name: value for name, value in unknown.items() if value is not None}
 
 
-_WORK: Mapping[str, Work] = {"full": full.work, "scalesim": scalesim.work}
+_WORK: Mapping[str, Work] = {"full": full.work, "scalesim": scalesim_counts.work}
 
-_SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim.SMALLEST_BUFFER_BYTES}
+_SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim_counts.SMALLEST_BUFFER_BYTES}
 
 
 def _of_all(values: Floats, size: int) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.circuits import logic_energy_factor
-from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.systolic_parameters import Settings
 from dse_evaluators.accelerators.technology import (
     FP32_ADD,
     FP32_MULTIPLY,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.knobs import Settings
-from dse_evaluators.accelerators.systolic.products import UniqueLayers
+from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
+from dse_evaluators.accelerators.systolic.systolic_parameters import Settings
 from dse_evaluators.accelerators.systolic.totals import Layers
 
 BOTTLENECKS = ("compute", "vector", "dram")

@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import mac_areas_mm2, mac_energies_j, sram
-from dse_evaluators.accelerators.systolic.knobs import FORMAT_CODES
+from dse_evaluators.accelerators.systolic.systolic_parameters import FORMAT_CODES
 from dse_evaluators.accelerators.technology import (
     DRAM_J_PER_BYTE,
     NODES_NM,

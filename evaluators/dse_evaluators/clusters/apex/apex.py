@@ -9,16 +9,22 @@ from dse.core.batch import Batch
 from dse.core.metric import Metrics
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
+from dse_evaluators.clusters.apex.apex_plan import (
+    CACHE_BYTES,
+    WEIGHT_BYTES,
+    ApexPlan,
+    Cluster,
+    unmet,
+)
 from dse_evaluators.clusters.apex.machine import DvfsDevice
-from dse_evaluators.clusters.apex.outcome import METRICS, Promise, outcome
-from dse_evaluators.clusters.apex.plan import CACHE_BYTES, WEIGHT_BYTES, ApexPlan, Cluster, unmet
-from dse_evaluators.clusters.apex.run import run
+from dse_evaluators.clusters.apex.serving_metrics import METRICS, Promise, outcome
 from dse_evaluators.clusters.apex.stage import (
     JUDGED_TEXTS,
     ApexFabric,
     PipelineStage,
     load_efficiency,
 )
+from dse_evaluators.clusters.apex.trace_simulation import run
 from dse_evaluators.clusters.apex.traces import at_rate, trace
 from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.declared_evaluator import DeclaredEvaluator

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dse_evaluators.clusters.apex.plan import ApexPlan
+from dse_evaluators.clusters.apex.apex_plan import ApexPlan
 from dse_evaluators.clusters.collectives import (
     Collective,
     CollectiveConstants,

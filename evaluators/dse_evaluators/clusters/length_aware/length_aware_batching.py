@@ -14,7 +14,8 @@ from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import ROWS
-from dse_evaluators.clusters.length_aware.batching import (
+from dse_evaluators.clusters.length_aware.pace import Home
+from dse_evaluators.clusters.length_aware.reserved_batching import (
     PARTS,
     Batching,
     Rules,
@@ -24,7 +25,6 @@ from dse_evaluators.clusters.length_aware.batching import (
     guess_lengths,
     texts_of,
 )
-from dse_evaluators.clusters.length_aware.pace import Home
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import number

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.chips import ROWS
-from dse_evaluators.clusters.training.memory import block_weights
+from dse_evaluators.clusters.training.device_memory import block_weights
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _WEIGHT_BYTES = 2.0

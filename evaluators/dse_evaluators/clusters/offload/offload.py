@@ -13,9 +13,20 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.offload.load import RESOURCES, OffloadStep, forward_flops, step
-from dse_evaluators.clusters.offload.node import NodePrices, OffloadNode
-from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES, OffloadPlan, rules
+from dse_evaluators.clusters.offload.data_placement import (
+    OVERLAPS,
+    PLACES,
+    WIRES,
+    OffloadPlan,
+    rules,
+)
+from dse_evaluators.clusters.offload.gpu_server import NodePrices, OffloadNode
+from dse_evaluators.clusters.offload.offload_operations import (
+    RESOURCES,
+    OffloadStep,
+    forward_flops,
+    step,
+)
 from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_nvme, states
 from dse_evaluators.clusters.offload.rooms import first_broken, room
 from dse_evaluators.clusters.rules import Rule
@@ -98,7 +109,8 @@ class Offload(
         number_format: of the GEMMs.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
-        prices: fields of :class:`~dse_evaluators.clusters.offload.node.NodePrices`, in US dollars.
+        prices: fields of :class:`~dse_evaluators.clusters.offload.gpu_server.NodePrices`, in US
+            dollars.
 
     Inputs:
         gradients_at: by default where the optimizer runs.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.offload.plan import (
+from dse_evaluators.clusters.offload.data_placement import (
     CPU,
     GPU,
     NVME,

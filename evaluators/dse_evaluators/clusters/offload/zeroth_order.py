@@ -11,7 +11,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.offload.plan import WIRES
+from dse_evaluators.clusters.offload.data_placement import WIRES
 from dse_evaluators.clusters.offload.rooms import first_broken, room
 from dse_evaluators.clusters.offload.zeroth_order_time import (
     FITTED_HIDDEN,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.power.load import LoadTrace
-from dse_evaluators.clusters.power.server import Class, ServerRow
+from dse_evaluators.clusters.power.server_power import Class, ServerRow
 
 LEVELS = ("free", "low", "lower", "both")
 """No cap; low priority capped; low priority capped further; high priority capped as well."""

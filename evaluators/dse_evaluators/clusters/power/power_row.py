@@ -10,7 +10,7 @@ from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.power.governor import LEVELS, Governor, Outcome, Policy, outcome
 from dse_evaluators.clusters.power.load import DAY_S, FITTED, LoadTrace, Wave, load_of
-from dse_evaluators.clusters.power.server import (
+from dse_evaluators.clusters.power.server_power import (
     BRAKE_HZ,
     CLOCK_HZ,
     Class,

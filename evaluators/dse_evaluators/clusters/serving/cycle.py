@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.serving.step import ServingStep, StepTokens
+from dse_evaluators.clusters.serving.inference_step import ServingStep, StepTokens
 
 Stepper = Callable[[StepTokens], ServingStep]
 

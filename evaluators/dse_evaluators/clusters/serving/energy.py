@@ -11,7 +11,7 @@ from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.clusters.serving.cycle import Cycle, ServingTraffic
-from dse_evaluators.clusters.serving.plan import Plans
+from dse_evaluators.clusters.serving.serving_plan import Plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

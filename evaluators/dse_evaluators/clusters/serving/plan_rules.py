@@ -10,7 +10,7 @@ from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
-from dse_evaluators.clusters.serving.plan import Plans
+from dse_evaluators.clusters.serving.serving_plan import Plans
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _GIB = 2.0**30

@@ -15,16 +15,16 @@ from dse_evaluators.clusters.serving.cycle import Cycle, ServingTraffic, cycle
 from dse_evaluators.clusters.serving.energy import draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES, ServingFabric
-from dse_evaluators.clusters.serving.memory import (
+from dse_evaluators.clusters.serving.inference_step import PARTS, step
+from dse_evaluators.clusters.serving.model_memory import (
     ServingMemory,
     roomy,
     text_bytes,
     weight_bytes,
     workspace_bytes,
 )
-from dse_evaluators.clusters.serving.plan import Plans
+from dse_evaluators.clusters.serving.serving_plan import Plans
 from dse_evaluators.clusters.serving.share import ModelSharding
-from dse_evaluators.clusters.serving.step import PARTS, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.workloads.transformer_configs import Transformer
 

@@ -17,9 +17,9 @@ from dse_evaluators.carbon.grids import GRIDS
 from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import JOINED, fabric_of
-from dse_evaluators.clusters.serving.fleet import Fleet
-from dse_evaluators.clusters.serving.plan import READINGS, SPELLINGS, plans
+from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
+from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of

@@ -8,10 +8,10 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.simulator.gaps import Gaps
-from dse_evaluators.clusters.simulator.iteration import Prices, advance
-from dse_evaluators.clusters.simulator.outcome import SimulationResult
-from dse_evaluators.clusters.simulator.plan import SimulatorPlan
+from dse_evaluators.clusters.simulator.request_metrics import SimulationResult
 from dse_evaluators.clusters.simulator.server import ModelServer
+from dse_evaluators.clusters.simulator.server_iteration import Prices, advance
+from dse_evaluators.clusters.simulator.server_settings import SimulatorPlan
 from dse_evaluators.clusters.simulator.state import ServerState, fresh, join_states
 from dse_evaluators.clusters.simulator.traffic import RequestTrace
 

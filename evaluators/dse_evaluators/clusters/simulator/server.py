@@ -13,11 +13,11 @@ from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.clusters.serving.energy import Draw, draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
-from dse_evaluators.clusters.serving.memory import text_bytes, weight_bytes, workspace_bytes
+from dse_evaluators.clusters.serving.inference_step import StepTokens, step
+from dse_evaluators.clusters.serving.model_memory import text_bytes, weight_bytes, workspace_bytes
 from dse_evaluators.clusters.serving.share import ModelSharding
-from dse_evaluators.clusters.serving.step import StepTokens, step
-from dse_evaluators.clusters.simulator.iteration import IterationCost, Tariff
-from dse_evaluators.clusters.simulator.plan import IterationWork
+from dse_evaluators.clusters.simulator.server_iteration import IterationCost, Tariff
+from dse_evaluators.clusters.simulator.server_settings import IterationWork
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _T = TypeVar("_T")

@@ -15,9 +15,9 @@ from dse_evaluators.alike import gather_parts, groups, told_once
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.serving.bill import CARBON, COST
 from dse_evaluators.clusters.serving.fabric import JOINED
-from dse_evaluators.clusters.serving.memory import CACHE_BYTES
-from dse_evaluators.clusters.simulator.outcome import METRICS, LatencyLimits
-from dse_evaluators.clusters.simulator.plan import POLICIES
+from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
+from dse_evaluators.clusters.simulator.request_metrics import METRICS, LatencyLimits
+from dse_evaluators.clusters.simulator.server_settings import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
 from dse_evaluators.declared_evaluator import DeclaredEvaluator

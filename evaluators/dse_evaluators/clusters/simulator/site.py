@@ -15,12 +15,16 @@ from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import ServingFabric, fabric_of
-from dse_evaluators.clusters.serving.plan import READINGS, plans
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
+from dse_evaluators.clusters.serving.serving_plan import READINGS, plans
 from dse_evaluators.clusters.simulator.fleet import RequestLoad, run
-from dse_evaluators.clusters.simulator.outcome import LatencyLimits, SimulationResult, metrics
-from dse_evaluators.clusters.simulator.plan import POLICIES, SimulatorPlan
+from dse_evaluators.clusters.simulator.request_metrics import (
+    LatencyLimits,
+    SimulationResult,
+    metrics,
+)
 from dse_evaluators.clusters.simulator.server import ModelServer
+from dse_evaluators.clusters.simulator.server_settings import POLICIES, SimulatorPlan
 from dse_evaluators.clusters.simulator.traffic import RequestTrace
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.reading_table import Readings

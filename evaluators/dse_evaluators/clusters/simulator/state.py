@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from dse.core.values import Array, Floats, Ints
-from dse_evaluators.clusters.simulator.plan import SimulatorPlan
+from dse_evaluators.clusters.simulator.server_settings import SimulatorPlan
 
 NEVER = np.iinfo(np.int64).max // 4
 """Step index of an event that never happens."""

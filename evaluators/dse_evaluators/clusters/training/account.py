@@ -10,11 +10,11 @@ import numpy as np
 from dse.core.metric import Metric
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.clusters.training.device_memory import TrainingMemoryUse
 from dse_evaluators.clusters.training.kernels import FORMATS, Chip, plain
-from dse_evaluators.clusters.training.memory import TrainingMemoryUse
-from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
-from dse_evaluators.clusters.training.state import common_weights, expert_weights
+from dse_evaluators.clusters.training.model_state import common_weights, expert_weights
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, TrainingStep
+from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
 from dse_evaluators.clusters.upkeep import Upkeep
 
 _MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations")

@@ -9,7 +9,12 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.block_time import expert_tokens
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.plan import RECOMPUTED, SCHEDULES, TrainingJob, TrainingPlan
+from dse_evaluators.clusters.training.training_plan import (
+    RECOMPUTED,
+    SCHEDULES,
+    TrainingJob,
+    TrainingPlan,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip, plain, select_chips
-from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
+from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
 
 # Reads and writes of an array per kernel: norm 2; bias, dropout and residual 3 and a one-byte mask;
 # activation function 2; scale, mask, softmax and dropout 5; permuting tokens to their experts and

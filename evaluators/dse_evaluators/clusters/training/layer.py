@@ -12,7 +12,7 @@ from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import neighbours_s, spread_s
 from dse_evaluators.clusters.training.block_time import BlockTime, block, expert_tokens
 from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip
-from dse_evaluators.clusters.training.plan import RECOMPUTED, TrainingJob, TrainingPlan
+from dse_evaluators.clusters.training.training_plan import RECOMPUTED, TrainingJob, TrainingPlan
 
 SEEN_BY_LAYERS = frozenset(
     {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}

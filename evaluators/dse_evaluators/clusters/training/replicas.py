@@ -11,8 +11,8 @@ from dse_evaluators.clusters.collectives import compute_link_share
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import spread_s
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan
-from dse_evaluators.clusters.training.state import GRADIENT_BYTES, count_weights
+from dse_evaluators.clusters.training.model_state import GRADIENT_BYTES, count_weights
+from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.clusters.training.kernels import Chip
 from dse_evaluators.clusters.training.layer import LayerTime
-from dse_evaluators.clusters.training.plan import OFFLOADED, TrainingPlan
+from dse_evaluators.clusters.training.model_state import ModelState
 from dse_evaluators.clusters.training.replicas import ReplicaCommunication
-from dse_evaluators.clusters.training.state import ModelState
+from dse_evaluators.clusters.training.training_plan import OFFLOADED, TrainingPlan
 
 PARTS = (
     "compute",

@@ -13,15 +13,15 @@ from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import TrainingCostModel, metrics
 from dse_evaluators.clusters.training.activations import compute_kept_bytes
+from dse_evaluators.clusters.training.device_memory import TrainingMemoryUse, memory, too_large
 from dse_evaluators.clusters.training.kernels import FORMATS, plain
-from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, SEEN_BY_STAGES, layer, passed_s
-from dse_evaluators.clusters.training.memory import TrainingMemoryUse, memory, too_large
-from dse_evaluators.clusters.training.plan import TrainingJob, TrainingPlan, spread
-from dse_evaluators.clusters.training.plan_rules import infeasible
+from dse_evaluators.clusters.training.model_state import SEEN_BY_STATE, state
+from dse_evaluators.clusters.training.plan_inputs import READINGS, plans
 from dse_evaluators.clusters.training.replicas import compute_exchange
-from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
+from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan, spread
+from dse_evaluators.clusters.training.training_plan_rules import infeasible
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Readings

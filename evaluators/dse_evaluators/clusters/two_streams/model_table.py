@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
+from dse_evaluators.clusters.two_streams.layer_units import TwoStreamsModel, Unit
 from dse_evaluators.fits import fits_in
 from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.catalogue import layers_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
+from dse_evaluators.clusters.two_streams.layer_units import TwoStreamsModel, Unit
 from dse_evaluators.clusters.two_streams.strategies import Ways
 
 Role = Literal[

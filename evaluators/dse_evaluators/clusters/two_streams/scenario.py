@@ -12,9 +12,9 @@ from dse.core.values import Floats
 from dse.errors import SpecError, nearest
 from dse_evaluators.alike import groups
 from dse_evaluators.clusters.two_streams.iteration import memory_bytes, times
-from dse_evaluators.clusters.two_streams.models import TwoStreamsModel
+from dse_evaluators.clusters.two_streams.layer_units import TwoStreamsModel
+from dse_evaluators.clusters.two_streams.layout_plan import TwoStreamsPlan
 from dse_evaluators.clusters.two_streams.order import IterationTask, Order, order
-from dse_evaluators.clusters.two_streams.plan import TwoStreamsPlan
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
 from dse_evaluators.clusters.two_streams.work_time import TwoStreamsJob
 

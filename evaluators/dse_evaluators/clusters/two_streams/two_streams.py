@@ -13,9 +13,9 @@ from dse.errors import SpecError
 from dse_evaluators.alike import fix_columns, gather_parts, groups, told_once
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.two_streams.iteration import PARTS
+from dse_evaluators.clusters.two_streams.layout_plan import KNOBS, infeasible, plan_of
 from dse_evaluators.clusters.two_streams.machines import COLLECTIVES, MACHINES, Bills
 from dse_evaluators.clusters.two_streams.model_table import MODELS, model_of
-from dse_evaluators.clusters.two_streams.plan import KNOBS, infeasible, plan_of
 from dse_evaluators.clusters.two_streams.scenario import TASKS, Scenario, task_of
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
 from dse_evaluators.declared_evaluator import DeclaredEvaluator

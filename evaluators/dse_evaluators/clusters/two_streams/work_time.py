@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
+from dse_evaluators.clusters.two_streams.layer_units import TwoStreamsModel, Unit
 from dse_evaluators.clusters.two_streams.machines import ClusterRates, Collective
-from dse_evaluators.clusters.two_streams.models import TwoStreamsModel, Unit
 from dse_evaluators.clusters.two_streams.order import Role, StreamWork
 from dse_evaluators.clusters.two_streams.strategies import ParallelLayout
 

@@ -104,7 +104,7 @@ class Mlet(
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # Imported here: torch takes seconds to import, and checking a study does not need it.
-        from dse_evaluators.compression.embeddings.training import widths_of
+        from dse_evaluators.compression.embeddings.recommender_training import widths_of
 
         width = int(design["embedding_dimension"])
         inner = int(design.get("inner_dimension", 0))
@@ -129,7 +129,10 @@ class Mlet(
 
     def _load_results(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
         """Return the results of the trainings at one learning rate, per metric an array by seed."""
-        from dse_evaluators.compression.embeddings.training import MletTraining, reading_of
+        from dse_evaluators.compression.embeddings.recommender_training import (
+            MletTraining,
+            reading_of,
+        )
 
         readings = [
             reading_of(

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.descent import MOMENTUM, LearningRateSchedule, Steer
-from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material, start
+from dse_evaluators.compression.retraining.retraining_knobs import Knobs
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,

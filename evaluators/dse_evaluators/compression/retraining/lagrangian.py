@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from dse_evaluators.compression.retraining.descent import LearningRateSchedule, Steer
-from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.magnitude import project_weights
 from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.retraining_knobs import Knobs
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,

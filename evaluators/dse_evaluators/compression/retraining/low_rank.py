@@ -15,10 +15,10 @@ from dse_evaluators.compression.operators.dense import FP32
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record, Store
 from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.cost import whole_weights
 from dse_evaluators.compression.retraining.descent import Steer
-from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.operation_counts import whole_weights
+from dse_evaluators.compression.retraining.retraining_knobs import Knobs
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,

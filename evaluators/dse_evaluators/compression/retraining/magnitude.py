@@ -7,8 +7,8 @@ from torch import Tensor
 
 from dse_evaluators.compression.operators import prune
 from dse_evaluators.compression.retraining.descent import Steer, updates_per_epoch
-from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.retraining_knobs import Knobs
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,

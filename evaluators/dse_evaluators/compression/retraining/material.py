@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.descent import Augmented, LearningRateSchedule
-from dse_evaluators.compression.retraining.models import MODELS
+from dse_evaluators.compression.retraining.retrained_networks import MODELS
 from dse_evaluators.compression.retraining.teaching import Teaching
 from dse_evaluators.workloads import digits_cnn, mnist_cnn
 from dse_evaluators.workloads.digits import digits

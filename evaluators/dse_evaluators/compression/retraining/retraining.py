@@ -9,8 +9,13 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.retraining.knobs import KNOBS, check_knob, knobs_of, read_by
-from dse_evaluators.compression.retraining.models import MODELS
+from dse_evaluators.compression.retraining.retrained_networks import MODELS
+from dse_evaluators.compression.retraining.retraining_knobs import (
+    KNOBS,
+    check_knob,
+    knobs_of,
+    read_by,
+)
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.judging import CLASSIFIER
@@ -102,14 +107,16 @@ class Retraining:
 
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # Imported here: torch takes seconds to import, and checking a study does not need it.
-        from dse_evaluators.compression.retraining import runner
+        from dse_evaluators.compression.retraining import retraining_runner
         from dse_evaluators.compression.retraining.material import Circumstances
 
         read = {name: design[name] for name in self.optional if name in design}
         circumstances = Circumstances(
             model=self.model, tail_keep=float(self.tail_keep), noise=float(self.noise)
         )
-        return runner.measure_network(circumstances, knobs_of(read, self.knobs), self.split)
+        return retraining_runner.measure_network(
+            circumstances, knobs_of(read, self.knobs), self.split
+        )
 
 
 def _check_between(name: str, value: object, low: float, high: float) -> None:

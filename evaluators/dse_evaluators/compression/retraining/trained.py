@@ -11,10 +11,10 @@ from torch import Tensor
 
 from dse.core.values import Floats
 from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.cost import whole_weights
 from dse_evaluators.compression.retraining.descent import LearningRateSchedule, Lesson, Steer
-from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.operation_counts import whole_weights
+from dse_evaluators.compression.retraining.retraining_knobs import Knobs
 from dse_evaluators.compression.retraining.teaching import Teaching
 from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse_evaluators.clusters.apex.apex import Apex
+from dse_evaluators.clusters.apex.apex_plan import GIB, ApexPlan, Cluster
 from dse_evaluators.clusters.apex.batching import Costs, play
 from dse_evaluators.clusters.apex.lane import Lane, LaneLimits
-from dse_evaluators.clusters.apex.plan import GIB, ApexPlan, Cluster
-from dse_evaluators.clusters.apex.run import run
 from dse_evaluators.clusters.apex.stage import ApexFabric, DeviceRates, Efficiency, PipelineStage
+from dse_evaluators.clusters.apex.trace_simulation import run
 from dse_evaluators.clusters.apex.traces import TraceRequest, at_rate, trace, workloads
 from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

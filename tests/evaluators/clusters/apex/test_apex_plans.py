@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse.schema.space.space import space_from
+from dse.schema.space.space_loader import space_from
 from dse_evaluators.clusters.apex.apex import Apex
-from dse_evaluators.clusters.apex.plan import GIB, ApexPlan, Cluster, unmet
+from dse_evaluators.clusters.apex.apex_plan import GIB, ApexPlan, Cluster, unmet
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 SPACES = Path(__file__).parents[4] / "spaces" / "clusters"

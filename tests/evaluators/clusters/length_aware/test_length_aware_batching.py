@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.clusters.length_aware.batching import (
+from dse_evaluators.clusters.length_aware.length_aware_batching import LengthAwareBatching
+from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel, Home
+from dse_evaluators.clusters.length_aware.reserved_batching import (
     Batching,
     Rules,
     Stream,
@@ -19,8 +21,6 @@ from dse_evaluators.clusters.length_aware.batching import (
     guess_lengths,
     texts_of,
 )
-from dse_evaluators.clusters.length_aware.length_aware_batching import LengthAwareBatching
-from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel, Home
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 PACE = DecodingTimeModel(weights_s=5e-3, token_read_s=1e-6, text_s=2e-4, launch_s=1e-3)

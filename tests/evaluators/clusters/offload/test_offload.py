@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.clusters.offload.data_placement import OVERLAPS, PLACES, WIRES
 from dse_evaluators.clusters.offload.offload import Offload
-from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES
 
 ROOMY = Offload(host_memory="1 PB", ssd_capacity="1 PB", device="rtx-4090")
 BASE = {"layers": 40, "hidden": 5120, "batch": 8, "weights_at": "nvme", "optimizer_at": "nvme"}

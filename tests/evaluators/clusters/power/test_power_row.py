@@ -17,7 +17,7 @@ from dse_evaluators.clusters.power import load as load_module
 from dse_evaluators.clusters.power.governor import Governor, GovernorTrace, Policy
 from dse_evaluators.clusters.power.load import LoadTrace, Wave, load_of
 from dse_evaluators.clusters.power.power_row import PowerRow
-from dse_evaluators.clusters.power.server import CLOCK_HZ, Class, ServerPower, ServerRow
+from dse_evaluators.clusters.power.server_power import CLOCK_HZ, Class, ServerPower, ServerRow
 from dse_evaluators.fits import fits_in
 
 DAY = Wave(days=1, step_s=5, peak=0.568, trough=0.284, noise=0.039, noise_time_s=60, seed=3)

@@ -10,7 +10,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.schema.study.plan import plan_of
-from dse.study.study import StudyEngine
+from dse.study.study_engine import StudyEngine
 from dse_evaluators.compression.recipe_size import Size
 from dse_evaluators.workloads.shapes import shapes_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.run import count_tokens
 from dse_evaluators.clusters.serving.serving import Serving
 

@@ -14,10 +14,10 @@ from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving import experts
 from dse_evaluators.clusters.serving.engine import engine
 from dse_evaluators.clusters.serving.fabric import fabric_of
-from dse_evaluators.clusters.serving.memory import weight_bytes
+from dse_evaluators.clusters.serving.inference_step import StepTokens, step
+from dse_evaluators.clusters.serving.model_memory import weight_bytes
 from dse_evaluators.clusters.serving.serving import Serving
 from dse_evaluators.clusters.serving.share import ModelSharding
-from dse_evaluators.clusters.serving.step import StepTokens, step
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 DENSE = TRANSFORMERS["llama3-8b"]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving.engine import engine
 from dse_evaluators.clusters.serving.fabric import fabric_of
-from dse_evaluators.clusters.serving.step import ModelSharding, StepTokens, step
-from dse_evaluators.clusters.training.memory import block_weights
+from dse_evaluators.clusters.serving.inference_step import ModelSharding, StepTokens, step
+from dse_evaluators.clusters.training.device_memory import block_weights
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 MODEL = TRANSFORMERS["llama3-8b"]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.clusters.serving.serving import Serving
-from dse_evaluators.clusters.simulator.outcome import TIMES
-from dse_evaluators.clusters.simulator.plan import POLICIES
+from dse_evaluators.clusters.simulator.request_metrics import TIMES
+from dse_evaluators.clusters.simulator.server_settings import POLICIES
 from dse_evaluators.clusters.simulator.serving_simulator import ServingSimulator
 
 USUAL = {"tp": 2, "max_num_seqs": 16, "policy": "chunked", "budget": 2048, "rate": 8.0}

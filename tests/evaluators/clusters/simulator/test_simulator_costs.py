@@ -7,8 +7,8 @@ import pytest
 
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving.fabric import fabric_of
-from dse_evaluators.clusters.simulator.plan import IterationWork
 from dse_evaluators.clusters.simulator.server import ModelServer
+from dse_evaluators.clusters.simulator.server_settings import IterationWork
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 STEPS = 501

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dse_evaluators.clusters.simulator.fleet import Queue, play
-from dse_evaluators.clusters.simulator.iteration import IterationCost
-from dse_evaluators.clusters.simulator.plan import SimulatorPlan
+from dse_evaluators.clusters.simulator.server_iteration import IterationCost
+from dse_evaluators.clusters.simulator.server_settings import SimulatorPlan
 
 SERVICE_S = 0.25
 

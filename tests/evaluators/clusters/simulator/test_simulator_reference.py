@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dse_evaluators.clusters.simulator.fleet import Queue, play
-from dse_evaluators.clusters.simulator.iteration import IterationCost
-from dse_evaluators.clusters.simulator.plan import POLICIES, SimulatorPlan
+from dse_evaluators.clusters.simulator.server_iteration import IterationCost
+from dse_evaluators.clusters.simulator.server_settings import POLICIES, SimulatorPlan
 
 BASE_S, TOKEN_S, CONTEXT_S, SQUARE_S = 5e-3, 1e-5, 2e-7, 3e-10
 """Of an iteration; a token in it; a token of the texts' contexts; of ``c (2 p + c)``."""

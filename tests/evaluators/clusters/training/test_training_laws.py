@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.protocols import Task
-from dse.schema.space.space import space_of
+from dse.schema.space.space_loader import space_of
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import Files
 from dse_evaluators.clusters.chips import chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import model_flops
 from dse_evaluators.clusters.training.kernels import plain
-from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import layer, passed_s
-from dse_evaluators.clusters.training.plan import TrainingJob
+from dse_evaluators.clusters.training.model_state import state
+from dse_evaluators.clusters.training.plan_inputs import READINGS, plans
 from dse_evaluators.clusters.training.replicas import compute_exchange
-from dse_evaluators.clusters.training.state import state
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Habits, Rest, step
 from dse_evaluators.clusters.training.training import Training
+from dse_evaluators.clusters.training.training_plan import TrainingJob
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 

@@ -9,7 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse_evaluators.clusters.training.state import block_weights, common_weights, expert_weights
+from dse_evaluators.clusters.training.model_state import (
+    block_weights,
+    common_weights,
+    expert_weights,
+)
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 from tests import tables
 

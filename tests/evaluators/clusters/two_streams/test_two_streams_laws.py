@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch, Column
 from dse.errors import SpecError
 from dse_evaluators.clusters.two_streams.iteration import PARTS, play
+from dse_evaluators.clusters.two_streams.layer_units import Unit
 from dse_evaluators.clusters.two_streams.machines import COLLECTIVES
-from dse_evaluators.clusters.two_streams.models import Unit
 from dse_evaluators.clusters.two_streams.order import Order, StreamStep, StreamWork
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
 from dse_evaluators.clusters.two_streams.two_streams import TwoStreams

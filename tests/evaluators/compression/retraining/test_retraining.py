@@ -9,13 +9,13 @@ import torch
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
 from dse_evaluators.compression.operators.record import Record
-from dse_evaluators.compression.retraining.cost import training_flop
-from dse_evaluators.compression.retraining.knobs import METHODS, Knobs, knobs_of
 from dse_evaluators.compression.retraining.material import Circumstances, material
-from dse_evaluators.compression.retraining.models import DIGITS_MLP
+from dse_evaluators.compression.retraining.operation_counts import training_flop
+from dse_evaluators.compression.retraining.retrained_networks import DIGITS_MLP
 from dse_evaluators.compression.retraining.retraining import Retraining
-from dse_evaluators.compression.retraining.runner import METHODS as MAKERS
-from dse_evaluators.compression.retraining.runner import train_network
+from dse_evaluators.compression.retraining.retraining_knobs import METHODS, Knobs, knobs_of
+from dse_evaluators.compression.retraining.retraining_runner import METHODS as MAKERS
+from dse_evaluators.compression.retraining.retraining_runner import train_network
 from dse_evaluators.compression.retraining.storing import read_network, store_network
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import forward

@@ -1,0 +1,134 @@
+"""Notebook view of a Pareto front: its plot, and a table of its designs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.api.notebook.parts import TableColumn, framed, note, side_by_side, table
+from dse.api.notebook.points import points_of
+from dse.api.notebook.study_plot import picture
+from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
+from dse.core.trial import Trial
+from dse.core.trials import Trials
+from dse.report.answer import Answer
+from dse.report.text.summary import common_words
+from dse.report.words import (
+    broken_text,
+    join_list,
+    number_text,
+    parameter_units,
+    reference_text,
+    value_text,
+    volume_text,
+)
+
+MOST_ROWS = 12
+MOST_PARAMETERS = 10
+"""Maximum numbers of designs and parameters shown (the knee always is); data frames have all."""
+
+_FRAME = ".to_pandas()"
+
+
+def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: Proof) -> str:
+    """Return the HTML view of the Pareto front of a study.
+
+    Args:
+        name: the study's name.
+        front: the trials of the front with their losses.
+        trials: all finished trials, in the order of completion.
+        proof: for how many designs the front is proved exact, and how many have no metric values.
+    """
+    answer = Answer.of(front, trials)
+    kept = Trials.of(trials if len(trials) else front.trials)
+    return framed(
+        f"{'Exact front' if proof.exact else 'Front'} of {name}",
+        side_by_side(
+            picture(points_of(front, kept), front.problem.objectives, name),
+            _table(front, answer) + note(_missing(answer)) + note(failed_note(proof)),
+        ),
+        beside=summary(front, answer),
+    )
+
+
+def failed_note(proof: Proof) -> str:
+    """Return a note on failed designs, and on the designs for which the front is exact.
+
+    The note names one of the failed designs. It is empty if no design failed.
+    """
+    if not proof.failed_words:
+        return ""
+    return f"{proof.search_words}; {proof.failed_words}" if proof.searched else proof.failed_words
+
+
+def summary(front: ParetoSet, answer: Answer) -> str:
+    """Return the number of designs on the front and their hypervolume, as text."""
+    if not answer.trials:
+        return "no design has a number for each objective yet"
+    if not answer.feasible:
+        return "no design satisfies every limit"
+    many = f"{len(front.trials):,} design{'s' if len(front.trials) != 1 else ''}"
+    if front.reference_point is None or front.hypervolume_share is None:
+        return many
+    point = reference_text(front.problem.objectives, front.reference_point)
+    return f"{many}, hypervolume {volume_text(front)} (reference point: {point})"
+
+
+def _table(front: ParetoSet, answer: Answer) -> str:
+    knee = front.knee if len(front.trials) > 2 else None
+    shown = answer.thin(MOST_ROWS, knee)
+    columns = [_trials(shown, knee), *_objectives(shown), *_parameters(answer, shown)]
+    if any(shown.broken):
+        broken = [broken_text(answer.problem, one) for one in shown.broken]
+        columns.append(TableColumn(heading="misses", cells=broken))
+    misses = "" if answer.feasible or not answer.trials else "these violate the limits least:"
+    return note(misses) + table(columns) + note(_rest(answer, shown))
+
+
+def _trials(shown: Answer, knee: Trial | None) -> TableColumn:
+    cells = [f"{'knee ' if trial is knee else ''}{trial.number}" for trial in shown.trials]
+    return TableColumn(heading="trial", cells=cells, number=True)
+
+
+def _objectives(shown: Answer) -> list[TableColumn]:
+    return [
+        TableColumn(
+            heading=one.name,
+            note=one.goal,
+            number=True,
+            cells=[
+                number_text(value, one.unit, trial.spread.get(one.text), one.written)
+                for value, trial in zip(column.tolist(), shown.trials, strict=True)
+            ],
+        )
+        for one, column in zip(shown.problem.objectives, shown.values.T, strict=True)
+    ]
+
+
+def _parameters(answer: Answer, shown: Answer) -> list[TableColumn]:
+    units = parameter_units(answer.problem)
+    names = answer.varying[:MOST_PARAMETERS]
+    return [
+        TableColumn(
+            heading=name,
+            cells=[value_text(trial.design.get(name), units[name]) for trial in shown.trials],
+            number=not any(isinstance(t.design.get(name), str | bool) for t in shown.trials),
+        )
+        for name in names
+    ]
+
+
+def _rest(answer: Answer, shown: Answer) -> str:
+    """Return how many designs and parameters the table omits, and how to get them, as text."""
+    designs = len(answer.trials) - len(shown.trials)
+    parameters = len(answer.varying) - MOST_PARAMETERS
+    words = [
+        f"{designs:,} more design{'s' if designs > 1 else ''}" if designs > 0 else "",
+        f"{parameters} more parameter{'s' if parameters > 1 else ''}" if parameters > 0 else "",
+    ]
+    told = join_list([word for word in words if word])
+    return f"and {told}: {_FRAME}" if told else ""
+
+
+def _missing(answer: Answer) -> str:
+    return f"the same in all: {common_words(answer)}" if answer.common else ""

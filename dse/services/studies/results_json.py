@@ -1,0 +1,67 @@
+"""Results of a study as JSON: Pareto front, winners per scenario, and parameter effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dse.analysis.effects import Effects, estimate_effects
+from dse.analysis.front_probability import membership
+from dse.core.pareto import ParetoSet
+from dse.report.html.fidelity import rungs, rungs_json
+from dse.report.html.scenario_tables import contrast_json
+from dse.report.json.front_json import finite, front_json, objectives_json
+from dse.report.schemas.front_schema import FrontFacts
+from dse.services.studies.best_designs import BestDesigns
+from dse.study.study_engine import StudyEngine
+
+
+def answer_json(study: StudyEngine) -> FrontFacts:
+    """Return the Pareto front of a study as JSON, with further analyses where they apply.
+
+    These are the best trials under each scenario, the probability that each trial is on the true
+    front given the noise of its measurements, and how well low fidelities agree with high ones.
+    """
+    finished = study.finished
+    front = ParetoSet.of(study.problem, finished)
+    told = front_json(study.name, front, finished, proof=study.proof)
+    contrast, chances = study.contrast, membership(study.problem, finished)
+    if contrast is not None:
+        told["scenarios"] = contrast_json(contrast)
+    if chances:
+        told["membership"] = {str(number): chance for number, chance in chances.items()}
+    if study.problem.ladders:
+        told["fidelities"] = rungs_json(rungs(study.problem, finished))
+    return told
+
+
+def best_designs_json(study: str, chosen: BestDesigns) -> FrontFacts:
+    """Return the designs that satisfy further limits, or the best by one metric, as JSON.
+
+    Args:
+        study: the study's name.
+        chosen: the selection.
+    """
+    told = front_json(study, chosen.found, chosen.trials, proof=chosen.proof)
+    told["at"] = list(chosen.at)
+    told["best"] = None if chosen.best is None else objectives_json([chosen.best])[0]
+    told["best_value"] = finite(chosen.value)
+    return told
+
+
+def study_effects(
+    study: StudyEngine,
+    metrics: Sequence[str] = (),
+    *,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[Effects]:
+    """Estimate the effect of each parameter on some metrics or objectives.
+
+    Args:
+        study: the study.
+        metrics: names of metrics or objectives; by default, those that the study's problem uses.
+        on_progress: called with the number of effects estimated so far, and their total number.
+
+    Raises:
+        StudyError: there is no such metric, or fewer than two trials have it.
+    """
+    return estimate_effects(study.problem, study.finished, metrics, on_progress=on_progress)

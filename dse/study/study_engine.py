@@ -1,0 +1,482 @@
+"""Study engine: a problem with optimizer, budget and storage, used by the Python API and CLI."""
+
+from __future__ import annotations
+
+import os.path
+import re
+import shlex
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from dse.analysis.scenario_comparison import Contrast, contrast
+from dse.core.metric import Kind
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.proof import Proof
+from dse.core.trial import Event, History, Trial
+from dse.core.trials import Trials
+from dse.errors import StudyError, nearest
+from dse.optimizers.auto import whole as searched_whole
+from dse.protocols import NEW, Executor, Storage, missing_reason
+from dse.registry import make
+from dse.schema.history.differences import difference
+from dse.schema.history.earlier_studies import inherit_from
+from dse.schema.history.inherited import Inherited
+from dse.schema.history.lineage import StudyLineage
+from dse.schema.history.recorded_specification import (
+    begun_with,
+    identity_of,
+    kept_plan,
+    plain,
+    reading_record,
+)
+from dse.schema.models import NAME, PluginSpec
+from dse.schema.study.budget import Budget
+from dse.schema.study.measured_baselines import settle_baselines
+from dse.schema.study.plan import Plan, plan_of
+from dse.schema.study.plugin_checks import AUTO, check_storage, optimizer_traits
+from dse.schema.study.python_optimizers import is_python_optimizer, missing_optimizer
+from dse.schema.yaml.source import shown
+from dse.storage.trust import check_trust
+from dse.study.proposers import ATTACHED
+from dse.study.run_phases import StudyRun
+from dse.study.stopping_bounds import Bounds
+from dse.system.credentials import mask_url
+from dse.system.terminal_text import is_visible
+
+DEFAULT_STORAGE = "sqlite:///dse.db"
+
+
+class StudyEngine:
+    """Named study: a plan (problem, optimizer, budget) with its record in a storage.
+
+    Construct it with :meth:`open`, :meth:`of` or :meth:`load`.
+    """
+
+    def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
+        self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
+        known = replace(plan.problem, priors=self.inherited.priors)
+        self.plan = settle_baselines(
+            replace(plan, problem=known), storage.trials(name) if plan.awaited else ()
+        )
+        self.storage = storage
+        self.name = name
+        self._changed = changed
+        self._stops: set[threading.Event] = set()
+
+    @staticmethod
+    def open(
+        path: str | Path,
+        *,
+        name: str | None = None,
+        storage: str | Storage | None = None,
+        seed: int | None = None,
+        optimizer: PluginSpec | None = None,
+        carried: Mapping[str, Any] | None = None,
+        history: History = NEW,
+    ) -> StudyEngine:
+        """Return the study that a file describes: created now, or resumed if it exists.
+
+        Args:
+            path: the study file.
+            name: the study's name, instead of the file's ``study:``.
+            storage: a storage or its URL, instead of the file's ``storage:``.
+            seed: the seed, instead of the file's.
+            optimizer: the optimizer, instead of the file's.
+            carried: for a study that begins with another study's trials: their number
+                (``trials``) and that study's name (``from``).
+            history: the trials and events that a new study begins with.
+
+        Raises:
+            SpecErrors: the file has mistakes.
+            StudyError: a study of this name exists and has a different specification.
+        """
+        plan = plan_of(Path(path).resolve(), seed=seed, optimizer=optimizer)
+        file = shown(plan.path)
+        words = ["dse", "studies", "migrate", name or plan.name, file]
+        hint = f"if its evaluators are the same, carry its trials over to it: {shlex.join(words)}"
+        return StudyEngine.of(
+            plan,
+            name=name,
+            storage=storage,
+            carried=carried,
+            history=history,
+            where=file,
+            hint=f"give this one another name (--name) or, {hint}",
+        )
+
+    @staticmethod
+    def of(
+        plan: Plan,
+        *,
+        name: str | None = None,
+        storage: str | Storage | None = None,
+        carried: Mapping[str, Any] | None = None,
+        history: History = NEW,
+        where: str = "",
+        hint: str = "give this one another name",
+    ) -> StudyEngine:
+        """Return the study of a plan: created now, or resumed if it exists.
+
+        Args:
+            plan: the plan.
+            name: the study's name, instead of the plan's.
+            storage: a storage or its URL, instead of the plan's.
+            carried: as for :meth:`open`.
+            history: the trials and events that a new study begins with.
+            where: the location that error messages refer to.
+            hint: how to resolve that a different study has this name.
+
+        Raises:
+            StudyError: a study of this name exists and has a different specification.
+        """
+        opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
+        name = plan.name if name is None else name
+        check_name(name)
+        stored = opened.spec(name) or _begun(opened, name, plan, carried, history)
+        with reading_record(name):
+            changed = difference(identity_of(stored), plain(plan.identity))
+        if changed:
+            raise StudyError(
+                f"the study {name!r} exists and asks something else: {changed}",
+                where=where,
+                hint=hint,
+            )
+        return StudyEngine(plan, opened, name)
+
+    @staticmethod
+    def load(
+        name: str,
+        storage: str | Storage | None = None,
+        *,
+        objects: Mapping[str, Any] | None = None,
+    ) -> StudyEngine:
+        """Return the study of that name, rebuilt from its own record.
+
+        Args:
+            name: the study's name.
+            storage: a storage or its URL.
+            objects: Python objects, by name, of a study defined in Python; without them such a
+                study can be read but not run.
+
+        Raises:
+            StudyError: there is no such study, or its record has no valid specification.
+        """
+        url = storage or DEFAULT_STORAGE
+        opened = opened_storage(url)
+        spec = opened.spec(name)
+        if spec is None:
+            raise unknown_study(name, opened.studies(), url if isinstance(url, str) else "")
+        with reading_record(name):
+            plan = kept_plan(spec, objects)
+            changed = difference(identity_of(spec), plain(plan.identity))
+        return StudyEngine(plan, opened, name, changed=changed)
+
+    @property
+    def problem(self) -> Problem:
+        """Problem that the study optimizes: space, metrics, objectives and limits."""
+        return self.plan.problem
+
+    @property
+    def trials(self) -> Trials:
+        """All trials of the study, by number."""
+        return self.storage.trials(self.name)
+
+    @property
+    def finished(self) -> Trials:
+        """Finished trials of the study, in order of finishing."""
+        return self.trials.finished
+
+    @property
+    def events(self) -> list[Event]:
+        """Recorded events of the study (choices, proofs, stops), oldest first."""
+        return self.storage.events(self.name)
+
+    @property
+    def front(self) -> ParetoSet:
+        """Pareto front of the finished trials, with its hypervolume."""
+        return ParetoSet.of(self.problem, self.finished)
+
+    @property
+    def contrast(self) -> Contrast | None:
+        """Comparison of the best designs under each scenario; ``None`` without scenarios."""
+        if not self.plan.alone:
+            return None
+        return contrast(self.problem, self.plan.alone, self.plan.weights, self.finished)
+
+    @property
+    def carried(self) -> int:
+        """Number of trials that came from other studies and do not count against the budget."""
+        spec = self.storage.spec(self.name) or {}
+        return int(spec.get("carried", {}).get("trials", 0)) + len(self.inherited.designs)
+
+    @property
+    def attached(self) -> int:
+        """Number of trials whose results the user has attached; they count for no budget."""
+        return sum(ask.count for ask in self.storage.asks(self.name) if ask.by == ATTACHED)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the front is exact: all legal designs were considered, no value is missing."""
+        return self.proof.exact
+
+    @property
+    def proof(self) -> Proof:
+        """Statement of what is proved about the front (such as exactness), and missing values."""
+        return Proof.of_study(self.problem, self.finished, self.events)
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Software versions and machine with which the study was begun."""
+        spec = self.storage.spec(self.name)
+        return dict(spec.get("provenance", {})) if spec else {}
+
+    def run(
+        self,
+        *,
+        budget: Budget | None = None,
+        executor: PluginSpec | None = None,
+        on_finished: Callable[[Trial], None] = lambda _: None,
+        on_choice: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[int, int], None] = lambda *_: None,
+        on_notice: Callable[[str], None] = lambda _: None,
+    ) -> str:
+        """Run until the budget is used up; return the reason for stopping.
+
+        Args:
+            budget: the budget, instead of the study's.
+            executor: the executor, instead of the study's.
+            on_finished: called with each trial when it is stored.
+            on_choice: called with a description of the optimizer that ``auto`` chose.
+            on_progress: called with (done, total) during an optimizer's long step.
+            on_notice: called with a message when the storage becomes unavailable or returns.
+
+        Raises:
+            OutageError: the storage was unavailable for longer than the study waits; the study can
+                be resumed.
+            StudyError: an evaluator differs from the one with which the study was begun, or cannot
+                run here.
+        """
+        self.check_runnable()
+        stop = threading.Event()
+        run = replace(
+            self._prepare_run(self.bounds(budget)),
+            executor=executor or self.plan.executor,
+            on_finished=on_finished,
+            on_choice=on_choice,
+            on_progress=on_progress,
+            on_notice=on_notice,
+            is_stopped=stop.is_set,
+        )
+        self._stops.add(stop)
+        try:
+            return self._gone(run)
+        finally:
+            self._stops.discard(stop)
+
+    def stop(self) -> bool:
+        """End this object's runs after their running evaluations; return whether there are any.
+
+        Nothing more is asked or begun. Threads and callbacks may call it.
+        """
+        stops = list(self._stops)
+        for stop in stops:
+            stop.set()
+        return bool(stops)
+
+    def run_by(
+        self,
+        executor: Executor,
+        *,
+        bounds: Bounds | None = None,
+        on_finished: Callable[[Trial], None] = lambda _: None,
+    ) -> str:
+        """Run with an executor object that is not a plug-in; return the reason for stopping.
+
+        Args:
+            executor: the executor that evaluates designs.
+            bounds: the limits at which to stop, instead of those of the study's budget.
+            on_finished: called with each trial when it is stored.
+
+        Raises:
+            StudyError: the study differs from what it was begun with, or is not trusted.
+        """
+        self.check_unchanged()
+        check_trust(self.storage, self.name)
+        run = self._prepare_run(self.bounds() if bounds is None else bounds)
+        return self._gone(replace(run, outside=executor, on_finished=on_finished))
+
+    def _prepare_run(self, bounds: Bounds) -> StudyRun:
+        return StudyRun(
+            plan=self.plan,
+            storage=self.storage,
+            name=self.name,
+            inherited=self.inherited,
+            carried=self.carried + self.attached,
+            bounds=bounds,
+            executor=self.plan.executor,
+            patience_s=self.plan.storage_patience_s,
+        )
+
+    def _gone(self, run: StudyRun) -> str:
+        try:
+            return run.go()
+        finally:
+            self.plan = run.plan
+
+    def check_unchanged(self) -> None:
+        """Check that the evaluators and the specification are those the study was begun with.
+
+        Raises:
+            StudyError: something differs.
+        """
+        if self._changed:
+            raise StudyError(
+                f"the study {self.name!r} differs from what it was begun with: {self._changed}",
+                hint="its trials can be read, but new ones would not be comparable",
+            )
+
+    def check_runnable(self, kinds: Collection[Kind] = get_args(Kind)) -> None:
+        """Check that the study's evaluators of some kinds can run here.
+
+        Args:
+            kinds: the kinds of evaluators to check; by default all.
+
+        Raises:
+            StudyError: an evaluator cannot run here, the optimizer is defined in a program that did
+                not pass it, the study was imported and is not trusted, or it differs from what it
+                was begun with.
+        """
+        self.check_unchanged()
+        use = self.plan.optimizer.use
+        if is_python_optimizer(use) and use not in self.plan.objects:
+            raise missing_optimizer(use)
+        asked = [bound for bound in self.plan.pipeline.bound if bound.evaluator.kind in kinds]
+        if "measured" in kinds or not all(bound.pure for bound in asked):
+            check_trust(self.storage, self.name)
+        for bound in asked:
+            missing = missing_reason(bound.evaluator)
+            if missing:
+                raise StudyError(
+                    f"the study {self.name!r} cannot be run here: {missing}",
+                    hint="resume it in its own program; its record can be read anywhere",
+                )
+
+    def bounds(self, budget: Budget | None = None) -> Bounds:
+        """Return the limits of a budget, with defaults so that every study ends.
+
+        Without any limit, a study with measured metrics stops after 100 measurements, and one with
+        computed metrics only after 20,000 trials. An exhaustive or factorial study needs no
+        default: it ends when all its designs are done, and where nothing is measured a limit on
+        measurements has no effect. In a measured study with a limit on measurements only, trials
+        are limited to 20 per measurement, because some cost none.
+
+        Args:
+            budget: the budget; by default the study's own.
+        """
+        told = budget or self.plan.budget
+        measurements, trials = told.measurements, told.trials
+        measured = bool(self.problem.measured)
+        whole = optimizer_traits(self.plan.optimizer, self.plan.objects).exhaustive or (
+            self.plan.optimizer.use == AUTO and searched_whole(self.problem)
+        )
+        free = (measurements, trials, told.time_s, told.cost) == (None, None, None, None)
+        if free and not whole:
+            measurements, trials = (100, None) if measured else (None, 20_000)
+        if measurements is not None and trials is None and not (whole and not measured):
+            trials = 20 * measurements if measured else measurements
+        if trials is not None:
+            trials += self.carried + self.attached
+        return Bounds(
+            measurements=measurements if measured else None,
+            trials=trials,
+            time_s=told.time_s,
+            cost=told.cost,
+            price_per_s=told.price_per_s,
+            min_improvement=told.min_improvement,
+        )
+
+
+def _begun(
+    storage: Storage, name: str, plan: Plan, carried: Mapping[str, Any] | None, history: History
+) -> Mapping[str, Any]:
+    """Create a study, unless another process creates it first; return the stored specification."""
+    begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
+    if plan.transfer_from:
+        begun["prior"] = _left(plan, storage, whole=not carried).plain()
+    try:
+        storage.create(name, begun, history)
+    except StudyError:
+        others = storage.spec(name)
+        if others is None:
+            raise
+        return others
+    return begun
+
+
+def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
+    """Return what a new study takes over from the earlier studies that its file names.
+
+    If ``whole`` is false, it takes over no initial designs, because it begins with carried trials.
+    """
+    new = StudyLineage.of(plan, plan.identity)
+    found = Inherited(studies={})
+    for one in plan.transfer_from:
+        earlier = StudyEngine.load(one.study, one.storage or storage)
+        spec = earlier.storage.spec(one.study) or {}
+        old = StudyLineage.of(earlier.plan, identity_of(spec))
+        found = found.joined(inherit_from(one.study, new, old, earlier.finished))
+    return found if whole else replace(found, designs=())
+
+
+def check_name(name: str) -> None:
+    """Raise StudyError unless a new study may have this name.
+
+    Untrusted files may contain any name.
+
+    Raises:
+        StudyError: the name has characters other than letters, digits, '_', '-', '.' and spaces.
+    """
+    if not re.fullmatch(NAME, name) or not is_visible(name):
+        hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
+        raise StudyError(f"{name[:60]!r} is no name", hint=hint)
+
+
+def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
+    """Return the error for a study that is not in a storage.
+
+    Args:
+        name: the name that was asked for.
+        kept: the names of the storage's studies.
+        url: the storage's URL, if known.
+    """
+    near = nearest(name, kept) or "no study is kept there"
+    return StudyError(
+        f"there is no study {name!r}{f' in {mask_url(url)}' if url else ''}",
+        hint=f"{near}; other storages: --storage URL",
+    )
+
+
+def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
+    """Return the storage at a URL, whose scheme selects the plug-in.
+
+    A missing SQLite file is treated as an empty storage; it is created only if a study ``begins``.
+
+    Raises:
+        PluginError: no storage plug-in has that scheme, or the text is a file name.
+        StorageError: the storage cannot be opened.
+    """
+    if not isinstance(url, str | Path):
+        return url
+    check_storage(str(url))
+    url = str(url)
+    scheme = url.partition(":")[0].partition("+")[0]
+    file = url.partition("///")[2].partition("?")[0]
+    named = scheme == "sqlite" and file not in ("", ":memory:")
+    if named and not begins and not os.path.exists(file):  # noqa: PTH110 - no error of long names
+        scheme, url = "memory", "memory://"
+    made: Storage = make("storages", scheme, url)
+    return made

@@ -1,0 +1,81 @@
+"""Evaluation of serving plans on different devices: each plan by the model of its device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.alike import gather_parts, groups
+from dse_evaluators.clusters.serving.engine import PLAIN
+from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
+from dse_evaluators.clusters.serving.run import Formats, ServingScenario
+from dse_evaluators.clusters.serving.serving_plan import SPELLINGS, Plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Serving scenarios (model, device, fabric, request lengths) by name of the device."""
+
+    services: Mapping[str, ServingScenario]
+
+    def run(self, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
+        """Return the metrics of n serving plans, each in the scenario of its ``device``.
+
+        The batch's column ``device`` is read only if there are several scenarios.
+
+        Args:
+            batch: designs, with the formats of each plan.
+            plan: the serving plans of the designs.
+            emitted: kg of carbon per joule, (n,).
+        """
+        if len(self.services) == 1:
+            return run_plans(next(iter(self.services.values())), batch, plan, emitted)
+        parts = [
+            (rows, run_plans(self.services[name], batch.take(rows), plan.take(rows), emitted[rows]))
+            for (name,), rows in groups(batch, {"device": ""})
+        ]
+        told = {name for _, found in parts for name in found.columns}
+        return gather_parts(len(batch), told, parts)
+
+
+def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
+    """Return the metrics and faults of plans that all use one kind of device."""
+    formats, faults = _formats(batch, service.device)
+    faults = impossible(plan, service.model) | faults
+    possible = np.ones(len(batch), dtype=bool)
+    possible[list(faults)] = False
+    columns, needed = service.run(plan, formats, emitted)
+    return Metrics(columns=columns, faults=faults | too_large(needed, service.room, possible))
+
+
+def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
+    """Return the number formats of n plans, and a fault for each plan with an unsupported one."""
+    asked = tuple(dict.fromkeys(batch.get("weight_format", PLAIN).tolist()))
+    places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
+    place = batch.lookup("weight_format", places, places.get(PLAIN, 0.0)).astype(np.intp)
+    named = [SPELLINGS[name] for name in asked]
+    known = [RECIPES[name].rate in device.flops_per_s for name in named]
+    cached: dict[Value, float] = dict(CACHE_BYTES.items())
+    kept = np.asarray(batch.get("kv_bits", 0.0), dtype=np.float64) / 8.0
+    format_bytes = batch.lookup("kv_format", cached, cached[PLAIN])
+    found = Formats(
+        names=tuple(name if has else PLAIN for name, has in zip(named, known, strict=True)),
+        place=place,
+        cache_bytes=np.where(kept > 0, kept, format_bytes),
+        weight_bits=np.asarray(batch.get("weight_bits", 0.0), dtype=np.float64),
+    )
+    lacking = {
+        name: Fault(kind="infeasible", reason=f"{device.name} has no units for {name}")
+        for name, has in zip(asked, known, strict=True)
+        if not has
+    }
+    rows = np.flatnonzero(~np.array(known, dtype=bool)[place]) if lacking else ()
+    return found, {int(row): lacking[asked[place[row]]] for row in rows}

@@ -1,0 +1,204 @@
+"""Simulation step: advance each of n servers over all iterations until its next event.
+
+Between two events (arrival, finished sequence, finished prompt, full cache) consecutive iterations
+differ by one token per sequence, so a run of them is summed in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dse.core.values import Floats, Ints, Mask
+from dse_evaluators.clusters.simulator.admission import PrefillBatch, admit, next_arrival
+from dse_evaluators.clusters.simulator.cache import evict, steps_in_room
+from dse_evaluators.clusters.simulator.gaps import Gaps
+from dse_evaluators.clusters.simulator.server_settings import IterationWork
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationCost:
+    """Time and energy of one iteration of each server; every field is (n,)."""
+
+    seconds: Floats
+    compute_j: Floats
+    """Joules of arithmetic on all devices, above their base power."""
+    memory_j: Floats
+    """Joules of memory traffic on all devices, above their base power."""
+
+
+Tariff = Callable[[IterationWork], IterationCost]
+"""Function that computes the cost of one iteration of each row."""
+
+Prices = Callable[[Ints], Tariff]
+"""Function that returns the tariff of the given rows, in this order; rows may repeat."""
+
+
+def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
+    """Advance every server in place to its next event.
+
+    Events are an arrival, the end of a sequence, the end of a prefill, and a full cache.
+
+    Args:
+        state: the servers; changed in place.
+        gaps: statistics of the gaps between tokens; changed in place.
+        twice: cost function for the list of servers repeated twice, so that one call computes the
+            costs of two iterations.
+    """
+    _wake(state)
+    reading = admit(state, evict(state))
+    writes = (state.running > 0) & ~(state.plan.halting & (reading.prompt > 0))
+    most = _most(state, reading, writes)
+    first, last = (_work(state, reading, writes, ahead) for ahead in (0, np.maximum(most - 1, 0)))
+    costs = _both(twice, first, last)
+    times = _Run(start=costs[0].seconds, end=costs[1].seconds, most=most)
+    steps = np.where(most > 0, times.until(_patience(state, reading)), 0)
+    state.seen = np.maximum(state.seen, (first.sequences + first.prompt).astype(np.int64))
+    _spend(state, costs, most, steps)
+    _pass(state, reading, writes, steps, times, gaps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Up to ``most`` iterations of n servers, whose cost rises linearly to ``end``; each (n,)."""
+
+    start: Floats
+    end: Floats
+    most: Ints
+
+    def total(self, steps: Ints) -> Floats:
+        """Return the total cost of the first ``steps`` iterations, (n,)."""
+        return steps * self.start + self._slope * steps * (steps - 1) / 2.0
+
+    def until(self, seconds: Floats) -> Ints:
+        """Return the fewest iterations that take ``seconds`` or more, limited to ``most``, (n,)."""
+        near = np.minimum(seconds, self.total(self.most))
+        b = self.start - self._slope / 2.0
+        root = 2.0 * near / (b + np.sqrt(b * b + 2.0 * self._slope * near))
+        steps = np.clip(np.ceil(root - 1e-9), 1, np.maximum(self.most, 1)).astype(np.int64)
+        return np.where(self.total(steps) < near, np.minimum(steps + 1, self.most), steps)
+
+    @property
+    def _slope(self) -> Floats:
+        return (self.end - self.start) / np.maximum(self.most - 1, 1)
+
+
+def _wake(state: ServerState) -> None:
+    """Advance the clock of idle servers to their next arrival."""
+    coming = next_arrival(state)
+    idle = (state.running == 0) & (state.head < 0) & (state.depth == 0) & np.isfinite(coming)
+    state.now = np.where(idle, np.maximum(coming, state.now), state.now)
+
+
+def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
+    """Return how many iterations n servers can run with unchanged sequences, (n,); 0: no work.
+
+    No sequence or prompt ends before the last of these iterations, and the cache has room for all
+    tokens.
+    """
+    soonest = np.where(writes, state.ends.min(axis=1) - state.step, NEVER)
+    pieces = np.where(reading.repeats > 0, reading.repeats, 1)
+    most = np.minimum(np.where(reading.prompt > 0, pieces, NEVER), soonest)
+    most = np.where(writes | (reading.prompt > 0), most, 0)
+    growing = np.where(writes & (most > 1), most, 0)
+    return np.where(growing > 0, np.maximum(steps_in_room(state, growing), 1), most)
+
+
+def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
+    """Return the seconds until the arrival of a request that could be admitted at once, (n,)."""
+    seat = (state.running < state.plan.seats) & (reading.prompt == 0) & (state.depth == 0)
+    coming = next_arrival(state)
+    return np.where(seat & (coming > state.now), coming - state.now, np.inf)
+
+
+def _work(
+    state: ServerState, reading: PrefillBatch, writes: Mask, ahead: Ints | int
+) -> IterationWork:
+    """Return the sequences and tokens of the iteration that is ``ahead`` after the next one."""
+    later = 2 * reading.prompt * reading.prompt * ahead
+    return IterationWork(
+        sequences=np.where(writes, state.running, 0).astype(np.float64),
+        context=np.where(writes, state.context + state.running * ahead, 0).astype(np.float64),
+        prompt=reading.prompt.astype(np.float64),
+        square=(reading.square + later).astype(np.float64),
+    )
+
+
+def _both(
+    twice: Tariff, first: IterationWork, last: IterationWork
+) -> tuple[IterationCost, IterationCost]:
+    """Return the costs of two iterations from a single call of the cost function."""
+    both = IterationWork(
+        **{
+            each.name: np.concatenate([getattr(first, each.name), getattr(last, each.name)])
+            for each in fields(IterationWork)
+        }
+    )
+    cost = twice(both)
+    half = len(first.prompt)
+    parts = [
+        IterationCost(
+            **{each.name: getattr(cost, each.name)[some] for each in fields(IterationCost)}
+        )
+        for some in (slice(half), slice(half, None))
+    ]
+    return parts[0], parts[1]
+
+
+def _spend(
+    state: ServerState, costs: tuple[IterationCost, IterationCost], most: Ints, steps: Ints
+) -> None:
+    for name in ("compute_j", "memory_j"):
+        line = _Run(start=getattr(costs[0], name), end=getattr(costs[1], name), most=most)
+        setattr(state, name, getattr(state, name) + line.total(steps))
+
+
+def _pass(
+    state: ServerState, reading: PrefillBatch, writes: Mask, steps: Ints, times: _Run, gaps: Gaps
+) -> None:
+    """Advance n servers by ``steps`` iterations each; process prompts and sequences that end."""
+    spent = times.total(steps)
+    gaps.note(state, writes, steps, spent, times.start)
+    state.busy = state.busy + spent
+    state.texts_s = state.texts_s + spent * state.running
+    state.now = state.now + spent
+    wrote: Ints = np.where(writes, steps, 0)
+    state.step = state.step + wrote
+    state.context = state.context + wrote * state.running
+    state.done = state.done + np.where(reading.repeats > 0, reading.prompt * steps, 0)
+    for rows, requests in zip(reading.rows, reading.requests, strict=True):
+        _begin(state, rows, requests)
+    _end(state)
+
+
+def _begin(state: ServerState, rows: Ints, requests: Ints) -> None:
+    """Move requests from prefill to decode: the end of a prefill yields the first token."""
+    before = state.first[rows, requests]
+    state.first[rows, requests] = np.where(np.isnan(before), state.now[rows], before)
+    state.ends[rows, requests] = state.step[rows] + state.left[rows, requests] - 1
+    state.running[rows] += 1
+    state.context[rows] += state.need[rows, requests] + 1
+
+
+def _end(state: ServerState) -> None:
+    """Remove finished sequences, and issue the next requests of their clients."""
+    rows = np.flatnonzero(state.ends.min(axis=1) <= state.step)
+    if not len(rows):
+        return
+    over = state.ends[rows] <= state.step[rows, None]
+    now = state.now[rows]
+    state.finish[rows] = np.where(over, now[:, None], state.finish[rows])
+    state.ends[rows] = np.where(over, NEVER, state.ends[rows])
+    count = over.sum(axis=1)
+    state.running[rows] -= count
+    state.context[rows] -= (over * state.full[rows]).sum(axis=1)
+    state.ended[rows] += count
+    before = state.issued[rows]
+    after = np.minimum(before + count, state.count[rows])
+    at = np.arange(over.shape[1])
+    asks = (at >= before[:, None]) & (at < after[:, None])
+    state.arrival[rows] = np.where(asks, now[:, None], state.arrival[rows])
+    state.issued[rows] = after

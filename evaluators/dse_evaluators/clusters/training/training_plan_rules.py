@@ -1,0 +1,114 @@
+"""Constraints on training layouts, with the message for each violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dse.core.metric import Fault
+from dse.core.values import Floats, Mask
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
+
+
+def infeasible(plan: TrainingPlan, job: TrainingJob, *, node_devices: int) -> dict[int, Fault]:
+    """Return a fault for the first constraint that each infeasible plan violates, by index.
+
+    Source:
+        Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
+        Megatron-LM, 2021, sections 2.2-2.3 and 3.3; Megatron-Core for experts and contexts.
+    """
+    faults: dict[int, Fault] = {}
+    fine = np.ones(plan.tensor.shape, dtype=bool)
+    for rule in (*_shapes(plan, job, node_devices), *_choices(plan)):
+        if rule.broken.any():
+            faults.update(find_rule_faults(rule, fine))
+            fine &= ~rule.broken
+    return faults
+
+
+def _shapes(plan: TrainingPlan, job: TrainingJob, node_devices: int) -> Iterator[Rule]:
+    model = job.model
+    yield Rule(
+        plan.tensor > node_devices,
+        "tensor parallel over {has:g} devices, but a node has {needs:g}",
+        plan.tensor,
+        np.full_like(plan.tensor, node_devices),
+    )
+    yield _divides(model.heads, plan.tensor, "heads over tensor parallel devices")
+    yield _divides(model.kv_heads, np.minimum(plan.tensor, model.kv_heads), "key and value heads")
+    stages = plan.pipeline * plan.interleave
+    layers = _divides(model.layers, stages, "layers over pipeline stages")
+    # Both end stages may have one layer less than the others, for the embedding and the LM head.
+    balanced = (plan.pipeline > 2) & _whole(np.full_like(stages, model.layers + 2.0), stages)
+    yield layers._replace(broken=layers.broken & ~balanced)
+    # Causal attention costs less at the start of a sequence: each device gets one part of each end.
+    ends = np.where(plan.context > 1, 2.0 * plan.context, 1.0)
+    yield _divides(job.sequence, ends, "tokens over both ends of a context")
+    yield _divides(model.experts, plan.expert, "experts over expert parallel devices")
+    yield _divides(plan.data, plan.expert, "replicas over expert parallel devices")
+    yield _divides(plan.global_batch, plan.data * plan.microbatch, "sequences over microbatches")
+
+
+def _choices(plan: TrainingPlan) -> Iterator[Rule]:
+    yield Rule(
+        (plan.zero > 0) & (plan.replicas < 2),
+        "ZeRO stage {has:g} shares among replicas, but there is only {needs:g}",
+        plan.zero,
+        plan.replicas,
+    )
+    yield Rule(
+        plan.overlap & (plan.replicas < 2),
+        "to overlap communication of replicas, there must be {needs:g}, not {has:g}",
+        plan.replicas,
+        np.full_like(plan.replicas, 2.0),
+    )
+    yield Rule(
+        (plan.expert > 1) & (plan.tensor > 1) & ~plan.sequence_parallel,
+        "experts over {has:g} devices need sequence parallelism if tensor parallel over {needs:g}",
+        plan.expert,
+        plan.tensor,
+    )
+    interleaved, spared = plan.interleave > 1, plan.schedule > 0
+    yield Rule(
+        interleaved & (plan.pipeline < 2),
+        "{has:g} stages on each device, but a pipeline of {needs:g}",
+        plan.interleave,
+        plan.pipeline,
+    )
+    yield Rule(
+        interleaved & ~_whole(plan.microbatches, plan.pipeline),
+        "{has:g} microbatches are no multiple of {needs:g} stages, as interleaving requires",
+        plan.microbatches,
+        plan.pipeline,
+    )
+    yield Rule(
+        spared & (plan.pipeline < 2),
+        "a zero-bubble schedule for a pipeline of {has:g} stage: there must be {needs:g} or more",
+        plan.pipeline,
+        np.full_like(plan.pipeline, 2.0),
+    )
+    yield Rule(
+        spared & interleaved,
+        "a zero-bubble schedule has one stage on each device, not {has:g}",
+        plan.interleave,
+        np.ones_like(plan.interleave),
+    )
+
+
+def _divides(of: Floats | float, by: Floats, what: str) -> Rule:
+    whole = np.broadcast_to(np.asarray(of, dtype=np.float64), by.shape)
+    return Rule(
+        ~_whole(whole, by),
+        f"{what}: {{has:g}} in {{needs:g}} equal parts leaves a remainder",
+        whole,
+        by,
+    )
+
+
+def _whole(of: Floats, by: Floats) -> Mask:
+    """Return where ``of`` is a multiple of ``by``, as a mask; faster than ``%``."""
+    parts = of / by
+    whole: Mask = parts == np.floor(parts)
+    return whole
