@@ -15,6 +15,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "verify": ("study.record.verify()",),
     "status": ("study.record.status",),
     "front": ("study.front", "study.record.answer"),
+    "choose": ("study.favourite()",),
     "trials": ("study.trials", "study.to_pandas()", "study.to_polars()"),
     "compare": (
         'dse.compare("first", "second")',

@@ -82,8 +82,10 @@ class ModelFitter:
         plain = self._taught(
             expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
+        if self._sums is None:
+            return plain
         place = self._problem.objectives.index(objective)
-        if self._sums is None or place not in self._sums.model.inputs:
+        if place not in self._sums.model.inputs:
             return plain
         return self._sums.choose(
             place, there, losses[rows], plain, kinds=kinds, spread=own, refit=refit
