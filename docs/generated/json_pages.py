@@ -86,8 +86,10 @@ def _object(one: Schema) -> Iterator[str]:
         yield f"| `{key}` | {cell(_words(value))} | {cell(prose(value['description']))} |"
 
 
-def _words(one: Schema) -> str:
-    """A schema as a reader of JSON would say it."""
+def _words(one: Schema | bool) -> str:
+    """Return a schema as a short text; ``true`` and a schema without keys accept any value."""
+    if isinstance(one, bool) or not one.keys() - {"description"}:
+        return "any JSON value"
     if "$ref" in one:
         name = one["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
