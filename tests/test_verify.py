@@ -307,6 +307,7 @@ def test_the_command_says_all_as_json(url):
             "asks": 10,
             "trials": 10,
             "carried": 0,
+            "attached": 0,
             "unknown": 0,
             "salvaged": 0,
             "sample": None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dse.cli.json_schemas import PUBLISHED, example, schema
 from plain_text import cell, prose
@@ -86,9 +86,9 @@ def _object(one: Schema) -> Iterator[str]:
         yield f"| `{key}` | {cell(_words(value))} | {cell(prose(value['description']))} |"
 
 
-def _words(one: Schema | bool) -> str:
+def _words(one: Schema | Literal[True]) -> str:
     """Return a schema as a short text; ``true`` and a schema without keys accept any value."""
-    if isinstance(one, bool) or not one.keys() - {"description"}:
+    if one is True or not one.keys() - {"description"}:
         return "any JSON value"
     if "$ref" in one:
         name = one["$ref"].rpartition("/")[2]

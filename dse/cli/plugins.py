@@ -9,7 +9,6 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import OutputFormat, ToldOption, show_json
-from dse.report.json.plugins_json import plugin_facts, plugin_rows
 from dse.report.schemas.plugins_schema import PluginFacts, ProvidedFacts
 from dse.report.text.terminal_table import print_lines
 
@@ -19,6 +18,8 @@ def list_plugins(*, output: ToldOption = OutputFormat.TABLE) -> None:
 
     Example: dse plugins list
     """
+    from dse.report.json.plugins_json import plugin_rows
+
     found = plugin_rows()
     if output is OutputFormat.JSON:
         show_json(found)
@@ -41,6 +42,8 @@ def show_plugin(
 
     Example: dse plugins show accelerators.systolic
     """
+    from dse.report.json.plugins_json import plugin_facts
+
     told = plugin_facts(name)
     if output is OutputFormat.JSON:
         show_json(told)

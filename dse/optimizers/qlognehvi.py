@@ -133,13 +133,13 @@ class QLogNehvi:
 
     def _learnt(self) -> tuple[TrainingData | None, Any]:  # the surrogate's type would import torch
         """Return training data and surrogate of the finished trials; cached until more finish."""
-        from dse.optimizers.bayesian.botorch_models import Surrogate
+        from dse.optimizers.bayesian.botorch_models import BotorchSurrogate
 
         told = len(self._told)
         if self._memory[0] != told:
             learnt = lesson(self._problem, select_trials(self._problem, self._told))
             with seed_generators(int(self._problem.rng(told).integers(2**31))):
-                self._memory = told, learnt, learnt and Surrogate(learnt)
+                self._memory = told, learnt, learnt and BotorchSurrogate(learnt)
         return self._memory[1:]
 
 

@@ -18,6 +18,7 @@ LOOKING: dict[str, list[list[str]]] = {
     "init": [["new", "--yes"]],
     "status": [["theirs"], ["--format", "json"]],
     "front": [["theirs"], ["modelled", "--format", "json"], ["theirs", "-o", "front.parquet"]],
+    "choose": [["modelled", "--list"], ["modelled", "--prefer", "0:1", "--questions", "0"]],
     "trials": [["theirs"], ["modelled", "--format", "csv"]],
     "compare": [
         ["theirs", "second", "--joint-reference"],

@@ -48,7 +48,7 @@ _FIT_STEPS = 100
 _CHUNK = 128
 
 
-class Surrogate:
+class BotorchSurrogate:
     """Surrogate of independent Gaussian processes, one per objective and per learnt limit.
 
     A learnt limit is one that depends on measurements.

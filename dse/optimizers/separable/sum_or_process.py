@@ -21,7 +21,7 @@ _MARGIN = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ModelScores:
     """Comparison of both models of an objective by leave-one-out log density.
 
     ``compared`` counts the measurements that both predict; probes are left out, as the sensitivity
@@ -51,9 +51,9 @@ class SumOrProcess:
 
     def __init__(self, model: SeparableModel) -> None:
         self.model = model
-        self.choices: dict[int, Choice] = {}
+        self.choices: dict[int, ModelScores] = {}
         """Last comparison for the index of each separable objective."""
-        self._last: dict[int, tuple[SumPredictor, Choice]] = {}
+        self._last: dict[int, tuple[SumPredictor, ModelScores]] = {}
 
     def choose(
         self,
@@ -90,12 +90,12 @@ class SumOrProcess:
         self.choices[place] = choice
         return (inputs, predictor) if choice.is_sum else plain
 
-    def _compare(self, batch: Batch, one: SumPredictor, other: Predictor) -> Choice:
+    def _compare(self, batch: Batch, one: SumPredictor, other: Predictor) -> ModelScores:
         rows = ~self._are_probes(batch)
         compared = int(rows.sum())
         scores = float(one.densities[rows].sum()), float(other.densities[rows].sum())
         is_sum = compared < FEWEST or scores[0] + _MARGIN >= scores[1]
-        return Choice(
+        return ModelScores(
             is_sum=is_sum, sum_score=scores[0], process_score=scores[1], compared=compared
         )
 
