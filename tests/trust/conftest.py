@@ -170,6 +170,7 @@ def victim(
     """The stranger, whose studies lie in the folder that we stand in; no canary is there."""
     stranger.forget()
     monkeypatch.delenv("DSE_STORAGE", raising=False)
+    monkeypatch.setenv("DSE_CACHE", str(tmp_path / "cache"))  # some commands remove what is there
     shutil.copytree(received, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return stranger
