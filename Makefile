@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUTSIDE := $(VENV)/.outside
 
+# Processes among which `make test` shares its tests: make test WORKERS=8 on a larger machine.
+WORKERS ?= 2
+
 # Evaluations and tests share the cores between processes; within one, a thread is enough.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -33,7 +36,7 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup $(OUTSIDE)
-	$(BIN)/pytest -n 2 --dist worksteal -m "not proof" --durations=20
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not proof" --durations=20
 
 # Minutes to hours: many seeds, long kills. Run before a release.
 proof: setup $(OUTSIDE)
