@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dse.core.design import Design
 from dse.core.trial import Asked, Event, State, Trial
+from dse.core.user_events import carry_user_events
 from dse.errors import StudyError
 from dse.interop.archive.study_record import Record
 
@@ -36,7 +37,8 @@ def merge_records(
 
     The trials are in the order of the first appearance of their designs, study by study, and do not
     count against the new study's budget. For a design in several studies, the trial with the most
-    informative state is kept (see :data:`_LEARNT`), among equals the first.
+    informative state is kept (see :data:`_LEARNT`), among equals the first. Attributes and answers
+    on pairs of trials are merged, too; where studies contradict one another, the first counts.
 
     Args:
         records: the studies.
@@ -69,8 +71,19 @@ def merge_records(
     event = Event(kind="carried", text=text)
     asked = Asked(first=0, count=len(best), by=by)
     record = _record(records[0], name, list(best.values()), sources)
-    record = replace(record, events=(event,), asks=(asked,))
+    events = (event, *_merge_user_events(records, best))
+    record = replace(record, events=events, asks=(asked,))
     return Merged(record=record, shared=shared, unlike=len(unlike))
+
+
+def _merge_user_events(records: Sequence[Record], designs: Iterable[Design]) -> list[Event]:
+    """Return the attributes and answers of all records; of one name or pair, the last counts."""
+    place = {design: number for number, design in enumerate(designs)}
+    found: list[Event] = []
+    for record in reversed(records):  # so that the first record's are the last
+        number = {trial.number: place[trial.design] for trial in record.finished}
+        found += carry_user_events(record.events, number, len(place))
+    return found
 
 
 def _record(first: Record, name: str, found: Sequence[Trial], sources: str) -> Record:

@@ -11,6 +11,7 @@ from typing import Any
 from dse.core.design import Design
 from dse.core.space import DesignSpace
 from dse.core.trial import Asked, Event, History, Outcome, State, Trial
+from dse.core.user_events import carry_user_events
 from dse.core.values import Value
 from dse.errors import DesignError, StudyError
 from dse.protocols import Storage
@@ -42,7 +43,7 @@ def migrate_stored_study(
 
     A trial that is legal in the new space counts like one of the new study's own, except for the
     budget. An illegal one is stored as *outside*: surrogates learn from it, but it is never part of
-    the front. The old study is unchanged.
+    the front. Attributes and answers on pairs of trials are copied. The old study is unchanged.
 
     Args:
         name: the old study's name.
@@ -65,24 +66,31 @@ def migrate_stored_study(
     outcomes = [(trial, *_fit_design(trial, plan.problem.space, fixed)) for trial in old.finished]
     outside = sum(not inside for _, _, inside in outcomes)
     text = f"{len(outcomes) - outside} trials of {name} carried over, {outside} outside the space"
+    number = {trial.number: place for place, (trial, _, _) in enumerate(outcomes)}
+    history = build_history(
+        ((design, _outcome(trial, inside)) for trial, design, inside in outcomes),
+        text,
+        carry_user_events(old.events, number, len(outcomes)),
+    )
     study = StudyEngine.open(
         path,
         name=new_name,
         storage=old.storage,
         carried={"from": name, "trials": len(outcomes)},
-        history=build_history(
-            ((design, _outcome(trial, inside)) for trial, design, inside in outcomes), text
-        ),
+        history=history,
     )
     return Carried(study=study, inside=len(outcomes) - outside, outside=outside)
 
 
-def build_history(outcomes: Iterable[tuple[Design, Outcome]], text: str) -> History:
+def build_history(
+    outcomes: Iterable[tuple[Design, Outcome]], text: str, events: Iterable[Event] = ()
+) -> History:
     """Build the initial history of a new study from evaluated designs, at no cost to its budget.
 
     Args:
         outcomes: the designs with their outcomes, in the order of their new numbers.
         text: text of the event that records their origin.
+        events: further events, such as the attributes of the old trials.
     """
     trials = [
         Trial(number=number, design=design).finished(outcome)
@@ -91,7 +99,7 @@ def build_history(outcomes: Iterable[tuple[Design, Outcome]], text: str) -> Hist
     return History(
         trials=trials,
         order=range(len(trials)),
-        events=[Event(kind="carried", text=text)],
+        events=[Event(kind="carried", text=text), *events],
         asks=[Asked(first=0, count=len(trials), by=CARRIED)],
     )
 

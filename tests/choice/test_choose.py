@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from dse import Study
 from dse.cli.app import app
+from dse.core.preference_answers import read_answers
 from dse.errors import DseError, SpecError
-from dse.services.studies.recorded_preferences import Preferences, read_answers
+from dse.services.studies.recorded_preferences import Preferences
 from dse.study.study_engine import StudyEngine
 
 

@@ -15,12 +15,14 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.core.metric import Fault
+from dse.core.preference_answers import read_answers
 from dse.core.trial import Driver, Outcome, Report, State
 from dse.errors import DseError, StorageError, StudyError
 from dse.interop.archive.salvage import ranges, ranges_text
 from dse.schema.study.budget import Budget
 from dse.services.doctor.finding import Verdict
 from dse.services.doctor.storage_checks import storage_findings
+from dse.services.studies.recorded_preferences import record_preference, withdraw_answers
 from dse.storage.sql.database_storage import SqlStorage
 from dse.study.study_engine import StudyEngine
 from tests.postgresql_servers import needs_postgres, new_schema
@@ -117,6 +119,21 @@ def test_sound_trials_keep_their_order_and_what_was_left_out_is_told(folder: Pat
     assert [(t["design"], t["metrics"]) for t in after] == [
         (t["design"], t["metrics"]) for t in sound
     ]
+
+
+def test_answers_on_pairs_of_trials_stay_with_their_designs(folder: Path) -> None:
+    before = designs("bad")
+    with closing(SqlStorage(f"sqlite:///{folder}/dse.db")) as storage:
+        study = StudyEngine.load("bad", storage)
+        for better, other in ((1, 8), (20, 2), (3, 30)):
+            record_preference(study, better, other)
+        withdraw_answers(study, [2])
+    change(folder, "DELETE FROM dse_trials WHERE number IN (7, 8, 9)")
+    salvage()
+    with closing(SqlStorage(f"sqlite:///{folder}/dse.db")) as storage:
+        kept = read_answers(storage.events("again"))
+    after = designs("again")
+    assert [(after[a.first], after[a.second]) for a in kept] == [(before[3], before[30])]
 
 
 def test_a_salvaged_study_says_so_and_what_it_lost(folder: Path) -> None:

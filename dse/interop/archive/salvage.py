@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dse.core.attributes import renumbered
 from dse.core.trial import Asked, Attempt, Damage, Driver, Event, Report
+from dse.core.user_events import renumber_trials
 from dse.core.values import Ints
 from dse.interop.archive.stream import PlacedTrial, Stream
 from dse.protocols import StudyReader, SupportsReading
@@ -130,10 +130,9 @@ class Salvage:
 
     def _events(self) -> Iterator[Event]:
         numbers = {int(old): new for new, old in enumerate(self.numbers)}
-        for one in without_trust(self.reader.others("events")):
-            moved = renumbered(one, numbers)
-            if moved is not None:
-                yield replace(moved, told=self._renumber_told(moved.told))
+        events = list(without_trust(self.reader.others("events")))
+        for one in renumber_trials(events, numbers):
+            yield replace(one, told=self._renumber_told(one.told))
         if self.damages:
             yield Event(kind=MARK, text=salvage_words(self), told=len(self.places))
 

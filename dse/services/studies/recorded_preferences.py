@@ -6,7 +6,6 @@ study. A withdrawal is an event, too. Of several answers on the same pair the la
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -15,6 +14,12 @@ import numpy as np
 
 from dse.analysis.preferences import PreferenceBelief, Response
 from dse.core.pareto import ParetoSet
+from dse.core.preference_answers import (
+    PREFERENCE,
+    WITHDRAWN,
+    PreferenceAnswer,
+    read_answers,
+)
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
@@ -26,32 +31,6 @@ QUESTIONS = 8
 
 SURE = 0.9
 """Probability of the favourite from which no further question is asked."""
-
-PREFERENCE = "preference"
-WITHDRAWN = "preference withdrawn"
-"""Kinds of the events that record an answer, and its withdrawal."""
-
-_ANSWER = re.compile(r"trial (\d+) is (preferred to|as good as) trial (\d+)")
-_NUMBER = re.compile(r"answer (\d+)\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceAnswer:
-    """Recorded answer: trial ``first`` is preferred to, or as good as, trial ``second``.
-
-    ``number`` counts the recorded answers of the study from 1, withdrawn ones included.
-    """
-
-    number: int
-    first: int
-    second: int
-    equal: bool = False
-
-    @property
-    def text(self) -> str:
-        """Answer as the record has it: ``trial 3 is preferred to trial 7``."""
-        words = "as good as" if self.equal else "preferred to"
-        return f"trial {self.first} is {words} trial {self.second}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,30 +151,6 @@ def ask_preferences(
         record_preference(study, first.number, second.number, equal=response == "equal")
         told = Preferences.of(study)
     return told
-
-
-def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
-    """Return the valid answers of a study's events, oldest first.
-
-    Withdrawn answers are left out, and those on a pair that was answered again later.
-    """
-    found: dict[int, PreferenceAnswer] = {}
-    count = 0
-    for event in events:
-        if event.kind == PREFERENCE and (words := _ANSWER.fullmatch(event.text)):
-            count += 1
-            first, relation, second = words.groups()
-            pair = {int(first), int(second)}
-            found = {n: one for n, one in found.items() if {one.first, one.second} != pair}
-            found[count] = PreferenceAnswer(
-                number=count,
-                first=int(first),
-                second=int(second),
-                equal=relation == "as good as",
-            )
-        elif event.kind == WITHDRAWN and (words := _NUMBER.match(event.text)):
-            found.pop(int(words[1]), None)
-    return tuple(found.values())
 
 
 def record_preference(study: StudyEngine, first: int, second: int, *, equal: bool = False) -> None:

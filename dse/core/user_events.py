@@ -1,0 +1,52 @@
+"""Events that hold what users added to a record: attributes, and answers on pairs of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dse.core.attributes import KIND, renumbered
+from dse.core.preference_answers import PREFERENCE, WITHDRAWN, PreferenceAnswer, read_answers
+from dse.core.trial import Event
+
+USER_KINDS = frozenset({KIND, PREFERENCE, WITHDRAWN})
+"""Kinds of the events that users cause."""
+
+
+def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Iterator[Event]:
+    """Iterate over a record's events, with the new numbers of the trials that users named.
+
+    Attributes of trials without a new number are left out, and so are answers on them. Answers that
+    were withdrawn or given anew later are left out, too, with their withdrawals: these name answers
+    by their position, which changes. Events of other kinds are unchanged.
+
+    Args:
+        events: all events of the record, oldest first.
+        number: new numbers of the trials by their old ones.
+    """
+    answers = {answer.number: answer for answer in read_answers(events)}
+    count = 0
+    for event in events:
+        if event.kind == PREFERENCE:
+            valid = PreferenceAnswer.parse(event.text) is not None
+            count += valid
+            answer = answers.get(count) if valid else None
+            if answer and {answer.first, answer.second} <= number.keys():
+                first, second = number[answer.first], number[answer.second]
+                yield replace(event, text=replace(answer, first=first, second=second).text)
+        elif event.kind != WITHDRAWN and (moved := renumbered(event, number)) is not None:
+            yield moved
+
+
+def carry_user_events(
+    events: Sequence[Event], number: Mapping[int, int], finished: int
+) -> list[Event]:
+    """Return the attributes and answers of a record for a new one with other trial numbers.
+
+    Args:
+        events: all events of the old record, oldest first.
+        number: numbers of the trials in the new record by their old ones.
+        finished: number of finished trials with which the new record begins.
+    """
+    own = [event for event in events if event.kind in USER_KINDS]
+    return [replace(event, told=finished) for event in renumber_trials(own, number)]
