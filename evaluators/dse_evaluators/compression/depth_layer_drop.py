@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import partial
 
 from dse.core.batch import Batch
 from dse.core.metric import Metrics
+from dse.core.separable import Separable
 from dse.core.values import Value
+from dse_evaluators.compression.block_features import dropped, group_blocks
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
 from dse_evaluators.compression.template import members
@@ -53,9 +57,15 @@ class LayerDrop(
     model: str = "shakespeare-lm"
     split: Split = "search"
 
+    parts: Mapping[str, Separable] = field(init=False, repr=False)
+    """All metrics: about sums over the attention and feed-forward parts that are dropped."""
+
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
         self.version = f"1-{edition_of(self.model)}"
+        blocks = depth_of(self.model)
+        drops = Separable(groups=group_blocks(KINDS, blocks), features=partial(dropped, blocks))
+        self.parts = dict.fromkeys(self.provides, drops)
         super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:

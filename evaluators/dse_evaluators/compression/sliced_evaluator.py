@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import partial
 
 from dse.core.batch import Batch
 from dse.core.metric import Metrics
-from dse.core.values import Value
+from dse.core.separable import Separable
+from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.cut_measures import depth_of, metrics_of
+from dse_evaluators.compression.block_features import group_blocks, removed_stream
+from dse_evaluators.compression.cut_measures import MEASURES, depth_of, metrics_of
 from dse_evaluators.compression.sliced_stream import DIRECTIONS, restore_tables, slice_tables
 from dse_evaluators.compression.template import members
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -60,9 +64,18 @@ class Sliced(
     model: str = "shakespeare-lm"
     split: Split = "search"
 
+    parts: Mapping[str, Separable] = field(init=False, repr=False)
+    """Quality metrics and ``deviation``: about sums of what is removed before each part."""
+
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
         self.version = f"1-{edition_of(self.model)}"
+        removals = Separable(
+            groups=group_blocks([SLICE], 2 * depth_of(self.model) + 1),
+            features=partial(_removed_stream, self.model),
+        )
+        costs = MEASURES.keys() - {"deviation"}
+        self.parts = dict.fromkeys(sorted(self.provides.keys() - costs), removals)
         super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -90,3 +103,13 @@ class Sliced(
             whole.parameters, other_parameters.calibration(self.model), shares, directions
         )
         return other_parameters.measure_cut(self.model, restore_tables(records), self.split)
+
+
+def _removed_stream(model: str, batch: Batch) -> Floats:
+    """Return the share of the residual stream that n designs remove before each part."""
+    # Imported here: it takes seconds, and checking a study does not need it.
+    from dse_evaluators.compression import other_parameters
+    from dse_evaluators.workloads.models import workload_of
+
+    parameters, inputs = workload_of(model).parameters, other_parameters.calibration(model)
+    return removed_stream(parameters, inputs, SLICE, 2 * depth_of(model) + 1, batch)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dse.core.values import Floats
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators.dense import FP32
+from dse_evaluators.compression.operators.inputs import moments
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.sliced import basis, crossing, reading, writing
@@ -102,6 +104,28 @@ def slice_tables(
             records[part.writes] = writing(parameters[part.writes], after)
             records[part.crossing] = crossing(before, after)
     return records
+
+
+def stream_shares(parameters: Parameters, inputs: Mapping[str, Single]) -> list[Floats]:
+    """Return the share of the stream's mean square outside its first k principal directions.
+
+    Args:
+        parameters: parameters of the uncut model.
+        inputs: inputs of each weight matrix that reads the stream, on training examples.
+
+    Returns:
+        For each part and the LM head, the shares for k from 0 to the width, (width + 1,), falling
+        from 1 to 0.
+
+    Raises:
+        EvaluationError: the model has no such residual stream.
+    """
+    found = []
+    for part in parts_of(parameters):
+        power = np.linalg.eigvalsh(moments(_normalize_stream(parameters, inputs, part)))
+        least = np.cumsum(np.maximum(power, 0.0))  # ascending
+        found.append(np.append(0.0, least / least[-1])[::-1])
+    return found
 
 
 def restore_tables(records: Mapping[str, Record]) -> dict[str, Single]:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.separable import Separable
+from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
+from dse_evaluators.compression.block_features import (
+    group_blocks,
+    removed_fractions,
+    removed_weights,
+)
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.template import members
 from dse_evaluators.compression.width_narrowed import REPAIRS, Width, narrow_blocks
@@ -61,13 +68,30 @@ class Narrowed:
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
     version: str = field(init=False)
+    parts: Mapping[str, Separable] = field(init=False, repr=False, compare=False)
+    """All metrics: about sums over the blocks of what is removed from heads and from neurons."""
 
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
         self.version = f"1-{edition_of(self.model)}"
+        blocks = depth_of(self.model)
+        groups = group_blocks(("heads", "neurons"), blocks)
+        counts = partial(removed_fractions, blocks, self._heads)
+        weights = partial(_removed_weights, self.model)
+        self.parts = {
+            metric: Separable(
+                groups=groups, features=counts if metric in ("size", "computation") else weights
+            )
+            for metric in self.provides
+        }
+
+    @property
+    def _heads(self) -> int:
+        """Number of heads of an uncut block."""
+        return shapes_of(self.model)["blocks.0.attention.out"][1] // HEAD
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        most = shapes_of(self.model)["blocks.0.attention.out"][1] // HEAD
+        most = self._heads
         checks = {
             "heads": number(0, most, whole=True),
             "neurons": number(0, 1),
@@ -91,6 +115,13 @@ class Narrowed:
         whole = workload_of(self.model).parameters
         cut = narrow_blocks(whole, widths(design, depth_of(self.model)), inputs, head=HEAD)
         return other_parameters.measure_cut(self.model, cut, self.split)
+
+
+def _removed_weights(model: str, batch: Batch) -> Floats:
+    """Return the weight that n designs remove from heads and neurons, (n, 2 blocks)."""
+    from dse_evaluators.workloads.models import workload_of
+
+    return removed_weights(workload_of(model).parameters, depth_of(model), HEAD, batch)
 
 
 def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:

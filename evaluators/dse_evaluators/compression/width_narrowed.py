@@ -64,23 +64,60 @@ def narrow_blocks(
     return found
 
 
+def removed_shares(
+    parameters: Parameters, block: int, width: Width, *, head: int
+) -> tuple[float, float]:
+    """Return the shares of squared scores that a width removes from heads, and from neurons.
+
+    The scores are those by which :func:`narrow_blocks` keeps the strongest heads and neurons.
+
+    Args:
+        parameters: parameters of the uncut model.
+        block: index of the block.
+        width: remaining width of the block.
+        head: width of a head.
+
+    Raises:
+        EvaluationError: a fraction is not in 0 to 1.
+    """
+    attention, ffn = f"blocks.{block}.attention", f"blocks.{block}.ffn"
+    heads = (_head_table(parameters, attention).astype(np.float64) ** 2).sum(axis=1)
+    neurons = _neuron_scores(parameters, ffn).astype(np.float64) ** 2
+    stays = _heads(parameters, attention, width.heads, head)
+    kept = _neurons(parameters, ffn, width.neurons)
+    return (
+        float(1 - heads[stays].sum() / heads.sum()),
+        float(1 - neurons[kept].sum() / neurons.sum()),
+    )
+
+
 def _heads(parameters: Parameters, name: str, count: int, head: int) -> Ints:
     """Return the indices of the columns of the kept attention heads, in ascending order."""
-    read, out = parameters[f"{name}.qkv"], parameters[f"{name}.out"]
-    heads = out.shape[1] // head
-    table = np.hstack([*np.split(read, 3), out.T]).astype(np.float32)
+    table = _head_table(parameters, name)
     if not count:
         return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero(strongest(table, count / heads, group=head))
+    return np.flatnonzero(strongest(table, count / (len(table) // head), group=head))
+
+
+def _head_table(parameters: Parameters, name: str) -> Single:
+    """Return the weights of each column of an attention part, (columns, weights)."""
+    read, out = parameters[f"{name}.qkv"], parameters[f"{name}.out"]
+    return np.hstack([*np.split(read, 3), out.T]).astype(np.float32)
 
 
 def _neurons(parameters: Parameters, name: str, share: float) -> Ints:
     """Return the indices of the kept neurons, in ascending order."""
     if not share:
         return np.zeros(0, dtype=np.intp)
+    scores = _neuron_scores(parameters, name)
+    return np.flatnonzero(strongest(scores[:, None], share))
+
+
+def _neuron_scores(parameters: Parameters, name: str) -> Single:
+    """Return the score of each neuron, (neurons,): norm of its input times that of its output."""
     rows = np.linalg.norm(parameters[f"{name}.up"], axis=1)
     columns = np.linalg.norm(parameters[f"{name}.down"], axis=0)
-    return np.flatnonzero(strongest((rows * columns)[:, None].astype(np.float32), share))
+    return (rows * columns).astype(np.float32)
 
 
 def _cut(
