@@ -59,6 +59,9 @@ class GreyBox:
     Args:
         problem: problem to optimise.
         initial: number of space-filling measured parts before the first model.
+        find_sums: whether measured metrics are tried as sums over the parameters without being
+            declared so, where the measured parts are too many to list. A sum is used while it
+            predicts left-out measurements better than a Gaussian process.
 
     Source:
         Emmerich, Deutz, Klinkenberg, CEC 2011 (the expected improvement of the hypervolume);
@@ -68,13 +71,18 @@ class GreyBox:
     traits = OptimizerTraits(completes_front=True)
     expected_gain: float | None = None
 
-    def __init__(self, problem: Problem, *, initial: int = 6) -> None:
+    def __init__(self, problem: Problem, *, initial: int = 6, find_sums: bool = True) -> None:
         self._problem = problem
         self._initial = initial
         self._roles = MeasuredSplit(problem=problem)
         self._parts = MeasuredParts(problem, self._roles)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
-        self._separable = SeparableSearch(problem, self._roles, self._stairs)
+        self._separable = SeparableSearch(
+            problem,
+            self._roles,
+            self._stairs,
+            find=find_sums and self._parts.all is None,
+        )
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
         self._teacher: ModelFitter | None = None
@@ -241,7 +249,7 @@ class GreyBox:
         """Add the front of the belief to the candidates, where objectives are sums of parts."""
         if self._parts.all is not None:
             return pool
-        front = self._separable.candidates(known.objectives)
+        front = self._separable.candidates(known)
         if front is None:
             return pool
         front = self._parts.distinct(front, gone)

@@ -25,6 +25,7 @@ from dse.optimizers.bayesian.output_transform import Kind
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
+from dse.optimizers.separable.separable_model import key_of_formula
 from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 Learnt = tuple[Encoder, Surrogate]
@@ -64,7 +65,7 @@ class ModelFitter:
         scale: float = 1.0,
         refit: bool,
     ) -> Learnt:
-        """Fit a Gaussian process to an objective's losses.
+        """Fit a Gaussian process, or a sum of parts, to an objective's losses.
 
         Args:
             objective: objective to model.
@@ -82,19 +83,31 @@ class ModelFitter:
         plain = self._taught(
             expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
-        if self._sums is None:
-            return plain
-        place = self._problem.objectives.index(objective)
-        if place not in self._sums.model.inputs:
-            return plain
-        return self._sums.choose(
-            place, there, losses[rows], plain, kinds=kinds, spread=own, refit=refit
-        )
+        return self._sum_or(expression, there, losses[rows], plain, kinds, own, refit=refit)
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """Fit a Gaussian process to a limit's violations, (n,), at most 0 where satisfied."""
+        """Fit a surrogate to a limit's violations, (n,), at most 0 where satisfied."""
         rows, there = self._choose_trials(limit.slack, done, excess)
-        return self._taught(limit.slack, there, excess[rows], kinds=("plain",), refit=refit)
+        kinds: tuple[Kind, ...] = ("plain",)
+        plain = self._taught(limit.slack, there, excess[rows], kinds=kinds, refit=refit)
+        return self._sum_or(limit.slack, there, excess[rows], plain, kinds, None, refit=refit)
+
+    def _sum_or(
+        self,
+        expression: Expression,
+        there: Batch,
+        losses: Floats,
+        plain: tuple[Inputs, Predictor],
+        kinds: tuple[Kind, ...],
+        spread: Floats | None,
+        *,
+        refit: bool,
+    ) -> Learnt:
+        """Return a sum of parts where the formula may be one and it fits well, else ``plain``."""
+        key = key_of_formula(expression)
+        if self._sums is None or key not in self._sums.model.inputs:
+            return plain
+        return self._sums.choose(key, there, losses, plain, kinds=kinds, spread=spread, refit=refit)
 
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,13 +12,17 @@ from dse.core.batch import Batch
 from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.shared_parts import merge_parts
-from dse.optimizers.separable.front_of_sums import front_of_sums
+from dse.optimizers.separable.front_of_sums import SumFront, front_of_sums
 from dse.optimizers.separable.part_space import PartSpace, known_columns
 
 _CONTEXTS = 16
 """Most combinations of free parameters for which a front is searched."""
 _CANDIDATES = 512
 """Most members of one front that become candidates."""
+_TESTED = 4_096
+"""Most members of one front whose probability of feasibility is computed."""
+_LIKELY = 0.01
+"""Probability to keep the learnt limits below which a member is no candidate."""
 _CHECKED = 64
 """Random designs on which modelled losses are compared with sums over the parts."""
 _EQUAL = 1e-6
@@ -48,11 +52,18 @@ class BeliefFront:
         self._space = space
         self._stairs = stairs
 
-    def candidates(self, effects: Sequence[Sequence[Floats]]) -> Batch:
+    def candidates(
+        self,
+        effects: Sequence[Sequence[Floats]],
+        chances: Callable[[Batch], Floats] | None = None,
+    ) -> Batch:
         """Return designs on the front of the belief, with the free parameters of the base.
 
         Args:
-            effects: for each separable objective, the believed summand of each row of each part.
+            effects: for each separable objective and limit, the believed summand of each row of
+                each part.
+            chances: function that returns the probability of n designs, (n,), to keep the learnt
+                limits; designs that hardly can are left out.
         """
         found = []
         for context in self.contexts:
@@ -60,8 +71,18 @@ class BeliefFront:
                 np.column_stack([known, *(own[place] for own in effects)])
                 for place, known in enumerate(context.tables)
             ]
-            found.append(front_of_sums(tables).thinned(_CANDIDATES).rows)
+            front = front_of_sums(tables)
+            if chances is not None:
+                front = self._likely(front.thinned(_TESTED), chances)
+            found.append(front.thinned(_CANDIDATES).rows)
         return self._space.designs(np.unique(np.vstack(found), axis=0))
+
+    def _likely(self, front: SumFront, chances: Callable[[Batch], Floats]) -> SumFront:
+        """Return the members of a front that may keep the limits, or else the likeliest ones."""
+        chance = chances(self._space.designs(front.rows))
+        least = min(_LIKELY, float(np.sort(chance)[-_CANDIDATES:][0]))
+        keep = np.flatnonzero(chance >= least)
+        return SumFront(rows=front.rows[keep], sums=front.sums[keep], exact=False)
 
     @cached_property
     def contexts(self) -> list[Context]:

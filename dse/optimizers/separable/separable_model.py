@@ -1,15 +1,15 @@
-"""Separable objectives of a problem: the inputs of their surrogates, and the first designs."""
+"""Separable objectives and limits: the inputs of their surrogates, and the first designs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.objective import Objective
+from dse.core.expressions.expression import Expression
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Floats
@@ -24,42 +24,56 @@ from dse.optimizers.separable.sum_model import SumInputs
 
 _PROBES = 24
 """Most probes, but for the first design."""
+_CANDIDATES = 4
+"""Most modelled metrics that are tried as the feature of an undeclared sum."""
 _DOUBT, _KNOWN = 0.1, 0.1
 """Assumed relative error of a sum, and the share of variance below which a probe is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeparableModel:
-    """Separable learnt objectives of a problem, with the parts that they share.
+    """Learnt objectives and limits of a problem that are or may be sums of the same parts.
 
     Attributes:
         space: the parts and their rows.
-        inputs: for the index of each separable objective, the inputs of its surrogate.
+        inputs: for each objective or limit, by :func:`key_of_formula`, the inputs of the surrogates
+            that may fit: one if its metric is declared separable, else one for each modelled metric
+            that may be its feature, and one without features.
+        declared: the keys of those that are declared separable.
     """
 
     space: PartSpace
-    inputs: Mapping[int, SumInputs]
+    inputs: Mapping[str, tuple[SumInputs, ...]]
+    declared: frozenset[str]
 
     @staticmethod
-    def of(problem: Problem, roles: MeasuredSplit) -> SeparableModel | str:
-        """Return the model of the declared metrics, or the reason why there is none.
+    def of(problem: Problem, roles: MeasuredSplit, *, find: bool = False) -> SeparableModel | str:
+        """Return the model of the separable metrics, or the reason why there is none.
 
-        The reason is empty if no measured objective is declared separable.
+        The reason is empty if nothing is declared separable.
+
+        Args:
+            problem: the problem.
+            roles: its split into measured and modelled metrics.
+            find: whether objectives and limits that nobody declared are candidates, too.
         """
+        formulas = learnt_formulas(problem, roles).values()
         declared = {
-            place: separable
-            for place in roles.learnt
-            if (separable := _declared(problem, problem.objectives[place])) is not None
+            key_of_formula(one): separable
+            for one in formulas
+            if (separable := _declared(problem, one)) is not None
         }
-        if not declared:
+        if not declared and not find:
             return ""
         groups = [group for one in declared.values() for group in one.groups]
         try:
             space = part_space(problem, roles, groups)
-            inputs = {place: _inputs(space, separable) for place, separable in declared.items()}
+            shared = {id(one): (_inputs(space, one),) for one in declared.values()}
+            inputs: dict[str, tuple[SumInputs, ...]] = _undeclared(space, formulas) if find else {}
+            inputs |= {key: shared[id(one)] for key, one in declared.items()}
         except NotSeparableError as reason:
-            return str(reason)
-        return SeparableModel(space=space, inputs=inputs)
+            return str(reason) if declared else ""
+        return SeparableModel(space=space, inputs=inputs, declared=frozenset(declared))
 
     @cached_property
     def probes(self) -> Batch:
@@ -70,7 +84,7 @@ class SeparableModel:
         if no part has a feature.
         """
         own = self._featured
-        if not own.tables:
+        if own is None or not own.tables:
             return self.space.designs(np.zeros((0, len(self.space.parts)), dtype=np.int64))
         low = self.space.rows_of(self.space.base)[0]
         high = low.copy()
@@ -87,9 +101,10 @@ class SeparableModel:
         return self.space.designs(np.vstack(rows))
 
     @property
-    def _featured(self) -> SumInputs:
-        """Inputs with the most features, for which probes are chosen."""
-        return max(self.inputs.values(), key=lambda one: len(one.tables))
+    def _featured(self) -> SumInputs | None:
+        """Declared inputs with the most features, for which probes are chosen."""
+        declared = [self.inputs[key][0] for key in sorted(self.declared)]
+        return max(declared, key=lambda one: len(one.tables), default=None)
 
     def open_probes(self, attempted: Batch) -> Batch:
         """Return the probes from which sensitivities can be learnt that are not known yet.
@@ -100,8 +115,9 @@ class SeparableModel:
         Args:
             attempted: designs that were or are being measured.
         """
-        own = next(iter(self.inputs.values()))
-
+        own = self._featured
+        if own is None:
+            return self.probes
         largest = np.array([float(table.max()) or 1.0 for table in own.tables])
 
         def regressors(batch: Batch) -> Floats:
@@ -116,6 +132,18 @@ class SeparableModel:
         return self.probes.take(np.flatnonzero(unknown))
 
 
+def key_of_formula(expression: Expression) -> str:
+    """Return the key of an objective's or a limit's formula; a limit's text may be ambiguous."""
+    return repr(expression.node)
+
+
+def learnt_formulas(problem: Problem, roles: MeasuredSplit) -> dict[str, Expression]:
+    """Return the formulas of learnt objectives, then of learnt limits, by the user's text."""
+    objectives = [problem.objectives[place].expression for place in roles.learnt]
+    limits = {limit.text: limit.slack for limit in roles.learnt_limits}
+    return {one.text: one for one in objectives} | limits
+
+
 def _inputs(space: PartSpace, separable: Separable) -> SumInputs:
     """Return the inputs of the surrogate of a declared metric."""
     places, tables = features_of(space, separable)
@@ -127,9 +155,31 @@ def _inputs(space: PartSpace, separable: Separable) -> SumInputs:
     )
 
 
-def _declared(problem: Problem, objective: Objective) -> Separable | None:
-    """Return the declaration of the one metric that an objective reads, if it has one."""
-    names = objective.expression.names
+def _undeclared(
+    space: PartSpace, formulas: Iterable[Expression]
+) -> dict[str, tuple[SumInputs, ...]]:
+    """Return the candidate inputs of formulas that depend on all measured parameters.
+
+    The features of a candidate are the changes of a modelled metric of these parameters; the last
+    candidate has no features, and learns the effect of each value.
+    """
+    problem, roles = space.problem, space.roles
+    groups = tuple(part.names for part in space.parts)
+    metrics = [
+        name
+        for name, source in problem.sources.items()
+        if source.kind == "modelled" and len(source.reads) > 1 and source.reads <= roles.part
+    ]
+    found = [_inputs(space, Separable(groups=groups, by=name, monotone=False)) for name in metrics]
+    found = [one for one in found if any(table.any() for table in one.tables)]
+    plain = _inputs(space, Separable(groups=groups, monotone=False))
+    every = (*found[:_CANDIDATES], plain)
+    return {key_of_formula(one): every for one in formulas if roles.behind(one) == roles.part}
+
+
+def _declared(problem: Problem, expression: Expression) -> Separable | None:
+    """Return the declaration of the one metric that a formula reads, if it has one."""
+    names = expression.names
     if len(names) != 1:
         return None
     return problem.sources[next(iter(names))].separable if names <= problem.sources.keys() else None

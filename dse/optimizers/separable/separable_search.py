@@ -1,4 +1,4 @@
-"""Part of the grey-box search that uses declared sums of parts: probes, surrogates, candidates."""
+"""Part of the grey-box search that uses sums of parts: probes, surrogates, candidates."""
 
 from __future__ import annotations
 
@@ -10,34 +10,44 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.problem import Problem
 from dse.core.trial import Event
+from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
+from dse.optimizers.bayesian.posterior import Beliefs
 from dse.optimizers.separable.belief_front import BeliefFront
-from dse.optimizers.separable.separable_model import SeparableModel
+from dse.optimizers.separable.separable_model import (
+    SeparableModel,
+    key_of_formula,
+    learnt_formulas,
+)
 from dse.optimizers.separable.sum_model import SumInputs, SumPredictor
 from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 
 class SeparableSearch:
-    """Declared sums of parts of a problem; without a usable declaration it does nothing.
+    """Sums of parts of a problem, declared or found; without any it does nothing.
 
     Args:
         problem: problem to optimise.
         roles: its split into measured and modelled metrics.
         stairs: its conditional fronts.
+        find: whether sums that were not declared are tried, too.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit, stairs: ConditionalFronts) -> None:
+    def __init__(
+        self, problem: Problem, roles: MeasuredSplit, stairs: ConditionalFronts, *, find: bool
+    ) -> None:
         self._problem = problem
         self._roles = roles
         self._stairs = stairs
-        self._reported: dict[int | str, bool | str] = {}
+        self._find = find
+        self._reported: dict[str, bool | str] = {}
 
     @cached_property
     def _found(self) -> SeparableModel | str:
         """Parts of the problem, or the reason why there are none; it evaluates models."""
-        return SeparableModel.of(self._problem, self._roles)
+        return SeparableModel.of(self._problem, self._roles, find=self._find)
 
     @property
     def _model(self) -> SeparableModel | None:
@@ -45,7 +55,7 @@ class SeparableSearch:
 
     @cached_property
     def sums(self) -> SumOrProcess | None:
-        """Fitter of the surrogates; ``None`` without a usable declaration."""
+        """Fitter of the surrogates; ``None`` without parts."""
         return None if self._model is None else SumOrProcess(self._model)
 
     @cached_property
@@ -54,14 +64,14 @@ class SeparableSearch:
 
     @property
     def usable(self) -> bool:
-        """Whether an objective is declared separable, and its parts can be listed."""
-        return self._model is not None
+        """Whether an objective or a limit is declared separable, and its parts can be listed."""
+        return self._model is not None and bool(self._model.declared)
 
     @property
     def is_trusted(self) -> bool:
-        """Whether an objective is learnt as a sum of parts at present."""
+        """Whether an objective or a limit is learnt as a declared sum of parts at present."""
         choices = {} if self.sums is None else self.sums.choices
-        return any(one.is_sum for one in choices.values())
+        return any(one.is_sum and one.declared for one in choices.values())
 
     def open_probes(self, attempted: Batch) -> Batch:
         """Return first designs from which unknown sensitivities can be learnt.
@@ -75,14 +85,25 @@ class SeparableSearch:
             else self._model.open_probes(attempted)
         )
 
-    def candidates(self, surrogates: Sequence[tuple[Encoder, Surrogate]]) -> Batch | None:
-        """Return the front of the belief; ``None`` if no objective is learnt as a sum."""
-        effects = [
-            inputs.part_effects(one.process)
-            for inputs, one in surrogates
-            if isinstance(inputs, SumInputs) and isinstance(one, SumPredictor)
-        ]
-        return self._front.candidates(effects) if self._front is not None and effects else None
+    def candidates(self, known: Beliefs) -> Batch | None:
+        """Return the front of the belief; ``None`` if nothing is learnt as a sum of parts.
+
+        Args:
+            known: surrogates of the objectives and limits.
+        """
+        objectives, limits = _sums_in(known.objectives), _sums_in(known.limits)
+        if self._front is None or not (objectives or limits):
+            return None
+        effects = [inputs.part_effects(one.process) for inputs, one in objectives]
+        for inputs, one in limits:
+            own = inputs.part_effects(one.process)
+            # the excess over a limit on an objective's metric adds nothing to the front
+            if not any(
+                inputs is other and _rise_together(own, effect)
+                for (other, _), effect in zip(objectives, effects, strict=False)
+            ):
+                effects.append(own)
+        return self._front.candidates(effects, known.chances if known.limits else None)
 
     def events(self, told: int) -> list[Event]:
         """Return events on the models that were chosen since the last call, and why.
@@ -90,12 +111,32 @@ class SeparableSearch:
         Args:
             told: number of finished trials.
         """
-        reports: dict[int | str, tuple[bool | str, str]] = {}
+        reports: dict[str, tuple[bool | str, str]] = {}
         if told and isinstance(self._found, str) and self._found:
             reports["ignored"] = self._found, f"declared parts are ignored: {self._found}"
-        for place, choice in ({} if self.sums is None else self.sums.choices).items():
-            formula = self._problem.objectives[place].expression.text
-            reports[place] = choice.is_sum, f"{formula} {choice.text}"
+        choices = {} if self.sums is None else self.sums.choices
+        for text, formula in learnt_formulas(self._problem, self._roles).items():
+            choice = choices.get(key_of_formula(formula))
+            if choice is not None:
+                reports[text] = choice.is_sum, f"{text} {choice.text}"
+            if choice is not None and not choice.declared:
+                self._reported.setdefault(text, False)  # the usual model is no news
         new = {key: own for key, own in reports.items() if self._reported.get(key) != own[0]}
         self._reported |= {key: state for key, (state, _) in new.items()}
         return [Event(kind="model", text=text, told=told) for _, text in new.values()]
+
+
+def _sums_in(
+    surrogates: Sequence[tuple[Encoder, Surrogate]],
+) -> list[tuple[SumInputs, SumPredictor]]:
+    return [
+        (inputs, one)
+        for inputs, one in surrogates
+        if isinstance(inputs, SumInputs) and isinstance(one, SumPredictor)
+    ]
+
+
+def _rise_together(effects: Sequence[Floats], others: Sequence[Floats]) -> bool:
+    """Return whether two sums of parts rise with the same rows, by their correlation."""
+    pairs = zip(effects, others, strict=True)
+    return sum(float((one - one.mean()) @ (two - two.mean())) for one, two in pairs) > 0

@@ -12,12 +12,16 @@ from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.metric_model import Encoder, Predictor, Surrogate
 from dse.optimizers.bayesian.output_transform import Kind
 from dse.optimizers.separable.separable_model import SeparableModel
-from dse.optimizers.separable.sum_model import SumPredictor
+from dse.optimizers.separable.sum_model import SumInputs, SumPredictor
 
 FEWEST = 6
 """Measurements beyond the probes that are needed to compare the two models."""
 _MARGIN = 3.0
 """Log density by which the Gaussian process must be better, as the declaration is evidence too."""
+FEWEST_FOUND = 10
+"""Measurements that are needed before a sum that was not declared is compared."""
+_FOUND_MARGIN = 3.0
+"""Log density by which a sum that was not declared must be better, as it is one of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +29,12 @@ class ModelScores:
     """Comparison of both models of an objective by leave-one-out log density.
 
     ``compared`` counts the measurements that both predict; probes are left out, as the sensitivity
-    of a part cannot be predicted without its probe.
+    of a part cannot be predicted without its probe. ``declared`` states whether the user or the
+    evaluator declared the sum.
     """
 
     is_sum: bool
+    declared: bool = True
     sum_score: float = 0.0
     process_score: float = 0.0
     compared: int = 0
@@ -36,8 +42,9 @@ class ModelScores:
     @property
     def text(self) -> str:
         """Description of the choice and its reason, for a recorded event."""
-        model = "a sum of parts" if self.is_sum else "a Gaussian process without the declared parts"
-        if self.compared < FEWEST:
+        process = "a Gaussian process" + (" without the declared parts" if self.declared else "")
+        model = "a sum of parts" if self.is_sum else process
+        if self.declared and self.compared < FEWEST:
             return f"is learnt as {model}, as declared; {FEWEST} measurements will test it"
         scores = f"{self.sum_score:.1f} for the sum and {self.process_score:.1f} without it"
         return (
@@ -51,13 +58,13 @@ class SumOrProcess:
 
     def __init__(self, model: SeparableModel) -> None:
         self.model = model
-        self.choices: dict[int, ModelScores] = {}
-        """Last comparison for the index of each separable objective."""
-        self._last: dict[int, tuple[SumPredictor, ModelScores]] = {}
+        self.choices: dict[str, ModelScores] = {}
+        """Last comparison for each objective or limit, by its key in the model's inputs."""
+        self._last: dict[str, tuple[SumInputs, SumPredictor, ModelScores]] = {}
 
     def choose(
         self,
-        place: int,
+        key: str,
         batch: Batch,
         losses: Floats,
         plain: tuple[Encoder, Predictor],
@@ -66,10 +73,10 @@ class SumOrProcess:
         spread: Floats | None,
         refit: bool,
     ) -> tuple[Encoder, Surrogate]:
-        """Return the surrogate of an objective: a sum of parts, or the given Gaussian process.
+        """Return a sum of parts as surrogate, or the given Gaussian process if it fits better.
 
         Args:
-            place: index of the objective.
+            key: key of the objective or limit in the model's inputs.
             batch: n measured designs.
             losses: (n,), their losses.
             plain: Gaussian process that was fitted to the same losses, with its inputs.
@@ -77,26 +84,42 @@ class SumOrProcess:
             spread: (n,), standard errors of the losses.
             refit: whether to fit hyperparameters and compare, instead of keeping the last result.
         """
-        inputs = self.model.inputs[place]
-        points = inputs.points(batch)
-        last = self._last.get(place)
-        if not refit and last is not None and last[0].warp.kind in kinds:
-            predictor, choice = last[0].taught(points, losses, spread=spread), last[1]
+        last = self._last.get(key)
+        if key not in self.model.declared and len(batch) < FEWEST_FOUND:
+            return plain
+        if not refit and last is not None and last[1].warp.kind in kinds:
+            inputs, predictor, choice = last
+            predictor = predictor.taught(inputs.points(batch), losses, spread=spread)
         else:
-            predictor = SumPredictor.fit(points, losses, inputs.layout, kinds, spread=spread)
-            choice = self._compare(batch, predictor, plain[1])
+            inputs, predictor = self._fit(key, batch, losses, kinds, spread)
+            choice = self._compare(key, batch, predictor, plain[1])
             if refit:
-                self._last[place] = predictor, choice
-        self.choices[place] = choice
+                self._last[key] = inputs, predictor, choice
+        self.choices[key] = choice
         return (inputs, predictor) if choice.is_sum else plain
 
-    def _compare(self, batch: Batch, one: SumPredictor, other: Predictor) -> ModelScores:
+    def _fit(
+        self, key: str, batch: Batch, losses: Floats, kinds: Sequence[Kind], spread: Floats | None
+    ) -> tuple[SumInputs, SumPredictor]:
+        """Return the candidate inputs that fit best by leave-one-out density, and the fit."""
+        fits = [
+            SumPredictor.fit(one.points(batch), losses, one.layout, kinds, spread=spread)
+            for one in self.model.inputs[key]
+        ]
+        best = max(range(len(fits)), key=lambda place: fits[place].score)
+        return self.model.inputs[key][best], fits[best]
+
+    def _compare(self, key: str, batch: Batch, one: SumPredictor, other: Predictor) -> ModelScores:
         rows = ~self._are_probes(batch)
-        compared = int(rows.sum())
+        compared, declared = int(rows.sum()), key in self.model.declared
         scores = float(one.densities[rows].sum()), float(other.densities[rows].sum())
-        is_sum = compared < FEWEST or scores[0] + _MARGIN >= scores[1]
+        is_better = scores[0] >= scores[1] + (-_MARGIN if declared else _FOUND_MARGIN)
         return ModelScores(
-            is_sum=is_sum, sum_score=scores[0], process_score=scores[1], compared=compared
+            is_sum=is_better or (declared and compared < FEWEST),
+            declared=declared,
+            sum_score=scores[0],
+            process_score=scores[1],
+            compared=compared,
         )
 
     def _are_probes(self, batch: Batch) -> Mask:
