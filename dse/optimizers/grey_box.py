@@ -224,11 +224,12 @@ class GreyBox:
         the other parameters.
         """
         pool = self._parts.pool(self._elite(), gone, rng)
-        pool = self._with_believed_front(known, pool, gone)
+        front = self._believed_front(known, gone)
+        if front is not None:
+            pool = self._parts.distinct(concatenate_batches([front, pool]), set())
         if not len(pool):
             return None
-        if self._problem.fixed_reference is None:
-            known = known.reaching(pool, self._hope())
+        known = self._move_reference(known, pool, front)
         worth = self._worth(known, pool, rng)
         if self._parts.all is None and not self._separable.is_trusted:
             pool, worth = self._climb_from_best(known, pool, worth, gone, rng)
@@ -245,15 +246,21 @@ class GreyBox:
                 return found[0]
         return None
 
-    def _with_believed_front(self, known: Beliefs, pool: Batch, gone: set[bytes]) -> Batch:
-        """Add the front of the belief to the candidates, where objectives are sums of parts."""
+    def _believed_front(self, known: Beliefs, gone: set[bytes]) -> Batch | None:
+        """Return the unmeasured front of the belief, if something is learnt as a sum of parts."""
         if self._parts.all is not None:
-            return pool
+            return None
         front = self._separable.candidates(known)
-        if front is None:
-            return pool
-        front = self._parts.distinct(front, gone)
-        return self._parts.distinct(concatenate_batches([front, pool]), set())
+        return None if front is None else self._parts.distinct(front, gone)
+
+    def _move_reference(self, known: Beliefs, pool: Batch, front: Batch | None) -> Beliefs:
+        """Move the reference point beyond the predicted front, unless the user fixed it."""
+        if self._problem.fixed_reference is not None:
+            return known
+        known = known.reaching(pool, self._hope())
+        if front is None or not len(front) or not known.limits:
+            return known
+        return known.covering(front, *self._stairs.guess_fronts(front))
 
     def _hope(self) -> float:
         """Return the number of standard deviations by which the front is assumed to extend further.

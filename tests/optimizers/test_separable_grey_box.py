@@ -155,3 +155,41 @@ def test_parts_without_features_are_learnt_as_effects_of_their_values() -> None:
     (event,) = optimizer.events()
     assert event.text.startswith("loss is learnt as a sum of parts: the leave-one-out log density")
     assert sum(value == 4 for value in design.values()) >= 3
+
+
+def test_a_sum_is_found_without_a_declaration_and_reported_with_both_scores() -> None:
+    known = quantized(total, declared=False)
+    found, without = GreyBox(known.problem), GreyBox(known.problem, find_sums=False)
+    shares = [known.share(played(known, optimizer, 22)) for optimizer in (found, without)]
+    assert shares[0] > shares[1] + 0.01
+    (event,) = (event for event in found.events() if event.kind == "model")
+    assert event.text.startswith("loss is learnt as a sum of parts: the leave-one-out log density")
+    assert not [event for event in without.events() if event.kind == "model"]
+
+
+def test_a_sum_is_found_without_any_modelled_feature() -> None:
+    known = quantized(total, declared=False)
+    sources = {name: one for name, one in known.problem.sources.items() if name != "noise"}
+    known = replace(known, problem=replace(known.problem, sources=sources))
+    optimizer = GreyBox(known.problem)
+    optimizer.tell(known.finished(SPACE.sample(60, np.random.default_rng(3)).designs()))
+    optimizer.ask(1)
+    (event,) = (event for event in optimizer.events() if event.kind == "model")
+    assert "is learnt as a sum of parts" in event.text
+
+
+def test_no_sum_is_found_where_a_layers_effect_depends_on_all_others() -> None:
+    known = quantized(lambda parts: np.cos(3 * parts).prod(axis=1), declared=False)
+    optimizer = GreyBox(known.problem)
+    optimizer.tell(known.finished(SPACE.sample(60, np.random.default_rng(3)).designs()))
+    optimizer.ask(1)
+    assert not [event for event in optimizer.events() if event.kind == "model"]
+
+
+def test_a_resumed_study_finds_the_same_sum() -> None:
+    known = quantized(total, declared=False)
+    optimizer = GreyBox(known.problem)
+    trials = played(known, optimizer, 13)
+    resumed = GreyBox(known.problem)
+    resumed.tell(trials)
+    assert resumed.ask(1) == optimizer.ask(1)

@@ -41,11 +41,14 @@ def test_the_smallest_design_within_a_limit_on_a_declared_sum_is_found() -> None
     assert least_size(plain, played(plain, without, 15)) > best + 1e-9
 
 
-def test_the_front_of_the_belief_keeps_a_limit_on_an_objective() -> None:
+def test_the_front_within_a_limit_on_an_objective_is_found_to_its_end() -> None:
     known = limited(alone=False)
-    trials = played(known, GreyBox(known.problem), 17)
+    front = known.front[known.front[:, 1] <= BOUND]
+    known = replace(known, front=front, reference=np.array([front[:, 0].max() * 1.1, BOUND]))
+    trials = played(known, GreyBox(known.problem), 18)
     losses = np.array([trial.metrics["loss"] for trial in trials[9:]])
     assert (losses <= BOUND).mean() >= 0.75
+    assert known.share(trials) > 0.95
 
 
 def test_the_choice_of_a_limits_model_is_reported() -> None:

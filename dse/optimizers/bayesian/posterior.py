@@ -14,8 +14,8 @@ from dse.core.batch import Batch
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
-from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
+from dse.core.values import Floats, Ints, Mask
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import Archive
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
@@ -64,6 +64,34 @@ class Beliefs:
             far = means[nondominated(hoped)]
             reference = np.maximum(reference, beyond(far, np.vstack([far, archive.learnt])))
         return replace(self, archive=replace(archive, learnt_reference=reference))
+
+    def covering(self, batch: Batch, fronts: Sequence[ConditionalFront], groups: Ints) -> Beliefs:
+        """Return the same surrogates with the reference point beyond the predicted feasible front.
+
+        Limits may exclude one end of the front without limits, and the feasible front found so far
+        may be a corner of the true one.
+
+        Args:
+            batch: designs that may be on the front.
+            fronts: conditional fronts of their measured parts.
+            groups: (n,), the front of each design; -1 without one.
+        """
+        archive = self.archive
+        rows = np.flatnonzero((groups >= 0) & (self.chances(batch) > _LIKELY))
+        if not self.feasible or not len(rows):
+            return self
+        known = [fronts[at].losses for at in groups[rows].tolist()]
+        means = [one.at(0.0)[rows] for one in self.predictions(batch)]
+        learnt = np.column_stack(means) if means else np.zeros((len(rows), 0))
+        learnt = np.repeat(learnt, [len(own) for own in known], axis=0)
+        every = np.vstack(
+            [np.hstack([learnt, np.vstack(known)]), np.hstack([archive.learnt, archive.known])]
+        )
+        old = np.append(archive.learnt_reference, archive.known_reference)
+        new = np.maximum(old, beyond(every[nondominated(every)], every))
+        cut = learnt.shape[1]
+        moved = replace(archive, learnt_reference=new[:cut], known_reference=new[cut:])
+        return replace(self, archive=moved)
 
     def chances(self, batch: Batch) -> Floats:
         """Return each design's probability to be measurable and keep learnt limits, (n,)."""
