@@ -1,7 +1,7 @@
 """Each command and what is written in Python instead; tests run every line.
 
 ``study`` is a study of the file ``study.yaml`` that was run, called ``first``; ``space`` is its
-space, from ``space.yaml``.
+space, from ``space.yaml``; ``small`` is a study whose evaluator compresses a model.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "status": ("study.record.status",),
     "front": ("study.front", "study.record.answer"),
     "choose": ("study.favourite()",),
+    "deploy": ('small.deploy("safetensors", "model.safetensors", trial=0)',),
     "trials": ("study.trials", "study.to_pandas()", "study.to_polars()"),
     "compare": (
         'dse.compare("first", "second")',

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dse.api.front import Front
     from dse.core.trial import Trial
+    from dse.services.studies.deploy import Deployment
     from dse.services.studies.recorded_preferences import Favourite
     from dse.study.study_engine import StudyEngine
 
@@ -106,3 +109,42 @@ class StudyChoices:
         from dse.services.studies.recorded_preferences import Preferences
 
         return Preferences.of(self.engine).favourite
+
+    def deploy(
+        self,
+        to: str,
+        file: str | Path,
+        *,
+        trial: Trial | int | None = None,
+        evaluator: str | None = None,
+    ) -> Deployment:
+        """Write the compressed model of a trial as a file that other programs load.
+
+        ``FILE.recipe.json`` records the design and the format of each tensor.
+
+        Example:
+            ``study.deploy("safetensors", "model.safetensors", trial=3)``
+
+        Args:
+            to: the file format: ``safetensors``, ``onnx``, ``gguf``, ``torch`` or ``torchao``.
+            file: the file to write.
+            trial: the trial, or its number; default: the only design of the front, or the user's
+                favourite.
+            evaluator: the name of the evaluator that compressed the model, if several can deploy
+                it.
+
+        Returns:
+            The written ``files``, and their ``sizes`` next to the size that the study measured.
+
+        Raises:
+            StudyError: no evaluator can give its compressed model, it is not clear which trial is
+                meant, or the file format cannot hold a tensor; the hint is the nearest it can.
+            StorageError: a file cannot be written.
+        """
+        from pathlib import Path
+
+        from dse.api.tell import number_of
+        from dse.services.studies.deploy import deploy_trial
+
+        number = None if trial is None else number_of(trial)
+        return deploy_trial(self.engine, to, Path(file), number=number, evaluator=evaluator)

@@ -17,6 +17,7 @@ from dse.cli import (
     check,
     choose,
     compare,
+    deploy_command,
     doctor,
     effects_command,
     evaluate,
@@ -108,6 +109,7 @@ app.command("verify")(verify.verify)
 app.command("status")(inspect_study.status)
 app.command("front")(inspect_study.front)
 app.command("choose")(choose.choose)
+app.command("deploy")(deploy_command.deploy)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)

@@ -4,6 +4,12 @@ Each protocol lists laws: requirements that every implementation must meet. Each
 test in :mod:`dse.testing`.
 """
 
+from dse.protocols.deployment import (
+    DeployedModel,
+    DeployedTensor,
+    HasDeployedModel,
+    Quantization,
+)
 from dse.protocols.evaluator import (
     COHERENT,
     EVERYTHING,
@@ -72,6 +78,8 @@ __all__ = [
     "ChecksValues",
     "DeclaresParts",
     "DeclaresPurity",
+    "DeployedModel",
+    "DeployedTensor",
     "DescribesInputs",
     "DriverStorage",
     "EndedByCaller",
@@ -80,6 +88,7 @@ __all__ = [
     "Executor",
     "ExpandsFormulas",
     "ExpectsImprovement",
+    "HasDeployedModel",
     "HasEvents",
     "HasFormulas",
     "HasHeldOutErrors",
@@ -91,6 +100,7 @@ __all__ = [
     "Optimizer",
     "OptimizerTraits",
     "PredictsMetrics",
+    "Quantization",
     "Queueing",
     "ReadsByMetric",
     "ReportsBegin",

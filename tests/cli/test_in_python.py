@@ -57,6 +57,7 @@ def names(folder: Path) -> dict[str, Any]:
         "supplies": supplies,
         "study": study,
         "other": other,
+        "small": Study.load("odd"),
         "space": space,
     }
 

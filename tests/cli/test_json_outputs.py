@@ -28,6 +28,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["front", "empty", "--at", "odd.time <= 5 s", "--best", "minimize: odd.time"],
     ],
     "choose": [["choose", "formulas"], ["choose", "formulas", "--list"]],
+    "deploy": [["deploy", "odd", "--trial", "0", "--to", "torch", "-o", "model.pt"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],
     "sweep": [["sweep", "formulas.yaml", "--optimizer", "random", "--optimizer", "sobol"]],

@@ -73,6 +73,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
     "Study.run": lambda study: study.run(trials=25),
     "Study.ask": lambda study: study.ask(),
     "Study.evaluate": lambda study: study.evaluate(DESIGN),
+    "Study.deploy": lambda study: study.deploy("torch", "model.pt", trial=0),
     "Study.attach": lambda study: study.attach({"a": 6, "b": 4}, {}),
     "Study.predict": lambda study: study.predict(DESIGN),
     "StudyRecord.verify": lambda study: study.record.verify(),

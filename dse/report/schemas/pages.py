@@ -1,4 +1,4 @@
-"""JSON schemas of ``dse report``, ``dse init`` (written files) and ``dse doctor`` (checks)."""
+"""JSON schemas of commands that write files or check an installation."""
 
 from __future__ import annotations
 
@@ -16,6 +16,34 @@ class WrittenReport(Shape):
     """The studies that it covers, as they were named in the command."""
     size_bytes: int
     """Its size in bytes."""
+
+
+class DeployedBytes(Shape):
+    """Bytes for one purpose: as the study counts them, and in the file."""
+
+    purpose: Literal["codes", "scales", "unquantized", "headers", "total"]
+    """What the bytes are for; zero points count as scales."""
+    study_bytes: float | None
+    """As the study's metric counts them; null if the evaluator has no such metric."""
+    file_bytes: int
+    """In the file."""
+
+
+class DeployedTrial(Shape):
+    """Compressed model of a trial that `dse deploy` wrote to files."""
+
+    study: str
+    """The study's name."""
+    trial: int
+    """The trial."""
+    target: str
+    """The file format."""
+    files: list[str]
+    """The written files; the first one holds the weights."""
+    sizes: list[DeployedBytes]
+    """Bytes by purpose, the total last."""
+    notes: list[str]
+    """How the files differ from what the study measured."""
 
 
 class BegunFolder(Shape):

@@ -11,6 +11,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.separable import Separable
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
+from dse.protocols import DeployedModel
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import layer_columns, parameters_of_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
@@ -124,13 +125,22 @@ class ByRecipe:
             for place, name in enumerate(part.layers)
         }
 
+    def deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:
+        """Return the compressed model of a design, as numbers and scales of each layer."""
+        from dse_evaluators.compression.deployed_layers import deploy_layers
+
+        return deploy_layers(self.model, self.recipes(design), self._signals_of(design))
+
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import recipe_runner
 
-        rounded = {name: _format(text.fill(design, 0)) for name, text in self._signals.items()}
-        signals = Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
+        signals = self._signals_of(design)
         return recipe_runner.measure_recipes(self.model, self.recipes(design), self.split, signals)
+
+    def _signals_of(self, design: Mapping[str, Value]) -> Signals:
+        rounded = {name: _format(text.fill(design, 0)) for name, text in self._signals.items()}
+        return Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
 
     def _check_signals(self, values: Mapping[str, Sequence[Value]]) -> None:
         for option, template in self._signals.items():

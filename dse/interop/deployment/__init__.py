@@ -1,0 +1,1 @@
+"""Files of compressed models for other programs: inference engines and training libraries."""

@@ -1,0 +1,47 @@
+"""Targets of deployment: the file formats that a compressed model can be written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dse.errors import StudyError, nearest
+from dse.interop.deployment.compressed_tensors import write_compressed_tensors
+from dse.interop.deployment.deployed_files import DeployedFiles
+from dse.interop.deployment.torch_state import write_torch_state
+from dse.protocols import DeployedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentTarget:
+    """File format for a compressed model: its extension, what it holds, and its writer."""
+
+    extension: str
+    description: str
+    write: Callable[[DeployedModel], DeployedFiles]
+
+
+TARGETS: Mapping[str, DeploymentTarget] = {
+    "safetensors": DeploymentTarget(
+        extension=".safetensors",
+        description="compressed-tensors layout, for vLLM: int4, int8, fp8_e4m3",
+        write=write_compressed_tensors,
+    ),
+    "torch": DeploymentTarget(
+        extension=".pt",
+        description="state dict of decoded weights, for PyTorch: all formats",
+        write=write_torch_state,
+    ),
+}
+"""All targets, by the name that ``dse deploy --to`` takes."""
+
+
+def target_of(name: str) -> DeploymentTarget:
+    """Return the target of this name.
+
+    Raises:
+        StudyError: there is no such target.
+    """
+    if name not in TARGETS:
+        raise StudyError(f"there is no target {name!r}", hint=nearest(name, TARGETS))
+    return TARGETS[name]

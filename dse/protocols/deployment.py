@@ -1,0 +1,131 @@
+"""Interface of evaluators that can give the compressed model of a design, to write it to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.core.values import Value
+from dse.protocols.capability import Capability
+
+Single = NDArray[np.float32]
+ScaleType = Literal["float16", "bfloat16", "float32"]
+"""Type that holds every scale of a tensor without rounding."""
+
+PlainType = Literal["float16", "bfloat16", "float32"]
+"""Type that holds every value of an unquantized tensor without rounding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Quantization:
+    """Numbers and scales of a quantized tensor, as a table with a row for each output.
+
+    A weight is ``(number - zero_point) * scale``, computed in float32. Consecutive numbers of a row
+    share a scale; ``group`` is how many, and ``None`` means all numbers of a row.
+
+    Args:
+        element: type of the numbers: ``int2`` to ``int8``, ``fp8_e4m3`` or ``fp8_e5m2``.
+        numbers: the numbers before scaling, (rows, columns). Integers of b bits are in
+            [-2^(b-1), 2^(b-1) - 1] without zero points, and in [0, 2^b - 1] with them.
+        scales: (rows, groups in a row), or (1, 1) if all numbers of the tensor share one scale.
+        zero_points: whole numbers in the shape of ``scales``; ``None`` without zero points.
+        group: numbers that share a scale.
+        scale_type: the narrowest type that holds the scales without rounding.
+    """
+
+    element: str
+    numbers: Single
+    scales: Single
+    zero_points: Single | None = None
+    group: int | None = None
+    scale_type: ScaleType = "float32"
+
+    @property
+    def bits(self) -> int:
+        """Number of bits of a number."""
+        return 8 if self.element.startswith("fp8") else int(self.element.removeprefix("int"))
+
+    @property
+    def granularity(self) -> str:
+        """Which numbers share a scale: ``tensor``, ``channel`` or ``group=32``."""
+        if self.group is not None:
+            return f"group={self.group}"
+        return "tensor" if len(self.scales) == 1 < len(self.numbers) else "channel"
+
+    def spread(self, sides: Single) -> Single:
+        """Return scales or zero points repeated to one for each number, (rows, columns)."""
+        rows, columns = self.numbers.shape
+        if self.group is not None:
+            sides = np.repeat(sides, self.group, axis=1)[:, :columns]
+        return np.broadcast_to(sides, (rows, columns))
+
+    def decode(self) -> Single:
+        """Return the weights that the numbers represent, (rows, columns), computed in float32."""
+        numbers = self.numbers
+        if self.zero_points is not None:
+            numbers = numbers - self.spread(self.zero_points)
+        return numbers * self.spread(self.scales)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeployedTensor:
+    """Tensor of a compressed model: the values that were measured, and how they are stored.
+
+    Args:
+        values: the values with which the metrics were measured, float32, in the tensor's shape.
+        stored: its numbers and scales; or the type that holds the values without rounding; or
+            ``None`` if the values come from another method, such as a low-rank product.
+        recipe: the method, as the study names it, for messages: ``format int4:group=32``.
+    """
+
+    values: Single
+    stored: Quantization | PlainType | None = "float32"
+    recipe: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeployedModel:
+    """Compressed model of one design.
+
+    Args:
+        tensors: all parameters of the model, by name, in the order of the model; the first axis of
+            a weight is that of the outputs.
+        size_metric: the evaluator's metric that counts the model's bytes; empty if it has none.
+        size_bytes: what that metric counts, by purpose: ``codes``, ``scales``, ``unquantized``,
+            ``headers``.
+        notes: what the file does not hold but the metrics depend on, such as rounded activations.
+        onnx: returns the uncompressed model as an ONNX file, whose initializers have the tensors'
+            names and shapes; ``None`` if there is none.
+    """
+
+    tensors: Mapping[str, DeployedTensor]
+    size_metric: str = ""
+    size_bytes: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    onnx: Callable[[], bytes] | None = None
+
+
+@runtime_checkable
+class HasDeployedModel(Protocol, metaclass=Capability):
+    """Evaluator that can give the compressed model whose metrics it measures.
+
+    Laws:
+        - The model of a design is the one whose metrics :meth:`Evaluator.evaluate` returns.
+        - The values of a quantized tensor are those that its numbers and scales represent, bit for
+          bit.
+    """
+
+    def deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:
+        """Return the compressed model of a design.
+
+        Args:
+            design: values of the evaluator's inputs, by its own names.
+
+        Raises:
+            DseError: the model cannot be compressed by this design.
+        """
+        ...

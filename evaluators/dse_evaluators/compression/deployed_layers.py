@@ -1,0 +1,177 @@
+"""Compressed layers as numbers and scales, for files that other programs load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.protocols import DeployedModel, DeployedTensor, Quantization
+from dse.protocols.deployment import PlainType, ScaleType
+from dse_evaluators.compression.layer_recipes import KEEP
+from dse_evaluators.compression.model_layers import Recipes, write_model
+from dse_evaluators.compression.operators import dense
+from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.operators.record import Record, StorageCost
+from dse_evaluators.formats.affine import AffineScaling
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Encoded, Format
+from dse_evaluators.formats.integers import Integers
+from dse_evaluators.formats.lattice import Plain, Shifted
+from dse_evaluators.formats.layout import BlockLayout
+from dse_evaluators.formats.linear import Linear
+from dse_evaluators.formats.minifloat import Minifloat
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.formats.scaling import Unscaled
+from dse_evaluators.workloads.workload import Signals
+
+_SCALE_TYPES: Mapping[str, ScaleType] = {
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp32": "float32",
+}
+_PLAIN: Mapping[str, PlainType] = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
+_EIGHT_BITS: Mapping[str, str] = {"fp:e4m3": "fp8_e4m3", "fp:e5m2": "fp8_e5m2"}
+
+
+def deploy_layers(model: str, recipes: Recipes, signals: Signals) -> DeployedModel:
+    """Compress a model by recipes; return its tensors as they are stored, with their bytes.
+
+    Args:
+        model: name of the model.
+        recipes: recipe of each compressible layer, by layer name.
+        signals: number formats of activations, which no file of weights holds.
+
+    Raises:
+        PluginError: the model's assets are not installed.
+        SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
+    """
+    bundle = Record.from_bytes(write_model(model, recipes))
+    records = dict(zip(bundle.text.split("\n"), bundle.parts, strict=True))
+    return DeployedModel(
+        tensors={
+            name: deploy_record(record, recipes.get(name, KEEP)) for name, record in records.items()
+        },
+        size_metric="size",
+        size_bytes=_bytes_by_purpose(bundle.cost),
+        notes=tuple(_signal_notes(signals, recipes)),
+    )
+
+
+def deploy_record(record: Record, recipe: str) -> DeployedTensor:
+    """Return a stored tensor with its values; numbers and scales if it is in one number format.
+
+    Args:
+        record: the tensor as it is stored.
+        recipe: the recipe that produced it.
+    """
+    values = restore_tensor(record)
+    if record.kind != dense.KIND:
+        return DeployedTensor(values=values, stored=None, recipe=recipe)
+    form = format_of(record.text)
+    plain = _plain_type(form)
+    if plain is not None:
+        return DeployedTensor(values=values, stored=plain, recipe=recipe)
+    axis = dense.axis_of(record.shape)
+    data = b"".join(_join_sections(record))
+    found = quantization_of(form, form.unpack(data, record.shape, axis))
+    return DeployedTensor(values=values, stored=_if_exact(found, values), recipe=recipe)
+
+
+def quantization_of(form: Format, encoded: Encoded) -> Quantization | None:
+    """Return numbers, scales and zero points of an encoded tensor; None for other formats.
+
+    Args:
+        form: the number format; integers, or floats of 8 bits, with a scale for each tensor,
+            channel or group.
+        encoded: a tensor of at least two axes, encoded along all axes but the first.
+    """
+    element = _element(form)
+    if element is None or not isinstance(form.scaling, Linear | AffineScaling | Unscaled):
+        return None
+    span = form.scaling.span
+    layout = BlockLayout.of(encoded.shape, encoded.axis, span, short=form.short)
+    lattice = form.scaling.read(encoded.sides, form.grid)
+    codes = encoded.codes.reshape(encoded.shape[0], -1)
+    zeros = lattice.zeros if isinstance(lattice, Shifted) else None
+    if zeros is None and not isinstance(lattice, Plain):
+        return None
+    is_short = isinstance(span, int) and layout.block < layout.length
+    shape = (layout.rows, -(-layout.length // layout.block))
+    return Quantization(
+        element=element,
+        numbers=form.grid.values(codes) if zeros is None else codes.astype(np.float32),
+        scales=_ones(shape) if lattice.back is None else lattice.back.reshape(shape),
+        zero_points=None if zeros is None else zeros.reshape(shape),
+        group=layout.block if is_short else None,
+        scale_type=_scale_type(form),
+    )
+
+
+def _if_exact(found: Quantization | None, values: Single) -> Quantization | None:
+    """Return the numbers and scales if they represent exactly these values, else None."""
+    if found is None or not np.array_equal(found.decode().reshape(values.shape), values):
+        return None
+    return found
+
+
+def _join_sections(record: Record) -> list[bytes]:
+    """Return the bits of a dense record as one stream, as its number format packs them."""
+    bits = np.concatenate([section.loose for section in record.sections])
+    return [np.packbits(bits, bitorder="little").tobytes()]
+
+
+def _element(form: Format) -> str | None:
+    """Return the type of a format's numbers, such as ``int4``; None if no target has it."""
+    if isinstance(form.grid, Integers):
+        return f"int{form.grid.bits}" if form.grid.unit == 1 else None
+    return next((name for text, name in _EIGHT_BITS.items() if _same_grid(form, text)), None)
+
+
+def _plain_type(form: Format) -> PlainType | None:
+    """Return the type of an unscaled float format, such as ``float16``; None for others."""
+    if not isinstance(form.scaling, Unscaled):
+        return None
+    return next((kind for text, kind in _PLAIN.items() if _same_grid(form, text)), None)
+
+
+def _same_grid(form: Format, text: str) -> bool:
+    """Return whether a format has the representable numbers of the float format of this name."""
+    grid, other = form.grid, format_of(text).grid
+    if not (isinstance(grid, Minifloat) and isinstance(other, Minifloat)):
+        return False
+    own, wanted = ((one.exponent, one.mantissa, one.bias, one.specials) for one in (grid, other))
+    return own == wanted
+
+
+def _scale_type(form: Format) -> ScaleType:
+    if isinstance(form.scaling, Linear | AffineScaling):
+        return _SCALE_TYPES[form.scaling.stored]
+    return "float32"
+
+
+def _ones(shape: tuple[int, int]) -> Single:
+    return np.ones(shape, dtype=np.float32)
+
+
+def _bytes_by_purpose(cost: StorageCost) -> dict[str, float]:
+    """Return the bytes that the metric ``size`` counts, by purpose."""
+    return {
+        "codes": cost.payload / 8,
+        "scales": cost.metadata / 8,
+        "unquantized": cost.fp32 / 8,
+        "headers": (cost.header + cost.padding) / 8,
+    }
+
+
+def _signal_notes(signals: Signals, recipes: Recipes) -> list[str]:
+    """Return what the metrics depend on that a file of weights does not hold."""
+    formats = {"activations": signals.activations, "keys and values": signals.kv_cache}
+    notes = [
+        f"the study rounded {name} to {form.name}; the file holds weights only"
+        for name, form in formats.items()
+        if form is not None
+    ]
+    if signals.activations is not None and any("smooth " in text for text in recipes.values()):
+        notes.append("the study divided inputs by smoothing factors before rounding them")
+    return notes
