@@ -14,7 +14,7 @@ from dse_evaluators.formats.lattice import Lattice, Shifted
 from dse_evaluators.formats.layout import Span
 from dse_evaluators.formats.linear import SHRUNK
 from dse_evaluators.formats.scaling import Field, Sides
-from dse_evaluators.formats.stored import STORED, inverse
+from dse_evaluators.formats.stored import SMALLEST_NORMAL, STORED, inverse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +23,19 @@ class AffineScaling:
 
     The range always includes zero, which is represented exactly. With ``mse``, several factors that
     shrink both ends of the range are tried, and the one with the least squared error is chosen.
+    With ``one_division`` the scale and the zero point are rounded as torchao does: the difference
+    of the ends is divided by the number of steps, and the lower end by the scale.
 
     Source:
         Jacob et al., Quantization and Training of Neural Networks for Efficient
-        Integer-Arithmetic-Only Inference, 2018, section 2.1 and eq. 12.
+        Integer-Arithmetic-Only Inference, 2018, section 2.1 and eq. 12; torchao 0.18,
+        ``_choose_qparams_affine`` (``one_division``).
     """
 
     span: Span
     measure: Literal["max", "mse"] = "max"
     stored: str = "fp16"
+    one_division: bool = False
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:
         return (
@@ -60,13 +64,21 @@ class AffineScaling:
         grid: Grid,
     ) -> tuple[Sides, Lattice]:
         most = 2**grid.bits - 1
-        scale = high / np.float32(most) - low / np.float32(most)
+        scale = self._scales(low, high, most)
         limit = np.float32(np.finfo(np.float32).max / most)
         words = STORED[self.stored].words(np.minimum(scale, np.nextafter(limit, np.float32(0))))
-        steps = -low * inverse(STORED[self.stored].scales(words))
+        kept = STORED[self.stored].scales(words)
+        steps = -low / kept if self.one_division else -low * inverse(kept)
         zeros = np.clip(np.rint(steps), 0, most).astype(np.uint32)
         sides = {"scale": words, "zero": zeros}
         return sides, self.read(sides, grid)
+
+    def _scales(self, low: Single, high: Single, most: int) -> Single:
+        """Return the distance of two codes in each block, (b,), from the ends of its range."""
+        if not self.one_division:
+            return high / np.float32(most) - low / np.float32(most)
+        with np.errstate(over="ignore"):  # an infinite range is limited by the caller
+            return np.maximum((high - low) / np.float32(most), SMALLEST_NORMAL)
 
 
 def _ends(blocks: Single) -> tuple[Single, Single]:

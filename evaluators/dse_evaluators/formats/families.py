@@ -27,6 +27,8 @@ Made = tuple[Grid, Scaling]
 
 INTEGER_BITS = (2, 16)
 
+_FULL_RANGE = "full-range"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatFamily:
@@ -47,9 +49,10 @@ def _float(request: FormatSpec) -> Made:
 
 def _integer(request: FormatSpec) -> Made:
     bits = int(request.text.partition(":")[0].removeprefix("int"))
-    if "asym" in request.options and "full" in request.options:
-        raise SpecError(f"the format {request.text!r} has both 'asym' and 'full': remove one")
-    return symmetric(bits, full="full" in request.options), linear(request)
+    request.one_of(("asym", "full"))
+    if request.one_of(("full", _FULL_RANGE, "rms")) != _FULL_RANGE:
+        return symmetric(bits, full="full" in request.options), linear(request)
+    return symmetric(bits, full=True), linear(request, steps=2**bits - 1)
 
 
 def _build_fixed_point(request: FormatSpec) -> Made:
@@ -175,7 +178,9 @@ def _kmeans(request: FormatSpec) -> Made:
 
 FAMILIES: Mapping[str, FormatFamily] = {
     "fp": FormatFamily(example="fp:e4m3", made=_float, firsts=1, options=(*FLOAT, *SCALED)),
-    "int": FormatFamily(example="int8:channel", made=_integer, options=(*SCALED, "asym", "full")),
+    "int": FormatFamily(
+        example="int8:channel", made=_integer, options=(*SCALED, "asym", "full", _FULL_RANGE)
+    ),
     "fixed": FormatFamily(example="fixed:8.4", made=_build_fixed_point, firsts=1),
     "mx": FormatFamily(example="mx:e2m1", made=_mx, firsts=1, options=("block", "scale", "full")),
     "nvfp4": FormatFamily(example="nvfp4", made=_nvfp4, options=("block", "single")),

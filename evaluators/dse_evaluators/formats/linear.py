@@ -14,7 +14,7 @@ from dse_evaluators.formats.lattice import Lattice, Plain
 from dse_evaluators.formats.layout import Span
 from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.scaling import Field, Sides
-from dse_evaluators.formats.stored import STORED, inverse
+from dse_evaluators.formats.stored import SMALLEST_NORMAL, STORED, inverse
 from dse_evaluators.formats.tables import dynamic_tree
 
 Measure = Literal["max", "percentile", "mse", "rms"]
@@ -40,15 +40,21 @@ class Linear:
     least squared error (``mse``). With ``rms`` the scale itself is the block's root mean square.
     The scale is rounded to its stored format before it is used.
 
+    With ``steps``, the number of steps from the lowest to the highest code, the scale is the
+    statistic over half of them, as in the libraries torchao and compressed-tensors: the highest
+    code of b bits, 2^(b-1) - 1, then represents less than the statistic.
+
     Source:
         Krishnamoorthi, Quantizing Deep Convolutional Networks for Efficient Inference, 2018,
-        section 2; Banner et al., Post Training 4-bit Quantization, 2019 (``mse``).
+        section 2; Banner et al., Post Training 4-bit Quantization, 2019 (``mse``); torchao 0.18,
+        ``_choose_qparams_affine`` (``steps``).
     """
 
     span: Span
     measure: Measure = "max"
     percentile: float = 100.0
     stored: str = "fp16"
+    steps: int | None = None
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return (Field(name="scale", part="scale", bits=STORED[self.stored].bits, count=blocks),)
@@ -56,11 +62,17 @@ class Linear:
     def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
         if self.measure == "rms":
             return self._at(root_mean_squares(blocks), grid)
-        return self._at(self._ends(blocks, grid) / np.float32(grid.top), grid)
+        return self._at(self._scales(self._ends(blocks, grid), grid), grid)
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
         scale = STORED[self.stored].scales(sides["scale"])[:, None]
         return Plain(grid=grid, into=inverse(scale), back=scale)
+
+    def _scales(self, ends: Single, grid: Grid) -> Single:
+        """Return the scale of each block from the magnitude that limits it, (b,)."""
+        if self.steps is None:
+            return ends / np.float32(grid.top)
+        return np.maximum(ends / np.float32(self.steps / 2), SMALLEST_NORMAL)
 
     def _ends(self, blocks: Single, grid: Grid) -> Single:
         """Return each block's magnitude that the grid's largest number will represent, (b,)."""
@@ -85,7 +97,8 @@ class Linear:
     def _least(self, blocks: Single, grid: Grid) -> Single:
         largest = peaks(blocks)
         shares = np.array(SHRUNK, dtype=np.float32)
-        tried = [self._at(largest / np.float32(grid.top) * share, grid)[1] for share in shares]
+        scales = self._scales(largest, grid)
+        tried = [self._at(scales * share, grid)[1] for share in shares]
         return largest * shares[least_error(blocks, tried)]
 
 

@@ -37,8 +37,14 @@ def block(request: FormatSpec, default: int) -> int:
     return request.number("block", (1, LONGEST), default)
 
 
-def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
+def linear(request: FormatSpec, default: Span = "tensor", steps: int | None = None) -> Scaling:
     """Return the scaling that the options define: symmetric, or affine if ``asym`` is given.
+
+    Args:
+        request: the format's name, parsed.
+        default: how many values share a scale if no option states it.
+        steps: the number of steps between the codes of an integer format whose scale is the range
+            of the values over the steps (``full-range``); ``None`` for other formats.
 
     Raises:
         SpecError: options contradict each other, or a value is invalid.
@@ -48,13 +54,18 @@ def linear(request: FormatSpec, default: Span = "tensor") -> Scaling:
     measure = request.one_of(MEASURES) or "max"
     if "asym" not in request.options:
         percent = _percent(request) if measure == "percentile" else 100.0
-        return Linear(span=reach, measure=measure, percentile=percent, stored=stored)
+        return Linear(span=reach, measure=measure, percentile=percent, stored=stored, steps=steps)
     if measure in ("percentile", "rms"):
         raise SpecError(
             f"the format {request.text!r} has a zero point, which {measure} does not support",
             hint="asym goes with max or mse",
         )
-    return AffineScaling(span=reach, measure="mse" if measure == "mse" else "max", stored=stored)
+    return AffineScaling(
+        span=reach,
+        measure="mse" if measure == "mse" else "max",
+        stored=stored,
+        one_division=steps is not None,
+    )
 
 
 def _percent(request: FormatSpec) -> float:

@@ -13,6 +13,9 @@ from dse_evaluators.formats.minifloat import Minifloat
 # Lower bound applied to scales before they are inverted, so that the inverse stays finite.
 _LEAST = np.float32(1e-38)
 
+SMALLEST_NORMAL = np.float32(2.0**-126)
+"""Smallest positive normal float32: the least scale of integers with ``full-range``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:

@@ -23,6 +23,7 @@ FIXED_SCALE = (
 )
 CHOSEN = (
     *("int4:group=32,asym", "int4:group=32,mse", "int8:percentile=99", "int4:asym,mse,scale=bf16"),
+    *("int4:group=32,full-range", "int8:channel,asym,full-range", "int3:mse,full-range"),
     *("nxfp:4", "nxfp:5,recycle=middle", "nxfp:6,micro=off", "nf4:double", "ternary", "binary"),
     *("kmeans:3", "posit:8,1,rms", "posit:6,2,channel,max"),
 )
