@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from dse.errors import StudyError, nearest
 from dse.interop.deployment.compressed_tensors import write_compressed_tensors
 from dse.interop.deployment.deployed_files import DeployedFiles
+from dse.interop.deployment.gguf_file import write_gguf
+from dse.interop.deployment.onnx_file import write_onnx
 from dse.interop.deployment.torch_state import write_torch_state
 from dse.protocols import DeployedModel
 
@@ -26,6 +28,16 @@ TARGETS: Mapping[str, DeploymentTarget] = {
         extension=".safetensors",
         description="compressed-tensors layout, for vLLM: int4, int8, fp8_e4m3",
         write=write_compressed_tensors,
+    ),
+    "onnx": DeploymentTarget(
+        extension=".onnx",
+        description="graph with DequantizeLinear, for onnxruntime: int4, int8, fp8_e4m3",
+        write=write_onnx,
+    ),
+    "gguf": DeploymentTarget(
+        extension=".gguf",
+        description="blocks of 32, of ggml: int4 as Q4_0, int4 with asym as Q4_1, int8 as Q8_0",
+        write=write_gguf,
     ),
     "torch": DeploymentTarget(
         extension=".pt",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from dse_evaluators.formats.linear import Linear
 from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.formats.scaling import Unscaled
+from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.onnx_export import HasOnnxModel
 from dse_evaluators.workloads.workload import Signals
 
 _SCALE_TYPES: Mapping[str, ScaleType] = {
@@ -47,14 +49,18 @@ def deploy_layers(model: str, recipes: Recipes, signals: Signals) -> DeployedMod
         SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
     """
     bundle = Record.from_bytes(write_model(model, recipes))
+    workload = workload_of(model)
     records = dict(zip(bundle.text.split("\n"), bundle.parts, strict=True))
+    tensors = {
+        name: deploy_record(record, recipes.get(name, KEEP)) for name, record in records.items()
+    }
+    plain = [name for name, one in tensors.items() if isinstance(one.stored, str)]
     return DeployedModel(
-        tensors={
-            name: deploy_record(record, recipes.get(name, KEEP)) for name, record in records.items()
-        },
+        tensors=tensors,
         size_metric="size",
-        size_bytes=_bytes_by_purpose(bundle.cost),
+        size_bytes=_bytes_by_purpose(bundle.cost, [records[name].cost for name in plain]),
         notes=tuple(_signal_notes(signals, recipes)),
+        onnx=workload.onnx_model if isinstance(workload, HasOnnxModel) else None,
     )
 
 
@@ -154,12 +160,18 @@ def _ones(shape: tuple[int, int]) -> Single:
     return np.ones(shape, dtype=np.float32)
 
 
-def _bytes_by_purpose(cost: StorageCost) -> dict[str, float]:
-    """Return the bytes that the metric ``size`` counts, by purpose."""
+def _bytes_by_purpose(cost: StorageCost, plain: Sequence[StorageCost]) -> dict[str, float]:
+    """Return the bytes that the metric ``size`` counts, by purpose.
+
+    Args:
+        cost: bits of the model.
+        plain: bits of its tensors in a float type without scales.
+    """
+    floats = sum(one.payload for one in plain)
     return {
-        "codes": cost.payload / 8,
+        "codes": (cost.payload - floats) / 8,
         "scales": cost.metadata / 8,
-        "unquantized": cost.fp32 / 8,
+        "unquantized": (cost.fp32 + floats) / 8,
         "headers": (cost.header + cost.padding) / 8,
     }
 

@@ -24,6 +24,7 @@ from dse_evaluators.workloads.network import (
     passed_on,
     stages,
 )
+from dse_evaluators.workloads.onnx_export import export_network
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
@@ -89,6 +90,14 @@ class ImageClassifier:
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
         return measure_classifier(outputs, reference, self.judging[split].labels)
+
+    def onnx_model(self) -> bytes:
+        """Return the network as an ONNX file, with an initializer for each parameter.
+
+        Raises:
+            PluginError: onnx is not installed.
+        """
+        return export_network(self.layers, self.parameters)
 
 
 def _affine(parameters: Parameters, name: str) -> LayerWeights:
