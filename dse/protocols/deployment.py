@@ -35,6 +35,9 @@ class Quantization:
         zero_points: whole numbers in the shape of ``scales``; ``None`` without zero points.
         group: numbers that share a scale.
         scale_type: the narrowest type that holds the scales without rounding.
+        scale_rule: ``full-range`` if each scale is the range of its weights over the number of
+            steps between codes, each zero point the lower end over the scale, and each number the
+            nearest, as torchao computes them from the original weights; empty otherwise.
     """
 
     element: str
@@ -43,6 +46,7 @@ class Quantization:
     zero_points: Single | None = None
     group: int | None = None
     scale_type: ScaleType = "float32"
+    scale_rule: Literal["full-range", ""] = ""
 
     @property
     def bits(self) -> int:

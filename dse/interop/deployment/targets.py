@@ -11,6 +11,7 @@ from dse.interop.deployment.deployed_files import DeployedFiles
 from dse.interop.deployment.gguf_file import write_gguf
 from dse.interop.deployment.onnx_file import write_onnx
 from dse.interop.deployment.torch_state import write_torch_state
+from dse.interop.deployment.torchao_config import write_torchao_config
 from dse.protocols import DeployedModel
 
 
@@ -43,6 +44,11 @@ TARGETS: Mapping[str, DeploymentTarget] = {
         extension=".pt",
         description="state dict of decoded weights, for PyTorch: all formats",
         write=write_torch_state,
+    ),
+    "torchao": DeploymentTarget(
+        extension=".json",
+        description="configuration without weights, for torchao: int2 to int8 with full-range",
+        write=write_torchao_config,
     ),
 }
 """All targets, by the name that ``dse deploy --to`` takes."""

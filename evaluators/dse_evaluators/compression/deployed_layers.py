@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -81,6 +82,8 @@ def deploy_record(record: Record, recipe: str) -> DeployedTensor:
     axis = dense.axis_of(record.shape)
     data = b"".join(_join_sections(record))
     found = quantization_of(form, form.unpack(data, record.shape, axis))
+    if found is not None and recipe.startswith("format ") and _is_full_range(form):
+        found = replace(found, scale_rule="full-range")
     return DeployedTensor(values=values, stored=_if_exact(found, values), recipe=recipe)
 
 
@@ -112,6 +115,15 @@ def quantization_of(form: Format, encoded: Encoded) -> Quantization | None:
         group=layout.block if is_short else None,
         scale_type=_scale_type(form),
     )
+
+
+def _is_full_range(form: Format) -> bool:
+    """Return whether a format computes scales and numbers by the rule of torchao."""
+    scaling = form.scaling
+    if form.seed is not None or not isinstance(scaling, Linear | AffineScaling):
+        return False
+    by_rule = scaling.one_division if isinstance(scaling, AffineScaling) else scaling.steps
+    return bool(by_rule) and scaling.measure == "max"
 
 
 def _if_exact(found: Quantization | None, values: Single) -> Quantization | None:
