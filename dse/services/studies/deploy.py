@@ -11,7 +11,7 @@ from typing import Any
 from dse.core.batch import Batch
 from dse.core.trial import State, Trial
 from dse.core.values import Value
-from dse.errors import StudyError, nearest
+from dse.errors import StorageError, StudyError, nearest
 from dse.evaluation.bound_evaluator import Bound
 from dse.interop.deployment.deployed_files import PURPOSES, DeployedFiles
 from dse.interop.deployment.targets import TARGETS, target_of
@@ -72,7 +72,8 @@ def deploy_trial(
     Args:
         study: the study.
         to: the target's name, of :data:`dse.interop.deployment.targets.TARGETS`.
-        file: the file to write; ``FILE.recipe.json`` is written, too.
+        file: the file to write, in a folder that is made if it is missing; ``FILE.recipe.json`` is
+            written, too.
         number: the trial; default: the only design of the front, or the user's favourite.
         evaluator: the evaluator's name in the study; default: the only one that can deploy.
 
@@ -191,7 +192,15 @@ def _check_extension(file: Path, to: str) -> None:
 
 
 def _write_files(file: Path, encoded: DeployedFiles, recipe: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Write the file, its recipe and, if there are settings, the folder's config.json."""
+    """Write the file, its recipe and, if there are settings, the folder's config.json.
+
+    Raises:
+        StorageError: a file or its folder cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{file.parent} cannot be made: {error.strerror}") from error
     contents: dict[Path, bytes] = {file: encoded.content}
     if encoded.settings:
         config = file.with_name(_CONFIG)
