@@ -164,6 +164,8 @@ class Study(StudyResults, StudyChoices):
         time: str | float | None = None,
         cost: str | float | None = None,
         min_improvement: str | float | None = None,
+        gap: str | float | None = None,
+        confidence: str | float | None = None,
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
         on_finished: Callable[[Trial], None] | None = None,
@@ -178,13 +180,15 @@ class Study(StudyResults, StudyChoices):
             ``study.run(measurements=40, executor={"use": "processes", "workers": 4})``
 
         Args:
-            measurements: maximum number of measurements of the study. This and the next four
+            measurements: maximum number of measurements of the study. This and the next six
                 arguments replace the study's budget.
             trials: maximum number of trials of the study.
             time: maximum total evaluation time: ``"20 min"``, or a number of seconds.
             cost: maximum total cost, at the study's price.
             min_improvement: stop when the expected relative gain in hypervolume is lower:
                 ``"0.1 %"``.
+            gap: stop when at most this share of the hypervolume can be missing: ``"1 %"``.
+            confidence: confidence of the gap; by default 90 %.
             executor: an executor that replaces the study's: ``"processes"``.
             workers: the number of concurrent evaluations.
             on_finished: called with each trial when it is stored.
@@ -203,6 +207,7 @@ class Study(StudyResults, StudyChoices):
 
         stops: BudgetOverrides = {"measurements": measurements, "trials": trials}
         stops |= {"time": time, "cost": cost, "min_improvement": min_improvement}
+        stops |= {"gap": gap, "confidence": confidence}
         shown = ShownRun(self.engine, stops, executor, workers, on_error)
         self.ended = ""
         self.ended = shown.run(on_finished, progress=progress)

@@ -62,7 +62,8 @@ def sweep(
         executor: an executor that replaces the study's: ``{"use": "processes", "workers": 4}``.
         on_finished: called with each trial when it is stored.
         stops: a budget for each study that replaces the study's: ``measurements``, ``trials``,
-            ``time`` (seconds, or a string with a unit), ``cost``, ``min_improvement``.
+            ``time`` (seconds, or a string with a unit), ``cost``, ``min_improvement``,
+            ``gap``, ``confidence``.
 
     Raises:
         SpecErrors: the file has mistakes, or an optimizer does not support it.

@@ -43,6 +43,17 @@ MinImprovement = Annotated[
         help="Stop when the expected gain of hypervolume falls below this share: '0.1 %'.",
     ),
 ]
+Gap = Annotated[
+    str | None,
+    typer.Option(
+        help="Stop when at most this share of the hypervolume can be missing: '1 %'.",
+        show_default=False,
+    ),
+]
+Confidence = Annotated[
+    str | None,
+    typer.Option(help="Confidence of the gap; default: '90 %'.", show_default=False),
+]
 Patience = Annotated[
     str | None,
     typer.Option(
@@ -73,6 +84,8 @@ def run(
     time: Time = None,
     cost: Cost = None,
     min_improvement: MinImprovement = None,
+    gap: Gap = None,
+    confidence: Confidence = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the file's.")] = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
@@ -88,7 +101,7 @@ def run(
     from dse.study.study_engine import StudyEngine
 
     spent: BudgetOverrides = {"time": time, "cost": cost, "min_improvement": min_improvement}
-    spent |= {"measurements": measurements, "trials": trials}
+    spent |= {"measurements": measurements, "trials": trials, "gap": gap, "confidence": confidence}
     with handled_by(leave):
         opened = StudyEngine.open(study_path(study), name=name, storage=storage, seed=seed)
         budget = budget_of_words(opened.plan, spent)
@@ -106,6 +119,8 @@ def resume(
     time: Time = None,
     cost: Cost = None,
     min_improvement: MinImprovement = None,
+    gap: Gap = None,
+    confidence: Confidence = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
     storage_patience: Patience = None,
@@ -124,7 +139,7 @@ def resume(
     from dse.study.study_engine import StudyEngine
 
     spent: BudgetOverrides = {"time": time, "cost": cost, "min_improvement": min_improvement}
-    spent |= {"measurements": measurements, "trials": trials}
+    spent |= {"measurements": measurements, "trials": trials, "gap": gap, "confidence": confidence}
     with handled_by(leave):
         opened = StudyEngine.load(name, storage)
         if trust:

@@ -143,6 +143,8 @@ class BudgetSpec(Model):
     cost: Quantity | None = None
     price: Quantity | None = None
     min_improvement: Quantity | None = None
+    gap: Quantity | None = None
+    confidence: Quantity | None = None
 
 
 class RetriesSpec(Model):

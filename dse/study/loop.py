@@ -39,6 +39,7 @@ from dse.study.asking import AskCoordinator
 from dse.study.claimed_trials import ClaimedTrials
 from dse.study.clock import Clock
 from dse.study.fidelity_rungs import TrialFidelities
+from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialHistory, last_suggestions
 from dse.study.lease import Lease
 from dse.study.stopping_bounds import Bounds, Room
@@ -69,7 +70,8 @@ class Loop:
     executor without capacity is waited for; its optional attribute ``ended`` gives the reason why
     nothing more is asked. ``set_aside`` receives outcomes before the storage does. With ``drains``,
     running evaluations are completed if the storage is lost. Once ``is_stopped`` returns true,
-    nothing more is asked or begun, and the loop ends with its running evaluations.
+    nothing more is asked or begun, and the loop ends with its running evaluations. ``gap`` is the
+    stopping rule of a budget with a gap.
     """
 
     space: DesignSpace
@@ -87,6 +89,7 @@ class Loop:
     drains: bool = True
     below: int | None = None
     clock: Clock = field(default_factory=Clock)
+    gap: GapMonitor | None = None
     is_stopped: Callable[[], bool] = lambda: False
     on_finished: Callable[[Trial], None] = lambda _: None
     set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
@@ -189,10 +192,16 @@ class Loop:
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         self._note_news(reported)
-        if self.bounds.min_improvement is None:
-            return ""
+        return self._recall_stop()
+
+    def _recall_stop(self) -> str:
+        """Restore the stopping rules from the record; return the reason if one ended the study."""
+        ledger, events = self.ledger, self.ledger.storage.events(self.ledger.study)
+        ended = "" if self.gap is None else self.gap.recall(events, ledger.trials)
+        if ended or self.bounds.min_improvement is None:
+            return ended
         self._patience = Patience(self.bounds.min_improvement)
-        ended = self._patience.ended(storage.events(study), ledger.trials)
+        ended = self._patience.ended(events, ledger.trials)
         if ended:
             return ended
         last = last_suggestions(ledger, self.by, PATIENCE - 1)
@@ -268,8 +277,9 @@ class Loop:
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
         if not designs:
-            designs, by = self._propose_designs(count), self.by
-            reason = self._enough(designs)
+            reason = self._gap_reason()
+            designs, by = [] if reason else self._propose_designs(count), self.by
+            reason = reason or self._enough(designs)
             if reason:
                 self._asker.end()
                 return reason
@@ -326,6 +336,19 @@ class Loop:
             self._until = 0
             if not self._flying:
                 self._unsaid.append(Event(kind=KIND, text=reason, told=self._told))
+            self._record()
+        return reason
+
+    def _gap_reason(self) -> str:
+        """Return why the loop ends by the gap; empty if it does not."""
+        if self.gap is None:
+            return ""
+        events, reason = self.gap.look(self.ledger.finished, self._measured)
+        self._unsaid += events
+        if reason:
+            self._until = 0
+            if not self._flying:
+                self._unsaid.append(self.gap.stop_event(self._told))
             self._record()
         return reason
 

@@ -25,12 +25,14 @@ from dse.protocols import (
 from dse.registry import load, make, options_of
 from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
+from dse.schema.study.budget import CONFIDENCE
 from dse.schema.study.measured_baselines import check_baselines, settle_baselines
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugin_checks import AUTO, build_early_stopping_error, optimizer_traits
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.early_stop_watch import EarlyStopMonitor
+from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialHistory
 from dse.study.lease import LEASE_S, Lease
 from dse.study.loop import STOPPED, Loop
@@ -183,16 +185,21 @@ class StudyRun:
 
     def _add_what_is_free(self) -> None:
         """Add designs whose metrics follow from existing measurements, also by scenario."""
-        chosen = self.plan.optimizer
-        completed = (
-            chosen.use == AUTO or optimizer_traits(chosen, self.plan.objects).completes_front
-        )
-        if completed and worthwhile(self.plan.problem):
+        if self._completes_front:
             self._loop_here(COMPLETION)
         exact = any(event.kind in SEARCHED for event in self._events())
         for name, problem in self.plan.alone.items():
             if for_free(problem, exact=exact) is not None:
                 self._loop_here(scenario(name))
+
+    @property
+    def _completes_front(self) -> bool:
+        """Whether designs without measurements complete the front after the run."""
+        chosen = self.plan.optimizer
+        completed = (
+            chosen.use == AUTO or optimizer_traits(chosen, self.plan.objects).completes_front
+        )
+        return completed and worthwhile(self.plan.problem)
 
     def _loop_here(self, by: str) -> None:
         """Run a loop of designs without measurements, in this process, waiting for no driver."""
@@ -233,10 +240,22 @@ class StudyRun:
                 lingers=here is None,
                 drains=runner is not self.outside,  # an external executor may block on its caller
                 below=below,
+                gap=self._watch_gap(bounds) if here is None and below is None else None,
                 is_stopped=self.is_stopped,
                 on_finished=self.on_finished,
                 set_aside=self._retrying.set_aside,
             ).run()
+
+    def _watch_gap(self, bounds: Bounds) -> GapMonitor | None:
+        """Return the stopping rule of a budget with a gap; ``None`` without one."""
+        if bounds.gap is None:
+            return None
+        return GapMonitor(
+            problem=self.plan.problem,
+            share=bounds.gap,
+            confidence=CONFIDENCE if bounds.confidence is None else bounds.confidence,
+            completes=self._completes_front,
+        )
 
     def _watch_reports(self, runner: Executor) -> None:
         """Let the early-stopping rule decide on the executor's intermediate reports.

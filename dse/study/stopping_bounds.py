@@ -32,7 +32,8 @@ class Bounds:
 
     ``cost`` is in dollars, at ``price_per_s`` dollars per second of evaluation;
     ``min_improvement`` is the least expected hypervolume improvement of a suggested design, as a
-    fraction of the present hypervolume.
+    fraction of the present hypervolume. ``gap`` is the largest share of the hypervolume that may be
+    missing, with probability ``confidence``.
     """
 
     measurements: int | None = None
@@ -41,6 +42,8 @@ class Bounds:
     cost: float | None = None
     price_per_s: float | None = None
     min_improvement: float | None = None
+    gap: float | None = None
+    confidence: float | None = None
 
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0

@@ -397,6 +397,8 @@ class StudyEngine:
             cost=told.cost,
             price_per_s=told.price_per_s,
             min_improvement=told.min_improvement,
+            gap=told.gap,
+            confidence=told.confidence,
         )
 
 

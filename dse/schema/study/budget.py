@@ -15,7 +15,8 @@ class Budget:
 
     ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran.
     ``min_improvement`` stops the study once the expected relative gain in hypervolume of the next
-    measurement is below it.
+    measurement is below it. ``gap`` stops it once at most this share of the hypervolume is missing,
+    which holds with probability ``confidence``.
     """
 
     measurements: int | None = None
@@ -24,13 +25,23 @@ class Budget:
     cost: float | None = None
     price_per_s: float | None = None
     min_improvement: float | None = None
+    gap: float | None = None
+    confidence: float | None = None
+
+
+CONFIDENCE = 0.9
+"""Confidence of a gap if a budget states none."""
+
+_CONFIDENCES = (0.5, 0.99)
+"""Smallest and largest confidence: a larger one would need over a hundred measurements."""
 
 
 def budget_of(spec: BudgetSpec) -> Budget:
     """Return the budget of a study file, converted to seconds and dollars.
 
     Raises:
-        SpecError: a number is not above zero or has another unit; a cost has no price.
+        SpecError: a number is not above zero or has another unit; a cost has no price, or a
+            confidence no gap.
     """
     if spec.cost is not None and spec.price is None:
         raise SpecError("a budget of cost needs a price", hint="{cost: 20 $, price: 4 $/h}")
@@ -45,6 +56,8 @@ def budget_of(spec: BudgetSpec) -> Budget:
         cost=_above_zero("cost", spec.cost, "$"),
         price_per_s=_above_zero("price", spec.price, "$/h"),
         min_improvement=least,
+        gap=_gap(spec),
+        confidence=_confidence(spec),
     )
 
 
@@ -55,7 +68,10 @@ def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
         SpecError: see :func:`budget_of`.
     """
     price = None if budget.price_per_s is None else f"{budget.price_per_s} $/s"
-    stated = budget_of(spec.model_copy(update={"price": spec.price or price}))
+    kept: dict[str, Quantity | None] = {"price": spec.price or price}
+    if spec.gap is None and spec.confidence is not None:
+        kept["gap"] = budget.gap
+    stated = budget_of(spec.model_copy(update=kept))
     new = {one.name: getattr(stated, one.name) for one in fields(stated)}
     return replace(budget, **{name: value for name, value in new.items() if value is not None})
 
@@ -65,7 +81,32 @@ _HINTS = {
     "cost": "cost: 20 $, with a price per hour: price: 4 $/h",
     "price": "price: 4 $/h",
     "min_improvement": "min_improvement: 0.1 %",
+    "gap": "gap: 1 %",
+    "confidence": "confidence: 90 %",
 }
+
+
+def _gap(spec: BudgetSpec) -> float | None:
+    """Return the gap of a budget as a share of the hypervolume, between 0 and 1."""
+    gap = _above_zero("gap", spec.gap, "1")
+    if gap is not None and gap >= 1:
+        raise SpecError(f"a gap of {spec.gap} is reached at once", hint=_HINTS["gap"], part=["gap"])
+    return gap
+
+
+def _confidence(spec: BudgetSpec) -> float | None:
+    """Return the confidence of a budget's gap; the default if it states a gap alone."""
+    found = _above_zero("confidence", spec.confidence, "1")
+    if found is None:
+        return None if spec.gap is None else CONFIDENCE
+    hint, part = _HINTS["confidence"], ["confidence"]
+    if spec.gap is None:
+        raise SpecError("a budget's confidence needs a gap", hint=f"gap: 1 %, {hint}", part=part)
+    low, high = _CONFIDENCES
+    if not low <= found <= high:
+        text = f"a confidence of {spec.confidence} is not from {100 * low:g} % to {100 * high:g} %"
+        raise SpecError(text, hint=hint, part=part)
+    return found
 
 
 def _above_zero(key: str, told: Quantity | None, unit: str) -> float | None:

@@ -25,6 +25,8 @@ class BudgetOverrides(TypedDict, total=False):
     time: Quantity | None
     cost: Quantity | None
     min_improvement: Quantity | None
+    gap: Quantity | None
+    confidence: Quantity | None
 
 
 def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
@@ -46,9 +48,11 @@ def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
     Raises:
         DseError: a bound is invalid; the error's place is the option, such as ``--time``.
     """
+    gap = told.get("gap")
     for key, value in told.items():
+        own = {"gap": gap, key: value} if key == "confidence" else {key: value}
         try:
-            stated_budget(plan, {key: value})  # type: ignore[misc]
+            stated_budget(plan, own)  # type: ignore[arg-type]
         except SpecErrors as errors:
             raise errors.errors[0].at(_option(key)) from errors
         except DseError as error:

@@ -187,6 +187,7 @@ class _Builder:
         problem = sections.problem(question, pipeline, seed)
         early_stopping = sections.early(problem)
         sections.check_factorial(problem)
+        sections.check_gap(problem)
         self.mistakes.check()
         assert pipeline is not None
         assert problem is not None

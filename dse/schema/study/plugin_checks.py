@@ -8,6 +8,7 @@ from inspect import unwrap
 from types import MappingProxyType
 from typing import Any
 
+from dse.core.problem import Problem
 from dse.core.space import DesignSpace
 from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
 from dse.protocols import ExpectsImprovement, OptimizerTraits, traits_of
@@ -119,6 +120,30 @@ def check_gain(budget: BudgetSpec, spec: PluginSpec, objects: Objects) -> None:
     if not isinstance(load_optimizer(spec.use, objects), ExpectsImprovement):
         problem = f"the optimizer {spec.use!r} does not report an expected improvement"
         raise SpecError(problem, hint="remove 'min_improvement', or use another optimizer")
+
+
+def check_gap_space(budget: BudgetSpec, problem: Problem) -> None:
+    """Check that the gap of a study without measured metrics is over all legal designs.
+
+    Nothing is learnt from such a study: a sample of its designs has no statement on the others.
+
+    Args:
+        budget: the study's budget.
+        problem: the study's problem.
+
+    Raises:
+        SpecError: all metrics are modelled, and the space is too large to list.
+    """
+    if budget.gap is None or problem.measured:
+        return
+    from dse.optimizers.bayesian.gap_candidates import LISTED, is_listed
+
+    if not is_listed(problem):
+        text = f"no metric is measured, and the space has no list of at most {LISTED:,} designs"
+        hint = (
+            "remove 'gap'; the optimizer exhaustive searches every legal design, which leaves 0 %"
+        )
+        raise SpecError(f"the gap has no bound: {text}", hint=hint)
 
 
 def check_workers(spec: PluginSpec) -> None:

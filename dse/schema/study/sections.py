@@ -39,6 +39,7 @@ from dse.schema.study.objectives import (
 from dse.schema.study.plugin_checks import (
     check_early_stopping,
     check_gain,
+    check_gap_space,
     check_listable,
     check_optimizer,
     check_plugin,
@@ -253,6 +254,11 @@ class Sections:
                 ["optimizer"],
                 lambda: make_with_options("optimizers", use, problem, options, self.objects),
             )
+
+    def check_gap(self, problem: Problem | None) -> None:
+        """Collect the error of a gap that cannot be estimated for this problem."""
+        if problem is not None:
+            self._try_make(["budget", "gap"], lambda: check_gap_space(self.spec.budget, problem))
 
     def _is_open(self) -> bool:
         """Return whether the optimizer can be constructed to check its options.

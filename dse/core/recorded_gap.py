@@ -1,0 +1,144 @@
+"""Gap of a study in its record: the hypervolume that may be missing, as events."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dse.core.trial import Event
+
+KIND = "gap"
+"""Kind of the events that record the gap, as a sentence."""
+
+UNDECIDED = "undecided"
+"""Kind of the events that record the optimistic objective values of undecided designs, as JSON."""
+
+REACHED = "gap reached"
+"""Kind of the event that records that a study stopped by its gap."""
+
+MOST_POINTS = 64
+"""Most undecided designs whose optimistic objective values are recorded."""
+
+_FIRST = 6
+"""Number of measurements at which the gap is first looked at."""
+
+_GROWTH = 8
+"""The gap is estimated anew when the measurements have grown by one part in this number."""
+
+_LEAST_STEP = 2
+
+_TEXT = re.compile(
+    r"at most ([\d.e+-]+) % of the hypervolume is missing, with ([\d.]+) % confidence, "
+    r"after (\d+) measurements: ([\d,]+) of ([\d,]+) (sampled )?designs are undecided"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedGap:
+    """Upper bound on the share of the hypervolume that is missing, as it stands in the record.
+
+    It holds with probability ``confidence`` after so many ``measurements``, and ``told`` finished
+    trials. ``undecided`` of the ``designs`` considered may still enter the front; these are all
+    legal ones, or a sample. ``points`` are optimistic objective values of undecided designs, in the
+    objectives' own units and signs; of many, an even selection.
+    """
+
+    share: float
+    confidence: float
+    measurements: int
+    undecided: int
+    designs: int
+    is_sampled: bool = False
+    told: int = 0
+    points: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Statement of the gap as one sentence."""
+        sampled = "sampled " if self.is_sampled else ""
+        return (
+            f"at most {100 * self.share:.4g} % of the hypervolume is missing, "
+            f"with {100 * self.confidence:.6g} % confidence, "
+            f"after {self.measurements} measurements: "
+            f"{self.undecided:,} of {self.designs:,} {sampled}designs are undecided"
+        )
+
+    @property
+    def events(self) -> tuple[Event, Event]:
+        """Events that record the gap: its sentence, and the undecided designs."""
+        place = {"after": self.measurements, "points": _thinned(self.points)}
+        return (
+            Event(kind=KIND, text=self.text, told=self.told),
+            Event(kind=UNDECIDED, text=json.dumps(place), told=self.told),
+        )
+
+    @staticmethod
+    def of(events: Sequence[Event]) -> RecordedGap | None:
+        """Return the last gap that events record; ``None`` if there is none."""
+        for event in reversed(events):
+            found = _TEXT.fullmatch(event.text) if event.kind == KIND else None
+            if found is None:
+                continue
+            share, confidence, measurements, undecided, designs, sampled = found.groups()
+            try:
+                return RecordedGap(
+                    share=float(share) / 100,
+                    confidence=float(confidence) / 100,
+                    measurements=int(measurements),
+                    undecided=_count(undecided),
+                    designs=_count(designs),
+                    is_sampled=sampled is not None,
+                    told=event.told,
+                    points=_points(events, int(measurements)),
+                )
+            except ValueError:  # a stranger's file may hold anything
+                continue
+        return None
+
+
+def checkpoints(count: int) -> list[int]:
+    """Return the numbers of measurements, up to ``count``, at which the gap is estimated.
+
+    Its surrogates are refitted there. There are about 35 up to 300 measurements.
+    """
+    found, size = [], _FIRST
+    while size <= count:
+        found.append(size)
+        size += max(_LEAST_STEP, size // _GROWTH)
+    return found
+
+
+def latest_gap_only(events: Iterable[Event]) -> list[Event]:
+    """Return the events to show: of all recorded gaps only the last, and no undecided designs."""
+    kept = [event for event in events if event.kind != UNDECIDED]
+    last = next((event for event in reversed(kept) if event.kind == KIND), None)
+    return [event for event in kept if event.kind != KIND or event is last]
+
+
+def _points(events: Sequence[Event], measurements: int) -> tuple[tuple[float, ...], ...]:
+    """Return the undecided designs' objective values after so many measurements, (k, m)."""
+    for event in reversed(events):
+        if event.kind != UNDECIDED:
+            continue
+        try:
+            found = json.loads(event.text)
+            if found["after"] != measurements:
+                continue
+            points = tuple(tuple(float(value) for value in row) for row in found["points"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        return points if all(math.isfinite(value) for row in points for value in row) else ()
+    return ()
+
+
+def _thinned(points: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return at most :data:`MOST_POINTS` rows, evenly spaced, with six significant digits."""
+    step = max(1, math.ceil(len(points) / MOST_POINTS))
+    return [[float(f"{value:.6g}") for value in row] for row in points[::step]]
+
+
+def _count(text: str) -> int:
+    return int(text.replace(",", ""))

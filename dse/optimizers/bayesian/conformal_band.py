@@ -1,0 +1,177 @@
+"""Optimistic losses of unmeasured designs: a band calibrated by one-step-ahead errors.
+
+The surrogates of a study are fitted to its record step by step, and each measurement is predicted
+from the earlier ones. How far the measurements were better than predicted, in predicted standard
+deviations, are the scores of a conformal predictor: their quantile is the width of the band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.problem import Problem
+from dse.core.recorded_gap import checkpoints
+from dse.core.trial import State, Trial
+from dse.core.values import Floats
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
+from dse.optimizers.bayesian.model_fitting import ModelFitter
+from dse.optimizers.bayesian.shared_parts import firsts, keys
+from dse.optimizers.exact.magnitude import Magnitude
+
+_RECENT = 30
+"""Number of latest scores that calibrate the band, as early surrogates err differently."""
+
+_FEWEST = 3
+"""Fewest known values of a quantity to which a surrogate is fitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredValues:
+    """Learnt losses and excesses of the distinct measured parts of a record, in its order.
+
+    An excess is the violation of a limit that depends on measurements, at most 0 where it is kept.
+    """
+
+    trials: tuple[Trial, ...]
+    batch: Batch
+    values: Floats  # (n, a + l): a losses, then l excesses; NaN if unknown
+
+    @staticmethod
+    def of(problem: Problem, roles: MeasuredSplit, trials: Sequence[Trial]) -> MeasuredValues:
+        """Return the values of the finished trials that are done, one for each measured part."""
+        done = [trial for trial in trials if trial.state is State.DONE]
+        batch = problem.space.batch([trial.design for trial in done])
+        rows = firsts(keys(batch, sorted(roles.part)))
+        done = [done[row] for row in rows.tolist()]
+        columns, size = problem.columns(done), len(done)
+        losses = problem.losses(columns, size)[:, list(roles.learnt)]
+        excesses = [-limit.slacks(columns, size) for limit in roles.learnt_limits]
+        return MeasuredValues(
+            trials=tuple(done),
+            batch=batch.take(rows),
+            values=np.column_stack([losses, *excesses]),
+        )
+
+
+@dataclass(kw_only=True)
+class ConformalBand:
+    """Surrogates of a record's measured quantities, and the scores of their one-step predictions.
+
+    It is a function of the record: taught in one call or in many, it is the same.
+
+    Args:
+        problem: the problem.
+        roles: its split into modelled and measured quantities.
+    """
+
+    problem: Problem
+    roles: MeasuredSplit
+    _learnt: list[tuple[Encoder, Surrogate] | None] = field(default_factory=list, init=False)
+    _maps: list[Magnitude] = field(default_factory=list, init=False)
+    _scores: list[Floats] = field(default_factory=list, init=False)
+    _done: int = field(default=0, init=False)
+
+    def learn(self, known: MeasuredValues) -> None:
+        """Predict each value that was not seen before from the earlier ones, then learn it.
+
+        Args:
+            known: the values of all measured parts so far; it extends those of the last call.
+        """
+        steps = set(checkpoints(len(known.values)))
+        for row in range(self._done, len(known.values)):
+            one = known.batch.take(np.array([row]))
+            if row in steps:
+                self._fit(known, row)
+            if self._learnt:
+                self._scores.append(self._predict_and_learn(one, known.values[row]))
+        self._done = len(known.values)
+        if self._done in steps:
+            self._fit(known, self._done)
+
+    @property
+    def scores(self) -> Floats:
+        """Scores of the latest predictions, (s, a + l): positive if better than predicted."""
+        found = np.array(self._scores[-_RECENT:])
+        return found if len(found) else np.zeros((0, len(self._learnt)))
+
+    def is_calibrated(self, confidence: float) -> bool:
+        """Return whether there are enough scores for a quantile at this confidence."""
+        return bool(self._learnt) and len(self.scores) + 1 >= 1.0 / (1.0 - confidence)
+
+    def width(self, confidence: float) -> Floats:
+        """Return the band's width for each quantity, (a + l,), in predicted standard deviations.
+
+        It is the conformal quantile of the scores, and at least 0.
+
+        Args:
+            confidence: share of measurements that are not better than the band, 0 to 1.
+
+        Source:
+            Vovk, Gammerman, Shafer: Algorithmic Learning in a Random World, 2005, chapter 2.
+        """
+        scores = np.sort(self.scores, axis=0)
+        place = min(int(np.ceil((len(scores) + 1) * confidence)), len(scores)) - 1
+        return np.asarray(np.maximum(scores[place], 0.0))
+
+    def optimistic(self, batch: Batch, width: Floats) -> Floats:
+        """Return the best losses and excesses within the band, (n, a + l).
+
+        Args:
+            batch: n designs.
+            width: (a + l,), the band's width for each quantity.
+        """
+        columns = []
+        for place, learnt in enumerate(self._learnt):
+            if learnt is None:
+                columns.append(np.full(len(batch), -np.inf))
+                continue
+            encoder, surrogate = learnt
+            found = surrogate.at(encoder.points(batch)).at(-float(width[place]))
+            columns.append(found * self._maps[place].scale)
+        return np.column_stack(columns) if columns else np.zeros((len(batch), 0))
+
+    def _fit(self, known: MeasuredValues, count: int) -> None:
+        """Fit new surrogates to the first ``count`` values."""
+        probe = self.problem.space.sample(256, self.problem.rng(0, 3))
+        fitter = ModelFitter(self.problem, self.roles, probe)
+        done, values = known.trials[:count], known.values[:count]
+        self._maps = [Magnitude.of(column) for column in values.T]
+        mapped = [one(column) for one, column in zip(self._maps, values.T, strict=True)]
+        chosen = [self.problem.objectives[place] for place in self.roles.learnt]
+        self._learnt = []
+        for place, column in enumerate(mapped):
+            if np.isfinite(column).sum() < _FEWEST:
+                self._learnt.append(None)
+            elif place < len(chosen):
+                scale = self._maps[place].scale
+                self._learnt.append(
+                    fitter.objective(chosen[place], done, column, scale=scale, refit=True)
+                )
+            else:
+                limit = self.roles.learnt_limits[place - len(chosen)]
+                self._learnt.append(fitter.limit(limit, done, column, refit=True))
+
+    def _predict_and_learn(self, one: Batch, values: Floats) -> Floats:
+        """Return the scores of one measurement, (a + l,), and condition the surrogates on it.
+
+        The surrogates keep their hyperparameters. A value that an output transform does not allow,
+        such as a first negative one, is learnt at the next checkpoint.
+        """
+        found = np.zeros(len(self._learnt))
+        for place, learnt in enumerate(self._learnt):
+            if learnt is None or not np.isfinite(values[place]):
+                continue
+            encoder, surrogate = learnt
+            points, value = encoder.points(one), self._maps[place](values[place : place + 1])
+            predicted = surrogate.at(points)
+            with np.errstate(all="ignore"):
+                mapped = predicted.warp.learnt(value)
+            if np.isfinite(mapped[0]):
+                found[place] = ((predicted.means - mapped) / predicted.deviations)[0]
+                self._learnt[place] = encoder, surrogate.told(points, value)
+        return found

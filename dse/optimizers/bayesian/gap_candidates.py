@@ -1,0 +1,129 @@
+"""Legal designs over which the gap of a study is computed: all of them, or a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column, concatenate_batches
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.values import Floats, Ints, Mask
+from dse.core.variation import cross_parents, mutate_designs
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.shared_parts import firsts, keys
+from dse.optimizers.support.constraints import known_admissible
+
+LISTED = 20_000
+"""Most legal designs that are all considered; of a larger space, a sample."""
+
+DRAWN = 4_096
+"""Number of designs drawn uniformly from a space that is too large to list."""
+
+BRED = 1_024
+"""Number of designs bred from the best ones in each round of a search in such a space."""
+
+_STREAM = 977
+"""Number that separates these random draws from those of the optimizers."""
+
+
+def is_listed(problem: Problem) -> bool:
+    """Return whether all legal designs are considered, and not only a sample."""
+    count = problem.space.count()
+    return count is not None and count <= LISTED
+
+
+class GapCandidates:
+    """Legal designs that keep all modelled limits, with their modelled losses.
+
+    Designs with equal measured parts (values of the parameters that measurements read) share all
+    measured metrics, so surrogates need to predict one design per part only.
+
+    Args:
+        problem: the problem.
+        roles: its split into modelled and measured quantities.
+        batch: n legal designs.
+    """
+
+    def __init__(self, problem: Problem, roles: MeasuredSplit, batch: Batch) -> None:
+        rows = np.flatnonzero(known_admissible(problem, batch)) if len(batch) else np.arange(0)
+        batch = batch.take(rows)
+        losses = _modelled_losses(problem, roles, batch)
+        fine = np.flatnonzero(np.isfinite(losses).all(axis=1))
+        self._roles = roles
+        self.batch = batch.take(fine)
+        self.known: Floats = losses[fine]  # (n, b), of the modelled objectives
+        self.parts = keys(self.batch, sorted(roles.part))
+        places = firsts(self.parts)
+        order = {self.parts[row]: place for place, row in enumerate(places.tolist())}
+        self.distinct = self.batch.take(places)
+        self.owners: Ints = np.array([order[part] for part in self.parts], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def losses(
+        self,
+        learnt: Floats,  # (p, a), of each distinct measured part
+    ) -> Floats:
+        """Return all losses of the designs, (n, m), given the measured ones of each part."""
+        found = np.zeros((len(self), len(self._roles.known) + len(self._roles.learnt)))
+        found[:, list(self._roles.known)] = self.known
+        found[:, list(self._roles.learnt)] = learnt[self.owners]
+        return found
+
+    def are_new(self, taken: Sequence[Design]) -> Mask:
+        """Return which designs are not among the ``taken`` ones, (n,)."""
+        names = sorted(self.batch.names)
+        gone = set(keys(self._like(taken), names))
+        return np.array([key not in gone for key in keys(self.batch, names)], dtype=bool)
+
+    def _like(self, designs: Sequence[Design]) -> Batch:
+        return self._roles.problem.space.batch(designs)
+
+
+def list_candidates(problem: Problem, roles: MeasuredSplit) -> GapCandidates:
+    """Return all legal designs that keep the modelled limits, of a space small enough to list."""
+    batches = list(problem.space.enumerate())
+    batch = concatenate_batches(batches) if batches else problem.space.batch([])
+    return GapCandidates(problem, roles, batch)
+
+
+def sample_designs(problem: Problem, told: int) -> Batch:
+    """Draw legal designs uniformly.
+
+    Args:
+        problem: the problem.
+        told: number of finished trials, which fixes the draws.
+    """
+    return problem.space.sample(DRAWN, problem.rng(told, _STREAM))
+
+
+def breed_designs(problem: Problem, best: Batch, told: int, step: int) -> Batch:
+    """Return legal designs near the best ones: crossed and mutated.
+
+    Args:
+        problem: the problem.
+        best: k designs, at least one.
+        told: number of finished trials, which fixes the draws.
+        step: number of the search's round.
+    """
+    rng = problem.rng(told, _STREAM + 1 + step)
+    mothers, fathers = rng.integers(len(best), size=(2, BRED // 2))
+    children = cross_parents(problem.space, best.take(mothers), best.take(fathers), rng)
+    moved = mutate_designs(problem.space, best.take(np.arange(BRED // 2) % len(best)), rng)
+    found = [children, mutate_designs(problem.space, children, rng), moved]
+    return concatenate_batches([batch for batch in found if len(batch)])
+
+
+def _modelled_losses(problem: Problem, roles: MeasuredSplit, batch: Batch) -> Floats:
+    """Return the losses of the modelled objectives, (n, b); NaN where a model has no value."""
+    known = problem.known(batch)
+    columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
+    chosen = [problem.objectives[place] for place in roles.known]
+    losses = np.zeros((len(batch), len(chosen)))
+    for place, objective in enumerate(chosen):
+        losses[:, place] = objective.sign * objective.values(columns, len(batch))
+    losses[list(known.faults)] = np.nan
+    return losses

@@ -1,0 +1,176 @@
+"""Gap of a study: the hypervolume that designs not yet measured may still add to its front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import concatenate_batches
+from dse.core.design import Design
+from dse.core.pareto import ParetoSet, hypervolume, nondominated
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Mask
+from dse.optimizers.bayesian.conformal_band import ConformalBand, MeasuredValues
+from dse.optimizers.bayesian.gap_candidates import (
+    GapCandidates,
+    breed_designs,
+    is_listed,
+    list_candidates,
+    sample_designs,
+)
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.shared_parts import keys
+
+CONFIDENCE = 0.9
+"""Default probability with which the gap is an upper bound."""
+
+_ROUNDS = 6
+"""Rounds of the search for optimistic designs in a space that is too large to list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypervolumeGap:
+    """Upper bound, with a confidence, on the share of the hypervolume that is not yet found.
+
+    ``share`` is ``1 - found / optimistic``, from 0 to 1: ``found`` is the hypervolume of the front,
+    ``optimistic`` that of the front together with the optimistic losses of all other designs.
+    """
+
+    share: float
+    confidence: float
+    undecided: Floats  # (k, m), optimistic losses that no found design dominates
+    designs: int  # that were considered
+    is_listed: bool  # whether these are all legal designs
+
+
+class GapEstimator:
+    """Estimator of the gap of a growing record; it depends on the record alone.
+
+    Modelled metrics are exact, and measured metrics of designs that share the measured part of a
+    finished trial are known. Other measured metrics get the optimistic end of a conformal band
+    around a Gaussian process.
+
+    Args:
+        problem: the problem.
+        confidence: probability with which the gap is an upper bound, between 0 and 1.
+        completes: whether the front is to be completed by designs that need no measurement, so that
+            these count as found.
+    """
+
+    def __init__(
+        self, problem: Problem, *, confidence: float = CONFIDENCE, completes: bool = False
+    ) -> None:
+        self._problem = problem
+        self._confidence = confidence
+        self._completes = completes
+        self._roles = MeasuredSplit(problem=problem)
+        self._band = ConformalBand(problem=problem, roles=self._roles)
+        self._listed: GapCandidates | None = None
+
+    def estimate(self, trials: Sequence[Trial]) -> HypervolumeGap | None:
+        """Return the gap after these trials; ``None`` while it is unknown.
+
+        It is unknown until the reference point of the hypervolume is fixed, a feasible design is
+        found, and enough measurements were predicted for the confidence.
+
+        Args:
+            trials: the finished trials; they extend those of the last call.
+        """
+        problem, roles = self._problem, self._roles
+        front = ParetoSet.of(problem, trials)
+        values = MeasuredValues.of(problem, roles, trials)
+        if self._is_learnt:
+            self._band.learn(values)
+        if front.reference is None or not len(front.losses):
+            return None
+        if self._is_learnt and not self._band.is_calibrated(self._confidence):
+            return None
+        record = _Record(
+            front=front,
+            values=values,
+            taken=tuple(t.design for t in trials if problem.space.knows(t.design)),
+            told=len(trials),
+        )
+        looks = [self._look_at_all(record)] if is_listed(problem) else self._search(record)
+        found = np.vstack([front.losses, *(look.losses[look.free] for look in looks)])
+        hoped = np.vstack([front.losses[:0], *(look.losses[look.open] for look in looks)])
+        return self._gap(front.reference, found, hoped, sum(len(look.losses) for look in looks))
+
+    @property
+    def _is_learnt(self) -> bool:
+        return bool(self._roles.learnt or self._roles.learnt_limits)
+
+    def _gap(self, reference: Floats, found: Floats, hoped: Floats, count: int) -> HypervolumeGap:
+        """Return the gap between the losses found, (n, m), and those hoped for, (k, m)."""
+        every = np.vstack([found, hoped])
+        inside = (every < reference).all(axis=1)
+        kept = nondominated(every)
+        volume = hypervolume(found[nondominated(found)], reference)
+        best = max(hypervolume(every[kept], reference), volume)
+        return HypervolumeGap(
+            share=1.0 - volume / best if best > 0 else 1.0,
+            confidence=self._confidence,
+            undecided=every[len(found) :][(kept & inside)[len(found) :]],
+            designs=count,
+            is_listed=is_listed(self._problem),
+        )
+
+    def _look_at_all(self, record: _Record) -> _Look:
+        self._listed = self._listed or list_candidates(self._problem, self._roles)
+        return self._look_at(self._listed, record)
+
+    def _search(self, record: _Record) -> list[_Look]:
+        """Search a space too large to list for designs whose optimistic losses are good."""
+        space, looks = self._problem.space, list[_Look]()
+        batch = sample_designs(self._problem, record.told)
+        best = space.batch([trial.design for trial in record.front.trials])
+        losses = record.front.losses
+        for step in range(_ROUNDS):
+            candidates = GapCandidates(self._problem, self._roles, batch)
+            look = self._look_at(candidates, record)
+            looks.append(look)
+            rows = np.flatnonzero(look.open)
+            every = np.vstack([losses, look.losses[rows]])
+            kept = np.flatnonzero(nondominated(every))
+            losses = every[kept]
+            best = concatenate_batches([best, candidates.batch.take(rows)]).take(kept)
+            batch = breed_designs(self._problem, best, record.told, step)
+        return looks
+
+    def _look_at(self, candidates: GapCandidates, record: _Record) -> _Look:
+        """Return the optimistic losses of designs, exact where no measurement is needed."""
+        values, count = record.values, len(self._roles.learnt)
+        width = self._band.width(self._confidence) if self._is_learnt else np.zeros(0)
+        best = self._band.optimistic(candidates.distinct, width)
+        names = sorted(self._roles.part)
+        measured = {key: row for row, key in enumerate(keys(values.batch, names))}
+        rows = np.array([measured.get(key, -1) for key in keys(candidates.distinct, names)], int)
+        best[rows >= 0] = values.values[rows[rows >= 0]]
+        losses = candidates.losses(best[:, :count])
+        usable = np.isfinite(losses).all(axis=1)
+        usable &= (best[:, count:] <= 0).all(axis=1)[candidates.owners]
+        usable &= candidates.are_new(record.taken)
+        free = (rows >= 0)[candidates.owners] & self._completes
+        return _Look(losses=losses, free=usable & free, open=usable & ~free)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """Front, measured values and designs of the finished trials, of which there are ``told``."""
+
+    front: ParetoSet
+    values: MeasuredValues
+    taken: tuple[Design, ...]
+    told: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """Losses of designs, (n, m): those found without a measurement, and those still open."""
+
+    losses: Floats
+    free: Mask
+    open: Mask
