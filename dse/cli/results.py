@@ -128,13 +128,17 @@ def _columns(front: ParetoSet, finished: Trials) -> Sheet:
 def _print_front(study: StudyEngine) -> None:
     from dse.analysis.front_probability import membership
     from dse.core.pareto import ParetoSet
+    from dse.core.recorded_gap import RecordedGap
     from dse.report.html import fidelity, scenario_tables
+    from dse.report.json.gap_json import gap_words
     from dse.report.text import trial_tables as table
 
     finished = study.finished
     contrast = study.contrast
     chances = membership(study.problem, finished)
     table.front_table(ParetoSet.of(study.problem, finished), finished, proof=study.proof)
+    words = gap_words(RecordedGap.of(study.events))
+    show(words, line_feed=bool(words))
     if contrast is not None:
         scenario_tables.contrast_table(contrast)
     show(table.doubt_words(chances), line_feed=bool(chances))

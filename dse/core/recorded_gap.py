@@ -25,10 +25,8 @@ MOST_POINTS = 64
 _FIRST = 6
 """Number of measurements at which the gap is first looked at."""
 
-_GROWTH = 8
+_GROWTH = 16
 """The gap is estimated anew when the measurements have grown by one part in this number."""
-
-_LEAST_STEP = 2
 
 _TEXT = re.compile(
     r"at most ([\d.e+-]+) % of the hypervolume is missing, with ([\d.]+) % confidence, "
@@ -102,12 +100,12 @@ class RecordedGap:
 def checkpoints(count: int) -> list[int]:
     """Return the numbers of measurements, up to ``count``, at which the gap is estimated.
 
-    Its surrogates are refitted there. There are about 35 up to 300 measurements.
+    Its surrogates are refitted there. There are about 65 up to 300 measurements.
     """
     found, size = [], _FIRST
     while size <= count:
         found.append(size)
-        size += max(_LEAST_STEP, size // _GROWTH)
+        size += max(1, size // _GROWTH)
     return found
 
 

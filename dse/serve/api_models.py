@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dse.core.trial import State
+from dse.report.schemas.front_schema import GapFacts
 
 Scalar = bool | int | float | str
 Condition = Literal["running", "stopping", "paused", "complete", "unreadable"]
@@ -88,7 +89,8 @@ class FailureRow(_Message):
 class StudyState(StudySummary):
     """Present state of a study.
 
-    ``mark`` is a text that changes whenever the state does.
+    ``mark`` is a text that changes whenever the state does. ``gap`` is the bound on the share of
+    the hypervolume that the front may still miss; null while it is unknown.
     """
 
     mark: str
@@ -97,6 +99,7 @@ class StudyState(StudySummary):
     failed: int
     failure: str
     measurements: int
+    gap: GapFacts | None
     seconds: float
     reason: str
     counts: dict[str, int]

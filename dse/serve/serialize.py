@@ -9,6 +9,7 @@ from dse.core.attributes import others
 from dse.core.trial import Attempt, Driver, Report, Trial
 from dse.errors import DseError
 from dse.report.json.front_json import finite, front_json, trials_json
+from dse.report.json.gap_json import gap_json, known_gap
 from dse.report.schemas.front_schema import FrontFacts
 from dse.serve import api_models
 from dse.serve.error_responses import UnknownError
@@ -59,6 +60,7 @@ def state(snapshot: Snapshot, runners: Runners) -> api_models.StudyState:
         failed=snapshot.proof.valueless,
         failure=snapshot.proof.failed_words,
         measurements=snapshot.measured,
+        gap=gap_json(known_gap(snapshot.proof, snapshot.events)),
         seconds=float(trials.cost_s.sum()),
         reason="" if snapshot.room.count > 0 else snapshot.room.reason,
         counts={one.value: count for one, count in trials.counts.items()},
@@ -79,7 +81,10 @@ def state(snapshot: Snapshot, runners: Runners) -> api_models.StudyState:
 
 def front(snapshot: Snapshot) -> FrontFacts:
     """Return the Pareto front; the least infeasible designs if none is feasible."""
-    return front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
+    name, proof = snapshot.study.name, snapshot.proof
+    told = front_json(name, snapshot.front, snapshot.finished, proof=proof)
+    told["gap"] = gap_json(known_gap(proof, snapshot.events))
+    return told
 
 
 def trials(snapshot: Snapshot, some: api_models.TrialFilter) -> api_models.TrialPage:

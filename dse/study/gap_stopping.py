@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dse.core.problem import Problem
-from dse.core.recorded_gap import REACHED, RecordedGap, checkpoints
+from dse.core.recorded_gap import RecordedGap, checkpoints
 from dse.core.trial import Event, State, Trial
 from dse.core.trials import are
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class GapMonitor:
     """Stopping rule by the gap, which is estimated at certain numbers of measurements only.
 
-    Between two estimates the number of measurements grows by an eighth, so that their cost stays
+    Between two estimates the number of measurements grows by a sixteenth, so that their cost stays
     small. The rule decides from recorded estimates: a resumed study decides as one that was not
     interrupted.
 
@@ -31,12 +31,14 @@ class GapMonitor:
         share: largest gap at which the study stops, as a share of the hypervolume.
         confidence: probability with which the gap is an upper bound.
         completes: whether the front is completed by designs without measurements after the run.
+        on_estimate: called with each estimate, and with the one restored from the record.
     """
 
     problem: Problem
     share: float
     confidence: float
     completes: bool = False
+    on_estimate: Callable[[RecordedGap], None] = lambda _: None
     last: RecordedGap | None = field(default=None, init=False)
     _tried: int = field(default=0, init=False)
 
@@ -56,6 +58,7 @@ class GapMonitor:
         found = RecordedGap.of(events)
         if found is not None and found.confidence == round(self.confidence, 8):
             self.last, self._tried = found, found.measurements
+            self.on_estimate(found)
         return self._ended(trials)
 
     def _ended(self, trials: Sequence[Trial]) -> str:
@@ -86,11 +89,8 @@ class GapMonitor:
         if found is None:
             return [], ""
         self.last = recorded_gap(self.problem, found, measurements=count, told=len(finished))
+        self.on_estimate(self.last)
         return list(self.last.events), self._reason()
-
-    def stop_event(self, told: int) -> Event:
-        """Return the event that the study stopped by its gap, after this many finished trials."""
-        return Event(kind=REACHED, text=self._reason(), told=told)
 
     def _counted(self, trials: Sequence[Trial], measured: int) -> int:
         """Return the number of measurements; without measured metrics that of finished trials."""
@@ -119,7 +119,7 @@ def recorded_gap(
         told: number of finished trials so far.
     """
     signs = np.array([objective.sign for objective in problem.objectives])
-    order = np.lexsort(found.undecided.T[::-1]) if len(found.undecided) else []
+    order = np.lexsort(found.undecided.T[::-1])
     return RecordedGap(
         share=float(f"{found.share:.6g}"),
         confidence=round(found.confidence, 8),

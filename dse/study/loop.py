@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from dse.core.design import Design
 from dse.core.metric import FaultKind
+from dse.core.recorded_gap import REACHED
 from dse.core.space import DesignSpace
 from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
@@ -277,9 +278,8 @@ class Loop:
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
         if not designs:
-            reason = self._gap_reason()
-            designs, by = [] if reason else self._propose_designs(count), self.by
-            reason = reason or self._enough(designs)
+            designs, by = self._propose_designs(count), self.by
+            reason = self._enough(designs)
             if reason:
                 self._asker.end()
                 return reason
@@ -331,26 +331,22 @@ class Loop:
         if not designs:
             self._until = len(self.ledger.trials)
             return getattr(self.optimizer, "ended", "") or DRY
-        reason = self._patience.look(self.optimizer) if self._patience else ""
+        kind, reason = self._judge_progress()
         if reason:
             self._until = 0
             if not self._flying:
-                self._unsaid.append(Event(kind=KIND, text=reason, told=self._told))
+                self._unsaid.append(Event(kind=kind, text=reason, told=self._told))
             self._record()
         return reason
 
-    def _gap_reason(self) -> str:
-        """Return why the loop ends by the gap; empty if it does not."""
-        if self.gap is None:
-            return ""
-        events, reason = self.gap.look(self.ledger.finished, self._measured)
-        self._unsaid += events
-        if reason:
-            self._until = 0
-            if not self._flying:
-                self._unsaid.append(self.gap.stop_event(self._told))
-            self._record()
-        return reason
+    def _judge_progress(self) -> tuple[str, str]:
+        """Return the stopping rule that ends the loop, by its kind of event, and the reason."""
+        if self.gap is not None:
+            events, reason = self.gap.look(self.ledger.finished, self._measured)
+            self._unsaid += events
+            if reason:
+                return REACHED, reason
+        return KIND, self._patience.look(self.optimizer) if self._patience else ""
 
     def _news(self) -> tuple[Event, ...]:
         """Return the optimizer's events that are not in the study's record yet.

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from dse.core.proof import SEARCHED
+from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Event, Trial
 from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.provenance import provenance
@@ -71,6 +72,7 @@ class StudyRun:
         on_progress: called with (done, total) during an optimizer's long step.
         patience_s: seconds to wait for an unavailable storage.
         on_notice: called with a message when the storage becomes unavailable or returns.
+        on_gap: called with each estimate of the gap, if the budget has one.
         is_stopped: returns whether to end with the evaluations that are running.
     """
 
@@ -88,6 +90,7 @@ class StudyRun:
     on_progress: Callable[[int, int], None] = lambda *_: None
     patience_s: float = PATIENCE_S
     on_notice: Callable[[str], None] = lambda _: None
+    on_gap: Callable[[RecordedGap], None] = lambda _: None
     is_stopped: Callable[[], bool] = lambda: False
     _retrying: RetryingStorage = field(init=False)
     _ledger: TrialHistory = field(init=False)
@@ -255,6 +258,7 @@ class StudyRun:
             share=bounds.gap,
             confidence=CONFIDENCE if bounds.confidence is None else bounds.confidence,
             completes=self._completes_front,
+            on_estimate=self.on_gap,
         )
 
     def _watch_reports(self, runner: Executor) -> None:

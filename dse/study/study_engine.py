@@ -16,6 +16,7 @@ from dse.core.metric import Kind
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.proof import Proof
+from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
 from dse.errors import StudyError, nearest
@@ -66,6 +67,7 @@ class StudyEngine:
         self.name = name
         self._changed = changed
         self._stops: set[threading.Event] = set()
+        self.latest_gap: RecordedGap | None = None  # of this object's runs, for displays
 
     @staticmethod
     def open(
@@ -319,7 +321,11 @@ class StudyEngine:
             bounds=bounds,
             executor=self.plan.executor,
             patience_s=self.plan.storage_patience_s,
+            on_gap=self._note_gap,
         )
+
+    def _note_gap(self, gap: RecordedGap) -> None:
+        self.latest_gap = gap
 
     def _gone(self, run: StudyRun) -> str:
         try:

@@ -18,13 +18,14 @@ from dse.core.recorded_gap import checkpoints
 from dse.core.trial import State, Trial
 from dse.core.values import Floats
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
-from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
+from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Predictor, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.magnitude import Magnitude
 
-_RECENT = 30
-"""Number of latest scores that calibrate the band, as early surrogates err differently."""
+_TAIL = 2
+"""Number of scores beyond the quantile, from which follows how many of the latest ones are used;
+earlier ones are of surrogates that err differently."""
 
 _FEWEST = 3
 """Fewest known values of a quantity to which a surrogate is fitted."""
@@ -75,6 +76,7 @@ class ConformalBand:
     _maps: list[Magnitude] = field(default_factory=list, init=False)
     _scores: list[Floats] = field(default_factory=list, init=False)
     _done: int = field(default=0, init=False)
+    _fitted: int = field(default=0, init=False)
 
     def learn(self, known: MeasuredValues) -> None:
         """Predict each value that was not seen before from the earlier ones, then learn it.
@@ -85,28 +87,28 @@ class ConformalBand:
         steps = set(checkpoints(len(known.values)))
         for row in range(self._done, len(known.values)):
             one = known.batch.take(np.array([row]))
-            if row in steps:
+            if row in steps and row > self._fitted:
                 self._fit(known, row)
             if self._learnt:
                 self._scores.append(self._predict_and_learn(one, known.values[row]))
         self._done = len(known.values)
-        if self._done in steps:
+        if self._done in steps and self._done > self._fitted:
             self._fit(known, self._done)
 
     @property
     def scores(self) -> Floats:
-        """Scores of the latest predictions, (s, a + l): positive if better than predicted."""
-        found = np.array(self._scores[-_RECENT:])
-        return found if len(found) else np.zeros((0, len(self._learnt)))
+        """Scores of all predictions, (s, a + l): positive if better than predicted."""
+        return np.array(self._scores) if self._scores else np.zeros((0, len(self._learnt)))
 
     def is_calibrated(self, confidence: float) -> bool:
         """Return whether there are enough scores for a quantile at this confidence."""
-        return bool(self._learnt) and len(self.scores) + 1 >= 1.0 / (1.0 - confidence)
+        least = round(1.0 / (1.0 - confidence), 6)  # 1 / (1 - 0.9) is a little more than 10
+        return bool(self._learnt) and len(self.scores) + 1 >= least
 
     def width(self, confidence: float) -> Floats:
         """Return the band's width for each quantity, (a + l,), in predicted standard deviations.
 
-        It is the conformal quantile of the scores, and at least 0.
+        It is the conformal quantile of the latest scores, and at least 0.
 
         Args:
             confidence: share of measurements that are not better than the band, 0 to 1.
@@ -114,8 +116,9 @@ class ConformalBand:
         Source:
             Vovk, Gammerman, Shafer: Algorithmic Learning in a Random World, 2005, chapter 2.
         """
-        scores = np.sort(self.scores, axis=0)
-        place = min(int(np.ceil((len(scores) + 1) * confidence)), len(scores)) - 1
+        latest = int(np.ceil(round(_TAIL / (1.0 - confidence), 6)))
+        scores = np.sort(self.scores[-latest:], axis=0)
+        place = min(int(np.ceil(round((len(scores) + 1) * confidence, 6))), len(scores)) - 1
         return np.asarray(np.maximum(scores[place], 0.0))
 
     def optimistic(self, batch: Batch, width: Floats) -> Floats:
@@ -131,12 +134,13 @@ class ConformalBand:
                 columns.append(np.full(len(batch), -np.inf))
                 continue
             encoder, surrogate = learnt
-            found = surrogate.at(encoder.points(batch)).at(-float(width[place]))
+            found = _latent(surrogate, encoder.points(batch)).at(-float(width[place]))
             columns.append(found * self._maps[place].scale)
         return np.column_stack(columns) if columns else np.zeros((len(batch), 0))
 
     def _fit(self, known: MeasuredValues, count: int) -> None:
         """Fit new surrogates to the first ``count`` values."""
+        self._fitted = count
         probe = self.problem.space.sample(256, self.problem.rng(0, 3))
         fitter = ModelFitter(self.problem, self.roles, probe)
         done, values = known.trials[:count], known.values[:count]
@@ -168,10 +172,19 @@ class ConformalBand:
                 continue
             encoder, surrogate = learnt
             points, value = encoder.points(one), self._maps[place](values[place : place + 1])
-            predicted = surrogate.at(points)
+            predicted = _latent(surrogate, points)
             with np.errstate(all="ignore"):
                 mapped = predicted.warp.learnt(value)
             if np.isfinite(mapped[0]):
                 found[place] = ((predicted.means - mapped) / predicted.deviations)[0]
                 self._learnt[place] = encoder, surrogate.told(points, value)
         return found
+
+
+def _latent(surrogate: Surrogate, points: Floats) -> Prediction:
+    """Return the prediction of the noise-free quantity at k points, (k, c).
+
+    Its deviations vanish where a design was measured, and scores calibrate them in any case. With
+    the noise that a process assumes of exact measurements, bands would stay wide for too long.
+    """
+    return surrogate.latent(points) if isinstance(surrogate, Predictor) else surrogate.at(points)

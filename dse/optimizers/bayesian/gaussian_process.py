@@ -166,17 +166,6 @@ class GaussianProcess:
         left = 1.0 + np.exp(self.hyper.main) - np.einsum("nk,nk->k", part, part)
         return mean, self.amplitude * np.maximum(left, 1e-10)
 
-    def covariance(
-        self,
-        points: Floats,  # (k, c)
-    ) -> Floats:
-        """Return the posterior covariance of the noise-free function at k points, (k, k)."""
-        part = solve_triangular(
-            self.root, self._correlation(points).T, lower=True, check_finite=False
-        )
-        own = self._correlation_of(points, points)
-        return np.asarray(self.amplitude * (own - part.T @ part))
-
     def left_out(self, values: Floats) -> tuple[Floats, Floats]:
         """Return leave-one-out means and standard deviations of the fitted values, (n,) each."""
         inverse = cho_solve((self.root, True), np.eye(len(values)), check_finite=False)
@@ -185,15 +174,11 @@ class GaussianProcess:
 
     def _correlation(self, points: Floats) -> Floats:
         """Return the prior correlation of each point with each training point, (k, n)."""
-        return self._correlation_of(points, self.points)
-
-    def _correlation_of(self, points: Floats, others: Floats) -> Floats:
-        """Return the prior correlation of each point with each of the others, (k, o)."""
         scale = np.exp(-self.hyper.lengths)[self.owners]
-        joint = matern(squared_distances(points * scale, others * scale))
+        joint = matern(squared_distances(points * scale, self.points * scale))
         weight = np.exp(self.hyper.main) / max(len(self.hyper.lengths), 1)
         if weight > _NEGLIGIBLE:
-            joint += weight * alone_kernel_with(points, others, self.owners, self.alone)
+            joint += weight * alone_kernel_with(points, self.points, self.owners, self.alone)
         return joint
 
 

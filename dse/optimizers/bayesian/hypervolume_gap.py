@@ -150,9 +150,9 @@ class GapEstimator:
         rows = np.array([measured.get(key, -1) for key in keys(candidates.distinct, names)], int)
         best[rows >= 0] = values.values[rows[rows >= 0]]
         losses = candidates.losses(best[:, :count])
-        usable = np.isfinite(losses).all(axis=1)
-        usable &= (best[:, count:] <= 0).all(axis=1)[candidates.owners]
-        usable &= candidates.are_new(record.taken)
+        kept: Mask = np.asarray((best[:, count:] <= 0).all(axis=1))
+        usable: Mask = np.asarray(np.isfinite(losses).all(axis=1))
+        usable &= kept[candidates.owners] & candidates.are_new(record.taken)
         free = (rows >= 0)[candidates.owners] & self._completes
         return _Look(losses=losses, free=usable & free, open=usable & ~free)
 

@@ -190,6 +190,11 @@ class Predictor:
         noise = self.process.amplitude * np.exp(self.process.hyper.noise)
         return Prediction(means=means, deviations=np.sqrt(deviations**2 + noise), warp=self.warp)
 
+    def latent(self, points: Floats) -> Prediction:
+        """Return the predictive distribution of the noise-free quantity at k points, (k, c)."""
+        means, deviations = self.process.moments(points)
+        return Prediction(means=means, deviations=deviations, warp=self.warp)
+
     def _values(self) -> Floats:
         process = self.process
         return process.mean + process.root @ (process.root.T @ process.weights)

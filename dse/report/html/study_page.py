@@ -14,6 +14,7 @@ from dse.analysis.trade_rates import rates
 from dse.core.attributes import others
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
+from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
@@ -25,6 +26,7 @@ from dse.report.html.render import render_drawings, render_report
 from dse.report.html.runner_up_html import duels_html
 from dse.report.html.scenario_tables import contrast_html
 from dse.report.html.tradeoffs import limits_html, rates_html
+from dse.report.json.gap_json import gap_tiles
 from dse.report.schemas.reproduction import JudgedStudy
 from dse.report.text.claim_verdicts import claims_html
 from dse.report.text.summary import best_words, common_words
@@ -83,7 +85,7 @@ def report_html(
         title=study,
         question=question,
         answer=answer,
-        tiles=_tiles(front, answer, trials, proof),
+        tiles=_tiles(front, answer, trials, proof, events),
         best=best_words(front, answer),
         duels=duels_html(front.problem, beside.duels),
         drawn=render_drawings(drawings(front, trials, weighty, exact=proof.searched)),
@@ -108,7 +110,7 @@ def report_html(
 
 
 def _tiles(
-    front: ParetoSet, answer: Answer, trials: Trials, proof: Proof
+    front: ParetoSet, answer: Answer, trials: Trials, proof: Proof, events: Sequence[Event]
 ) -> list[tuple[str, str, str]]:
     """Return the numbers at the top of the page, each with its name and a note."""
     finished = trials.take(trials.over)
@@ -134,7 +136,7 @@ def _tiles(
     if front.hypervolume_share is not None and front.reference_point is not None:
         point = reference_text(front.problem.objectives, front.reference_point)
         tiles.append(("hypervolume", volume_text(front), f"from {point} to the ideal point"))
-    return tiles
+    return tiles + gap_tiles(RecordedGap.of(events))
 
 
 def _evaluated_note(trials: Trials) -> str:

@@ -107,6 +107,26 @@ class CoverageFacts(Shape):
     """That count with one of these designs and the reason; empty where none failed."""
 
 
+class GapFacts(Shape):
+    """Upper bound on the share of the hypervolume that the front may still miss."""
+
+    share: float
+    """The bound, from 0 to 1, as a share of the largest hypervolume that is still plausible."""
+    confidence: float
+    """The probability with which the bound holds; 1 for an exact front."""
+    measurements: int
+    """The number of measurements from which it was estimated; 0 for an exact front."""
+    undecided: int
+    """How many designs may still enter the front."""
+    designs: int
+    """How many designs were considered."""
+    sampled: bool
+    """Whether these are a sample, and not all legal designs."""
+    points: list[list[float]]
+    """Optimistic objective values of undecided designs, in the objectives' order, units and signs;
+    of many, an even selection."""
+
+
 class FrontFacts(HeadingFacts, CoverageFacts):
     """The front of a study, or the nearest misses (least violations) where none is feasible."""
 
@@ -128,6 +148,9 @@ class FrontFacts(HeadingFacts, CoverageFacts):
     """The trial at the knee, beyond which one objective costs much of another; null without."""
     front: list[FrontRow]
     """The designs."""
+    gap: NotRequired[GapFacts | None]
+    """The bound on what the front may still miss; null while it is unknown. Without it where the
+    designs were selected by `--at` or `--best`."""
     at: NotRequired[list[str]]
     """The further limits of the options `--at`, which `limits` has too; present with `--at` or
     `--best`."""

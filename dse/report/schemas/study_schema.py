@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dse.report.schemas.base import FaultKind, Shape, State
-from dse.report.schemas.front_schema import CoverageFacts, FrontRow
+from dse.report.schemas.front_schema import CoverageFacts, FrontRow, GapFacts
 from dse.report.schemas.trials_schema import ObjectiveFacts
 
 
@@ -63,6 +63,8 @@ class Status(CoverageFacts):
     with a single objective."""
     hypervolume_estimated: bool
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
+    gap: GapFacts | None
+    """The bound on what the front may still miss; null while it is unknown."""
     failures: dict[FaultKind, int]
     """How many trials have no metrics, by reason."""
     trusted: bool

@@ -69,8 +69,9 @@ def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
     """
     price = None if budget.price_per_s is None else f"{budget.price_per_s} $/s"
     kept: dict[str, Quantity | None] = {"price": spec.price or price}
-    if spec.gap is None and spec.confidence is not None:
-        kept["gap"] = budget.gap
+    if spec.gap is not None or spec.confidence is not None:
+        kept["gap"] = budget.gap if spec.gap is None else spec.gap
+        kept["confidence"] = budget.confidence if spec.confidence is None else spec.confidence
     stated = budget_of(spec.model_copy(update=kept))
     new = {one.name: getattr(stated, one.name) for one in fields(stated)}
     return replace(budget, **{name: value for name, value in new.items() if value is not None})

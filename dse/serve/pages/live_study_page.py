@@ -5,8 +5,10 @@ from __future__ import annotations
 from shlex import quote
 
 from dse.core.objective import Objective
+from dse.core.recorded_gap import RecordedGap
 from dse.report.answer import Answer
 from dse.report.html.front_table import front_rows
+from dse.report.json.gap_json import gap_tiles
 from dse.report.words import number_text, seconds_text, truncate_text, volume_text
 from dse.serve import api_models
 from dse.serve.pages.frame import render_page
@@ -65,6 +67,7 @@ def _tiles(snapshot: Snapshot, told: api_models.StudyState) -> list[tuple[str, s
         ("measurements", str(told.measurements), _describe_measuring(snapshot, told)),
         ("evaluation time", seconds_text(told.seconds), "summed over workers"),
         *([volume] if several else []),
+        *gap_tiles(RecordedGap.of(snapshot.events)),
     ]
 
 

@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.panel import Panel
 from rich.text import Text
 
+from dse.report.json.gap_json import gap_text
 from dse.report.text.space_words import format_count
 from dse.report.words import number_text, seconds_text, share_text
 from dse.schema.study.budget import Budget
@@ -46,6 +47,7 @@ class StudyPanel:
     ) -> None:
         bounds = study.bounds(budget)
         self.name = study.name
+        self._study = study
         self._above = above
         self._before = above.done if above else 0.0
         self._clock = clock
@@ -143,9 +145,14 @@ class StudyPanel:
                 objective.unit,
                 written=objective.written,
             )
-            return f"best {best}" + (f", found{rose}" if rose else "")
+            return f"best {best}" + (f", found{rose}" if rose else "") + self._gap_words()
         share = share_text(watch.hypervolume_share, estimated=watch.hypervolume_is_estimated)
-        return f"hypervolume {share}" + (f", rose{rose}" if rose else "")
+        return f"hypervolume {share}" + (f", rose{rose}" if rose else "") + self._gap_words()
+
+    def _gap_words(self) -> str:
+        """Return the last gap that the run estimated, as the end of a line; empty without one."""
+        gap = self._study.latest_gap
+        return "" if gap is None else f", gap {gap_text(gap)}"
 
 
 def _choose_bar_quantity(

@@ -10,6 +10,7 @@ from dse.core.pareto import ParetoSet
 from dse.report.html.fidelity import rungs, rungs_json
 from dse.report.html.scenario_tables import contrast_json
 from dse.report.json.front_json import finite, front_json, objectives_json
+from dse.report.json.gap_json import gap_json, known_gap
 from dse.report.schemas.front_schema import FrontFacts
 from dse.services.studies.best_designs import BestDesigns
 from dse.study.study_engine import StudyEngine
@@ -24,6 +25,7 @@ def answer_json(study: StudyEngine) -> FrontFacts:
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
     told = front_json(study.name, front, finished, proof=study.proof)
+    told["gap"] = gap_json(known_gap(study.proof, study.events))
     contrast, chances = study.contrast, membership(study.problem, finished)
     if contrast is not None:
         told["scenarios"] = contrast_json(contrast)

@@ -12,6 +12,7 @@ from dse.core.trials import Trials
 from dse.errors import DseError
 from dse.protocols import Storage
 from dse.report.json.front_json import finite, front_json
+from dse.report.json.gap_json import gap_json, known_gap
 from dse.report.schemas.base import FaultKind, State
 from dse.report.schemas.study_schema import DriverFacts, Ended, Status
 from dse.storage.trust import has_trust
@@ -40,6 +41,7 @@ def status_json(study: StudyEngine) -> Status:
         "hypervolume_estimated": not front.hypervolume_is_exact,
         "exact": proof.exact,
         "exact_over": proof.over,
+        "gap": gap_json(known_gap(proof, events)),
         "failed": proof.valueless,
         "failure": proof.failed_words,
         "failures": _failures(trials),
