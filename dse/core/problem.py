@@ -39,11 +39,13 @@ class Prior:
 
     ``designs`` use the parameter names of this study's space, and need not be legal in it.
     ``metrics`` use this study's names and units; NaN where the other study has no value.
+    ``library`` marks a member of a library, whose members are weighted against each other.
     """
 
     study: str
     designs: tuple[Design, ...]
     metrics: Mapping[str, Floats]  # each (n,)
+    library: bool = False
 
 
 def _nothing(_: Batch) -> Metrics:

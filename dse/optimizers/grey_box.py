@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -16,6 +17,7 @@ from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import expected_gains
+from dse.optimizers.bayesian.library_designs import LibrarySearch, alternate
 from dse.optimizers.bayesian.measured_parts import MeasuredParts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
@@ -68,7 +70,7 @@ class GreyBox:
         Astudillo, Frazier: Thinking Inside the Box, 2021 (grey-box optimisation).
     """
 
-    traits = OptimizerTraits(completes_front=True)
+    traits = OptimizerTraits(completes_front=True, learns_from_library=True)
     expected_gain: float | None = None
 
     def __init__(self, problem: Problem, *, initial: int = 6, find_sums: bool = True) -> None:
@@ -83,9 +85,9 @@ class GreyBox:
             self._stairs,
             find=find_sums and self._parts.all is None,
         )
+        self._library = LibrarySearch(problem, self._roles, self._parts)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
-        self._teacher: ModelFitter | None = None
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
         self._events: list[Event] = []
@@ -114,7 +116,7 @@ class GreyBox:
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
-        return drained + self._separable.events(len(self._told))
+        return drained + self._separable.events(len(self._told)) + self._library.events()
 
     def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
         """Return mean and standard error of each metric at k designs, each (k,), in its unit."""
@@ -134,7 +136,10 @@ class GreyBox:
         """
         found: list[Design] = []
         space = self._problem.space
-        for design in self._sequence.first(64 * count + 64, ()):
+        even = self._sequence.first(64 * count + 64, ())
+        library = self._library
+        suggested = library.designs(self._fitter, self._initial) if library.usable else []
+        for design in alternate(suggested, even, len(gone)):
             if len(found) == count:
                 break
             one = space.batch([design])
@@ -191,16 +196,20 @@ class GreyBox:
         return self._learnt[1]
 
     def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
-        if self._teacher is None:
-            probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-            self._teacher = ModelFitter(self._problem, self._roles, probe, self._separable.sums)
         if refit:
             self._fitted_at = count
         first = self._told[:count]
-        found = beliefs(self._problem, self._roles, self._stairs, first, self._teacher, refit=refit)
+        found = beliefs(self._problem, self._roles, self._stairs, first, self._fitter, refit=refit)
+        self._library.report(self._fitter.weights, count)
         if found is not None:
             self._report_magnitudes(found)
         return found
+
+    @cached_property
+    def _fitter(self) -> ModelFitter:
+        """Fitter of the surrogates; it evaluates models."""
+        probe = self._problem.space.sample(256, self._problem.rng(0, 3))
+        return ModelFitter(self._problem, self._roles, probe, self._separable.sums)
 
     def _report_magnitudes(self, known: Beliefs) -> None:
         """Report objectives whose extreme values are rescaled or clipped for the surrogates."""

@@ -67,6 +67,8 @@ class OptimizerTraits:
             space allows one, and reports show main effects.
         checks_problem: constructing it is cheap and refuses problems that it cannot solve, so that
             ``dse check`` constructs it.
+        learns_from_library: it uses the prior data of a library of studies
+            (``transfer_from: {library: FOLDER}``), which are in ``Problem.priors``.
     """
 
     batch: int = 1
@@ -77,6 +79,7 @@ class OptimizerTraits:
     learns_outside: bool = False
     designed_experiment: bool = False
     checks_problem: bool = False
+    learns_from_library: bool = False
 
 
 def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
+from dse.optimizers.bayesian.gaussian_process import Hyper
+from dse.optimizers.bayesian.library_prior import LibraryMean, MemberWeights
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
@@ -22,6 +25,7 @@ from dse.optimizers.bayesian.metric_model import (
     kinds_of,
 )
 from dse.optimizers.bayesian.output_transform import Kind
+from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
@@ -32,6 +36,15 @@ Learnt = tuple[Encoder, Surrogate]
 
 _MOST = 300
 """Most training values; of more, the best half and an even sample of the rest are used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Quantity:
+    """Learnt quantity: its formula, its text in events, and the sign that makes it a loss."""
+
+    text: str
+    expression: Expression
+    sign: float
 
 
 class ModelFitter:
@@ -54,7 +67,11 @@ class ModelFitter:
         self._roles = roles
         self._probe = probe
         self._last: dict[str, Predictor] = {}
-        self._priors = [PriorMean.of(problem, prior) for prior in problem.priors]
+        self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
+        self._libraries: dict[str, LibraryMean | None] = {}
+        self._last_hyper: dict[str, Hyper] = {}
+        self.weights: dict[str, MemberWeights] = {}
+        """Weights of the members of a library at the last fit, by objective or limit."""
 
     def objective(
         self,
@@ -83,14 +100,22 @@ class ModelFitter:
         plain = self._taught(
             expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
-        return self._sum_or(expression, there, losses[rows], plain, kinds, own, refit=refit)
+        chosen = self._sum_or(expression, there, losses[rows], plain, kinds, own, refit=refit)
+        if chosen is not plain:
+            return chosen
+        about = _Quantity(text=objective.expression.text, expression=expression, sign=sign)
+        return self._use_library(about, there, losses[rows], plain, spread=own, refit=refit)
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
         """Fit a surrogate to a limit's violations, (n,), at most 0 where satisfied."""
         rows, there = self._choose_trials(limit.slack, done, excess)
         kinds: tuple[Kind, ...] = ("plain",)
         plain = self._taught(limit.slack, there, excess[rows], kinds=kinds, refit=refit)
-        return self._sum_or(limit.slack, there, excess[rows], plain, kinds, None, refit=refit)
+        chosen = self._sum_or(limit.slack, there, excess[rows], plain, kinds, None, refit=refit)
+        if chosen is not plain:
+            return chosen
+        about = _Quantity(text=limit.text, expression=limit.slack, sign=-1.0)
+        return self._use_library(about, there, excess[rows], plain, refit=refit)
 
     def _sum_or(
         self,
@@ -149,6 +174,52 @@ class ModelFitter:
         return inputs, self._fit_predictor(
             name, inputs, inputs.points(there), losses, kinds, spread, refit=refit
         )
+
+    def library_of(self, expression: Expression, sign: float) -> LibraryMean | None:
+        """Return the library's models of a formula; ``None`` if no member has its metrics.
+
+        Args:
+            expression: the formula of an objective or a limit.
+            sign: factor that turns its values into losses: 1 or -1.
+        """
+        name = repr(expression.node)
+        if name not in self._libraries:
+            names = self._roles.behind(expression)
+            self._libraries[name] = LibraryMean.of(self._problem, expression, sign, names)
+        return self._libraries[name]
+
+    def _use_library(
+        self,
+        about: _Quantity,
+        there: Batch,
+        losses: Floats,
+        plain: tuple[Inputs, Predictor],
+        *,
+        spread: Floats | None = None,
+        refit: bool,
+    ) -> Learnt:
+        """Return a model with the library's prior mean, or the given one where it fits better."""
+        library = self.library_of(about.expression, about.sign)
+        if library is None:
+            return plain
+        inputs, predictor = plain
+        chosen = library.weigh(library.members(there), losses)
+        self.weights[about.text] = chosen
+        if not chosen.trust > 0:
+            return plain
+        name = repr(about.expression.node)
+        mean = PriorMeanInputs(inputs=inputs, library=library, chosen=chosen)
+        found = PriorMeanPredictor.fit(
+            mean.points(there),
+            losses,
+            predictor,
+            chosen.trust,
+            spread=spread,
+            hyper=None if refit else self._last_hyper.get(name),
+        )
+        if refit:
+            self._last_hyper[name] = found.process.hyper
+        return (mean, found) if found.is_better_than(predictor) else plain
 
     def _choose_trials(
         self, expression: Expression, done: Sequence[Trial], losses: Floats

@@ -1,0 +1,183 @@
+"""Prior means from a library of studies, weighted by their agreement with measured values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from dse.core.batch import Batch, Column
+from dse.core.encoding import blocks, encoded, encoded_designs
+from dse.core.expressions.expression import Expression
+from dse.core.problem import Prior, Problem
+from dse.core.values import Floats
+from dse.optimizers.bayesian.effects_model import EffectsModel
+from dse.optimizers.bayesian.gaussian_process import owners_of
+
+_LARGEST = 300
+"""Most designs that a member's model is fitted to, evenly spaced."""
+_DRAWS = 200
+"""Bootstrap samples of the measured designs, from which the weights are computed."""
+_PAIRS = 10.0
+"""Number of observed pairs that the initial weight of a member is worth."""
+_TRUST = 0.5
+"""Initial trust in a library: the correlation that is assumed before anything is measured."""
+_LEAST = 0.05
+"""Trust below which a library is ignored."""
+_FEWEST = 4
+"""Measured designs below which weights are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberWeights:
+    """Weights of a library's members for one quantity, and the trust in their weighted mean.
+
+    ``trust`` is the expected correlation of the weighted mean with the quantity, from 0 to 1.
+    """
+
+    studies: tuple[str, ...]
+    weights: Floats  # (k,), which sum to 1, or are all 0
+    trust: float
+
+    @property
+    def text(self) -> str:
+        """Trust and weights as text, the largest weight first; members without weight are named."""
+        order = np.argsort(-self.weights, kind="stable").tolist()
+        used = [f"{self.studies[k]} {self.weights[k]:.2f}" for k in order if self.weights[k] > 0]
+        unused = [self.studies[k] for k in order if not self.weights[k] > 0]
+        told = f"trust {self.trust:.2f}"
+        told += f"; {', '.join(used)}" if used else ""
+        return told + (f"; no weight: {', '.join(unused)}" if unused else "")
+
+
+class LibraryMean:
+    """Predictions of one quantity by the members of a library, one model for each member.
+
+    The values of each member are replaced by their normal scores, so that members in other units
+    or ranges can be averaged.
+
+    Source:
+        Feurer, Letham, Hutter, Bakshy: Scalable Meta-Learning for Bayesian Optimization, 2018 (the
+        ranking-weighted ensemble); Salinas, Shen, Perrone: A Quantile-based Approach for
+        Hyperparameter Transfer Learning, ICML 2020 (the normal scores).
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        names: frozenset[str],
+        members: Sequence[tuple[str, EffectsModel]],
+    ) -> None:
+        self._space = problem.space
+        self._names = names
+        self._models = tuple(model for _, model in members)
+        self.studies = tuple(study for study, _ in members)
+
+    @staticmethod
+    def of(
+        problem: Problem, expression: Expression, sign: float, names: frozenset[str]
+    ) -> LibraryMean | None:
+        """Fit the members' models of a formula; ``None`` if no member has all of its metrics.
+
+        Args:
+            problem: the problem, whose ``priors`` include the members of libraries.
+            expression: the formula of an objective or a limit.
+            sign: factor that turns its values into losses: 1 or -1.
+            names: the parameters that it depends on.
+        """
+        found = []
+        for prior in problem.priors:
+            if prior.library:
+                model = _fit_member(problem, prior, expression, sign, names)
+                if model is not None:
+                    found.append((prior.study, model))
+        return LibraryMean(problem, names, found) if found else None
+
+    def members(self, batch: Batch) -> Floats:
+        """Return the normal score of each design's loss as each member predicts it, (n, k)."""
+        points = encoded(self._space, batch, self._names)
+        return np.column_stack([model.predict(points) for model in self._models])
+
+    def weigh(self, members: Floats, losses: Floats) -> MemberWeights:
+        """Return the weights of the members, given the losses measured here.
+
+        The weight of a member is the share of bootstrap samples of the measured designs in which
+        it ranks them best. A member takes part in a sample only if it ranks at least as well as
+        the median member, and on all designs better than chance; against this study's own model,
+        the members lose the share of samples in which that model ranks best (the trust).
+
+        Args:
+            members: (n, k), the members' predictions for the measured designs.
+            losses: (n,), the measured losses.
+            left_out: (n,), leave-one-out predictions of this study's own model.
+        """
+        count, size = len(losses), len(self.studies)
+        if count < _FEWEST:
+            return self._weights(np.full(size, 1.0 / size), _TRUST)
+        agreed = np.array([_signs(column) * _signs(losses) for column in members.T])
+        total = np.abs(_signs(losses)).sum() / 2
+        taus = (agreed.sum(axis=(1, 2)) / 2 + _TRUST * _PAIRS) / (total + _PAIRS)
+        rng = np.random.default_rng(count)
+        drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=_DRAWS)  # (s, n)
+        scores = np.einsum("si,kij,sj->sk", drawn, agreed, drawn, optimize=True)
+        usable = taus > _LEAST
+        if not usable.any():
+            return self._weights(np.zeros(size), 0.0)
+        scores = np.where(usable, scores, -np.inf)
+        best = scores == scores.max(axis=1)[:, None]
+        weights = (best / best.sum(axis=1)[:, None]).mean(axis=0)
+        # with few designs the order of the members is chance: the weights begin equal
+        equal = usable / usable.sum()
+        share = total / (total + 2 * _PAIRS)
+        weights = share * weights + (1 - share) * equal
+        mean = members @ weights
+        tau = float((_signs(mean) * _signs(losses)).sum() / 2)
+        return self._weights(weights, max(0.0, (tau + _TRUST * _PAIRS) / (total + _PAIRS)))
+
+    def _weights(self, weights: Floats, trust: float) -> MemberWeights:
+        return MemberWeights(studies=self.studies, weights=weights, trust=trust)
+
+
+def _signs(values: Floats) -> Floats:
+    """Return the sign of the difference of each pair of values, (n, n)."""
+    return np.sign(values[:, None] - values[None, :])
+
+
+def _fit_member(
+    problem: Problem, prior: Prior, expression: Expression, sign: float, names: frozenset[str]
+) -> EffectsModel | None:
+    values = _values_of(prior, expression)
+    if values is None:
+        return None
+    rows = np.flatnonzero(np.isfinite(values))
+    if len(rows) > _LARGEST:
+        rows = rows[np.linspace(0, len(rows) - 1, _LARGEST).round().astype(int)]
+    if len(rows) < 2:
+        return None
+    layout = [block for block in blocks(problem.space) if block.parameter.name in names]
+    columns = [place for block in layout for place in range(block.start, block.stop)]
+    points = encoded_designs(problem.space, [prior.designs[row] for row in rows.tolist()])
+    owners = owners_of([block.stop - block.start for block in layout])
+    scores = ndtri((rankdata(sign * values[rows]) - 0.5) / len(rows))
+    return EffectsModel.fit(points[:, columns], scores, owners)
+
+
+def _values_of(prior: Prior, expression: Expression) -> Floats | None:
+    """Return the values of a formula for a study's designs, (n,); NaN where unknown.
+
+    ``None`` if it reads a metric that the study does not have.
+    """
+    columns = {}
+    for name in expression.names:
+        if name in prior.metrics:
+            columns[name] = Column(prior.metrics[name])
+        elif any(name in design for design in prior.designs):
+            columns[name] = Column.of([design.get(name) for design in prior.designs])
+        else:
+            return None
+    found = expression.values(columns, len(prior.designs))
+    values = np.asarray(found.values, dtype=float)
+    return values if found.absent is None else np.where(found.absent, np.nan, values)
