@@ -176,14 +176,30 @@ class EarlySpec(Model):
 
 
 class PriorSpec(Model):
-    """Earlier study, in this or another storage, from which observations are transferred."""
+    """Earlier study to transfer from, in this or another storage, or a library of studies.
 
-    study: str
+    ``library`` is a folder of exported studies, whose results become prior means.
+    """
+
+    study: str | None = None
     storage: str | None = None
+    library: str | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> PriorSpec:
+        if (self.study is None) == (self.library is None):
+            raise ValueError("transfer is from a study, 'study: NAME', or from 'library: FOLDER'")
+        if self.library is not None and self.storage is not None:
+            raise ValueError("a library is a folder of exported studies: it has no 'storage'")
+        return self
 
 
 def _study(value: Any) -> Any:
     return {"study": value} if isinstance(value, str) else value
+
+
+def _one_to_list(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
 
 
 Proof = Literal["exact", "held-out", "free", "direction", "not reproduced", "identity"]
@@ -272,7 +288,9 @@ class StudySpec(Model):
     reference: dict[str, Quantity] | None = None
     baselines: list[dict[str, Scalar]] | dict[str, dict[str, Scalar]] = []
     fidelities: dict[str, list[str]] = {}
-    transfer_from: list[Annotated[PriorSpec, BeforeValidator(_study)]] = []
+    transfer_from: Annotated[
+        list[Annotated[PriorSpec, BeforeValidator(_study)]], BeforeValidator(_one_to_list)
+    ] = []
     optimizer: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     executor: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     storage: str | None = None

@@ -109,6 +109,9 @@ class StudyRun:
             if self.is_stopped():
                 return STOPPED
             optimizer = suggesting(self.plan, use)
+            if self.plan.libraries and not traits_of(optimizer).learns_from_library:
+                text = f"the optimizer {use} does not learn from the library of studies"
+                self._note(Event(kind="library", text=text))
             if isinstance(optimizer, ReportsProgress):
                 optimizer.on_progress = self.on_progress
             if self.bounds.min_improvement is not None and not isinstance(

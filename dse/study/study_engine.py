@@ -42,6 +42,7 @@ from dse.schema.study.plugin_checks import AUTO, check_storage, optimizer_traits
 from dse.schema.study.python_optimizers import is_python_optimizer, missing_optimizer
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
+from dse.study.library_members import inherit_libraries
 from dse.study.proposers import ATTACHED
 from dse.study.run_phases import StudyRun
 from dse.study.stopping_bounds import Bounds
@@ -426,13 +427,15 @@ def _begun(
 
 
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
-    """Return what a new study takes over from the earlier studies that its file names.
+    """Return what a new study takes over from the earlier studies and libraries of its file.
 
     If ``whole`` is false, it takes over no initial designs, because it begins with carried trials.
     """
     new = StudyLineage.of(plan, plan.identity)
-    found = Inherited(studies={})
+    found = inherit_libraries(plan.libraries, plan.problem)
     for one in plan.transfer_from:
+        if one.study is None:
+            continue
         earlier = StudyEngine.load(one.study, one.storage or storage)
         spec = earlier.storage.spec(one.study) or {}
         old = StudyLineage.of(earlier.plan, identity_of(spec))

@@ -9,6 +9,8 @@ from dse.core.inspection.diff import difference as space_difference
 from dse.schema.space.parameters.number_text import spell_number
 
 _TOLD_CHANGES = 3
+_LIBRARY = "['library of "
+_RESUME = "its record has what was used, and 'dse resume NAME' uses that"
 
 
 def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -90,5 +92,7 @@ def _between(path: str, before: Any, after: Any) -> str:
     if isinstance(before, list) and isinstance(after, list):
         gone = [one for one in before if one not in after] or before
         new = [one for one in after if one not in before] or after
+        if str(gone[:1]).startswith(_LIBRARY) and str(new[:1]).startswith(_LIBRARY):
+            return f"the library of 'transfer_from' changed since the study began: {_RESUME}"
         return f"{path}: {gone[:1]} is now {new[:1]}"
     return f"{path}: {before!r} is now {after!r}"

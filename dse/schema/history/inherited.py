@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,14 @@ class Inherited:
     ``readings`` are the observations. ``designs`` are those whose measured metrics are all known,
     so that the new study evaluates them without measuring. ``studies`` maps each earlier study to
     its number of finished trials at the time of transfer; its later trials are not inherited.
+    ``left_out`` maps studies of a library that are of no use here to the reason.
     """
 
     studies: Mapping[str, int]
     readings: tuple[Reading, ...] = ()
     designs: tuple[Design, ...] = ()
     priors: tuple[Prior, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(told: Mapping[str, Any] | None) -> Inherited:
@@ -57,6 +59,7 @@ class Inherited:
             ),
             designs=tuple(Design(values) for values in told.get("designs", [])),
             priors=tuple(_prior(one) for one in told.get("priors", [])),
+            left_out=told.get("left_out", {}),
         )
 
     def plain(self) -> dict[str, Any]:
@@ -70,9 +73,11 @@ class Inherited:
                     "study": prior.study,
                     "designs": [dict(design) for design in prior.designs],
                     "metrics": {name: _plain(v) for name, v in prior.metrics.items()},
+                    **({"library": True} if prior.library else {}),
                 }
                 for prior in self.priors
             ],
+            **({"left_out": dict(self.left_out)} if self.left_out else {}),
         }
 
     def joined(self, other: Inherited) -> Inherited:
@@ -82,6 +87,7 @@ class Inherited:
             readings=self.readings + other.readings,
             designs=tuple(dict.fromkeys(self.designs + other.designs)),
             priors=self.priors + other.priors,
+            left_out={**self.left_out, **other.left_out},
         )
 
     def words(self) -> str:
@@ -93,7 +99,8 @@ class Inherited:
             f"{len(self.designs)} designs to begin with",
         ]
         told += [f"a guess of {', '.join(guessed)}"] if guessed else []
-        return f"from {names}: {'; '.join(told)}"
+        told += [f"left out: {study}, {why}" for study, why in self.left_out.items()]
+        return f"from {names or 'no study'}: {'; '.join(told)}"
 
 
 def _prior(told: Mapping[str, Any]) -> Prior:
@@ -104,6 +111,7 @@ def _prior(told: Mapping[str, Any]) -> Prior:
             name: np.array([math.nan if v is None else v for v in values], dtype=float)
             for name, values in told["metrics"].items()
         },
+        library=bool(told.get("library")),
     )
 
 

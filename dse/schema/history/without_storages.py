@@ -49,8 +49,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         return
     found = list(_values(root, _KEY))
     for prior in (*_values(root, "transfer_from"), *_values(root, "prior")):
-        if isinstance(prior, yaml.SequenceNode):
-            found += [value for one in prior.value for value in _values(one, _KEY)]
+        several = prior.value if isinstance(prior, yaml.SequenceNode) else [prior]
+        found += [value for one in several for value in _values(one, _KEY)]
     spans = ((one.start_mark.index, one.end_mark.index) for one in found)
     yield from sorted(span for span in spans if span[0] < span[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Collection, Mapping
@@ -51,7 +52,8 @@ class Plan:
     """Checked and complete specification of a study, ready to run.
 
     Attributes:
-        prior: earlier studies to transfer results from.
+        transfer_from: earlier studies and libraries of studies to transfer results from.
+        libraries: the files of each library with their SHA-256, one a line, by its folder.
         stages: the stage of a trial, from 0, at which each evaluator runs, by label.
         identity: what must not change during the life of the study, by key: space, seed, ...
         texts: every file that the study was read from, by path, for its record.
@@ -78,6 +80,7 @@ class Plan:
     retries: Mapping[FaultKind, int]
     storage_patience_s: float
     transfer_from: tuple[PriorSpec, ...]
+    libraries: Mapping[str, str]
     stages: Mapping[str, int]
     identity: Mapping[str, Any]
     texts: Mapping[str, str] = field(repr=False)
@@ -188,10 +191,11 @@ class _Builder:
         early_stopping = sections.early(problem)
         sections.check_factorial(problem)
         sections.check_gap(problem)
+        libraries = self._libraries()
         self.mistakes.check()
         assert pipeline is not None
         assert problem is not None
-        identity = self._identity(problem, cast.bound)
+        identity = self._identity(problem, cast.bound, libraries)
         problem = replace(problem, identity=json.dumps(identity, sort_keys=True, default=str))
         return Plan(
             name=self.spec.study,
@@ -206,6 +210,7 @@ class _Builder:
             retries=retries_of(self.spec.retries),
             storage_patience_s=patience_of(self.spec.storage_patience),
             transfer_from=tuple(self.spec.transfer_from),
+            libraries={folder: files for folder, files in libraries if folder},
             stages=stages_of(pipeline.bound, pipeline.sources, question.ladders),
             identity=identity,
             texts=dict(self.files.texts),
@@ -275,7 +280,24 @@ class _Builder:
             self.mistakes.add(one)
         return ()
 
-    def _identity(self, problem: Problem, bound: list[Bound]) -> dict[str, Any]:
+    def _libraries(self) -> list[tuple[str, str]]:
+        """Return the folder and the digests of each library; empty texts for earlier studies."""
+        found = []
+        for place, one in enumerate(self.spec.transfer_from):
+            where = self.source.place(["transfer_from", place, "library"])
+            folder, digests = "", ""
+            try:
+                if one.library is not None:
+                    path = resolve_path(one.library, self.source.path)
+                    folder, digests = str(path), self.files.studies(path, named_at=where)
+            except DseError as error:
+                self.mistakes.add(error, where)
+            found.append((folder, digests))
+        return found
+
+    def _identity(
+        self, problem: Problem, bound: list[Bound], libraries: list[tuple[str, str]]
+    ) -> dict[str, Any]:
         return {
             "space": outline(problem.space),
             "order of parameters": [p.name for p in problem.space.parameters],
@@ -298,7 +320,12 @@ class _Builder:
             **({"fidelities": dict(problem.ladders)} if problem.ladders else {}),
             # Studies of earlier versions are held against these keys: they keep their first names.
             **(
-                {"prior": [one.study for one in earlier]}
+                {
+                    "prior": [
+                        library_identity(digests) if digests else one.study
+                        for one, (_, digests) in zip(earlier, libraries, strict=True)
+                    ]
+                }
                 if (earlier := self.spec.transfer_from)
                 else {}
             ),
@@ -308,3 +335,13 @@ class _Builder:
                 else {}
             ),
         }
+
+
+def library_identity(digests: str) -> str:
+    """Return a library's entry in the identity of a study: number of files, and their digest.
+
+    Args:
+        digests: the SHA-256 and name of each file, one a line.
+    """
+    digest = hashlib.sha256(digests.encode()).hexdigest()
+    return f"library of {len(digests.splitlines())} files, SHA-256 {digest}"

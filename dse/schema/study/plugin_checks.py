@@ -146,6 +146,24 @@ def check_gap_space(budget: BudgetSpec, problem: Problem) -> None:
         raise SpecError(f"the gap has no bound: {text}", hint=hint)
 
 
+def check_library(folder: str | None, spec: PluginSpec, objects: Objects) -> None:
+    """Check that the optimizer learns from a library of studies.
+
+    Args:
+        folder: the library that the study names; ``None`` if it names none.
+        spec: the optimizer's name.
+        objects: the study's Python objects.
+
+    Raises:
+        SpecError: the optimizer does not; ``auto`` decides later.
+    """
+    if folder is None or spec.use == AUTO or not knows_optimizer(spec.use, objects):
+        return
+    if not optimizer_traits(spec, objects).learns_from_library:
+        problem = f"the optimizer {spec.use!r} does not learn from a library of studies"
+        raise SpecError(problem, hint="use 'optimizer: grey-box' or 'auto', or remove the library")
+
+
 def check_workers(spec: PluginSpec) -> None:
     """Check that an executor's number of workers is valid.
 

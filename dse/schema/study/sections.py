@@ -40,6 +40,7 @@ from dse.schema.study.plugin_checks import (
     check_early_stopping,
     check_gain,
     check_gap_space,
+    check_library,
     check_listable,
     check_optimizer,
     check_plugin,
@@ -228,6 +229,11 @@ class Sections:
             ["budget", "min_improvement"],
             lambda: check_gain(self.spec.budget, optimizer, self.objects),
         )
+        for place, one in enumerate(self.spec.transfer_from):
+            self._try_make(
+                ["transfer_from", place, "library"],
+                lambda folder=one.library: check_library(folder, optimizer, self.objects),
+            )
         traits = optimizer_traits(optimizer, self.objects)
         if traits.enumerates and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])
