@@ -45,7 +45,7 @@ class StudyOptions(TypedDict, total=False):
     baselines: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
     scenarios: Mapping[str, Mapping[str, Any]]
     fidelities: Mapping[str, Sequence[str]]
-    transfer_from: Sequence[str | Mapping[str, str]]
+    transfer_from: Mapping[str, str] | Sequence[str | Mapping[str, str]]
     budget: Mapping[str, Any]
     retries: Mapping[str, int]
     storage_patience: str | float

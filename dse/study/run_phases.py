@@ -109,20 +109,23 @@ class StudyRun:
             if self.is_stopped():
                 return STOPPED
             optimizer = suggesting(self.plan, use)
-            if self.plan.libraries and not traits_of(optimizer).learns_from_library:
-                text = f"the optimizer {use} does not learn from the library of studies"
-                self._note(Event(kind="library", text=text))
             if isinstance(optimizer, ReportsProgress):
                 optimizer.on_progress = self.on_progress
-            if self.bounds.min_improvement is not None and not isinstance(
-                optimizer, ExpectsImprovement
-            ):
-                text = "the optimizer expects no improvement: 'min_improvement' is no bound"
-                self._note(Event(kind="gain", text=text))
+            self._note_unsupported(optimizer, use)
             reason = self._loop(optimizer, use, self.bounds)
             if reason != STOPPED:
                 self._add_what_is_free()
         return reason
+
+    def _note_unsupported(self, optimizer: Optimizer, use: str) -> None:
+        """Record which settings of the study the optimizer does not support."""
+        expects = isinstance(optimizer, ExpectsImprovement)
+        if self.bounds.min_improvement is not None and not expects:
+            text = "the optimizer expects no improvement: 'min_improvement' is no bound"
+            self._note(Event(kind="gain", text=text))
+        if self.plan.libraries and not traits_of(optimizer).learns_from_library:
+            text = f"the optimizer {use} does not learn from the library of studies"
+            self._note(Event(kind="library", text=text))
 
     @contextmanager
     def _enter_study(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,22 @@ _LENGTH = 0.5
 """Length-scale of every parameter, as a fraction of its range."""
 _NOISES = tuple(10.0**power for power in (-3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1))
 """Noise variances to choose from, relative to the variance of the effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Distinct values of one parameter among k designs, and the value that each design has."""
+
+    values: Floats  # (u, w), encoded in w coordinates
+    place: Ints  # (k,), indices into the values
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Coordinates of one parameter, which is given by its position."""
+
+    owner: int
+    columns: Ints  # (w,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,7 @@ class EffectsModel:
     """
 
     points: Floats  # (n, c)
-    groups: tuple[Ints, ...]  # the coordinates of each parameter
+    groups: tuple[Group, ...]
     weights: Floats  # (n,)
     centre: float
     error: float
@@ -45,18 +62,16 @@ class EffectsModel:
             values: (n,), finite.
             owners: (c,), the parameter of each coordinate.
         """
-        groups = tuple(
-            columns
-            for columns in (
-                np.flatnonzero(owners == one) for one in range(owners.max(initial=-1) + 1)
-            )
-            if np.ptp(points[:, columns], axis=0).any()
-        )
+        every = [
+            Group(owner, np.flatnonzero(owners == owner))
+            for owner in range(owners.max(initial=-1) + 1)
+        ]
+        groups = tuple(one for one in every if np.ptp(points[:, one.columns], axis=0).any())
         width = float(values.std()) if len(values) else 0.0
         if not groups or not width > 0:
             return None
         centre = float(values.mean())
-        sizes, basis = eigh(_kernel(points, points, groups))
+        sizes, basis = eigh(_kernel(points, groups))
         turned = basis.T @ (values - centre)
         best: tuple[float, Floats] | None = None
         for noise in _NOISES:
@@ -69,20 +84,65 @@ class EffectsModel:
         assert best is not None
         return EffectsModel(points, groups, best[1], centre, best[0] / width)
 
-    def predict(self, points: Floats) -> Floats:
-        """Return the predictions at k encoded designs, (k,)."""
-        return np.asarray(self.centre + _kernel(points, self.points, self.groups) @ self.weights)
+    def predict(self, levels: Sequence[Levels]) -> Floats:
+        """Return the predictions at k designs, (k,).
+
+        Args:
+            levels: the distinct values of each parameter among the designs, by its owner.
+        """
+        own = [levels[group.owner] for group in self.groups]
+        tables = [
+            _correlate(one.values, self.points[:, group.columns])
+            for one, group in zip(own, self.groups, strict=True)
+        ]
+        count = len(own)
+        mains = sum(
+            (table @ self.weights)[one.place] for one, table in zip(own, tables, strict=True)
+        )
+        pairs = np.zeros(len(own[0].place))
+        for a in range(count):
+            weighted = tables[a] * self.weights
+            for b in range(a):
+                if len(tables[a]) * len(tables[b]) <= len(pairs):
+                    pairs += (weighted @ tables[b].T)[own[a].place, own[b].place]
+                else:
+                    left, right = weighted[own[a].place], tables[b][own[b].place]
+                    pairs += np.einsum("kn,kn->k", left, right)
+        return np.asarray(self.centre + mains / count + pairs / max(count * (count - 1) / 2, 1))
 
 
-def _kernel(points: Floats, others: Floats, groups: tuple[Ints, ...]) -> Floats:
-    """Return the kernel of main effects and pairwise interactions, (k, n)."""
-    total = np.zeros((len(points), len(others)))
+def find_levels(points: Floats, owners: Ints) -> list[Levels]:
+    """Return the distinct values of each parameter among encoded designs.
+
+    Args:
+        points: (k, c), encoded designs.
+        owners: (c,), the parameter of each coordinate.
+    """
+    found = []
+    for owner in range(owners.max(initial=-1) + 1):
+        own = points[:, owners == owner]
+        codes = own @ _distinct_sums(own.shape[1])
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        found.append(Levels(own[first], place.reshape(-1)))
+    return found
+
+
+def _distinct_sums(width: int) -> Floats:
+    """Return weights with which one-hot coordinates of a parameter have distinct sums, (width,)."""
+    return np.arange(1.0, width + 1.0)
+
+
+def _correlate(values: Floats, others: Floats) -> Floats:
+    return matern(squared_distances(values, others) / _LENGTH**2)
+
+
+def _kernel(points: Floats, groups: Sequence[Group]) -> Floats:
+    """Return the kernel of main effects and pairwise interactions of n points, (n, n)."""
+    total = np.zeros((len(points), len(points)))
     squares = np.zeros_like(total)
-    for columns in groups:
-        seen, place = np.unique(points[:, columns], axis=0, return_inverse=True)
-        table = matern(squared_distances(seen, others[:, columns]) / _LENGTH**2)
-        total += table[place.reshape(-1)]
-        squares += (table**2)[place.reshape(-1)]
+    for group in groups:
+        one = _correlate(points[:, group.columns], points[:, group.columns])
+        total += one
+        squares += one**2
     count = len(groups)
-    pairs = (total**2 - squares) / max(count * (count - 1), 1)
-    return np.asarray(total / count + pairs)
+    return np.asarray(total / count + (total**2 - squares) / max(count * (count - 1), 1))

@@ -12,7 +12,7 @@ from dse.core.design import Design
 from dse.core.pareto import hypervolume, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event
-from dse.core.values import Floats
+from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.library_prior import LibraryMean, MemberWeights
 from dse.optimizers.bayesian.measured_parts import MeasuredParts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
@@ -117,7 +117,7 @@ def alternate(library: Sequence[Design], even: Sequence[Design], begun: int) -> 
     yield from second
 
 
-def _choose_next(means: Floats, front: Floats, found: list[int], reference: Floats) -> int:
+def _choose_next(means: Floats, front: Ints, found: list[int], reference: Floats) -> int:
     left = [int(row) for row in front if int(row) not in found]
     worth = [hypervolume(means[[*found, row]], reference) for row in left]
     return left[int(np.argmax(worth))]

@@ -14,19 +14,21 @@ from dse.core.encoding import blocks, encoded, encoded_designs
 from dse.core.expressions.expression import Expression
 from dse.core.problem import Prior, Problem
 from dse.core.values import Floats
-from dse.optimizers.bayesian.effects_model import EffectsModel
+from dse.optimizers.bayesian.effects_model import EffectsModel, find_levels
 from dse.optimizers.bayesian.gaussian_process import owners_of
 
-_LARGEST = 300
+_LARGEST = 600
 """Most designs that a member's model is fitted to, evenly spaced."""
 _DRAWS = 200
 """Bootstrap samples of the measured designs, from which the weights are computed."""
 _PAIRS = 10.0
-"""Number of observed pairs that the initial weight of a member is worth."""
+"""Number of observed pairs that the initial trust is worth."""
+_EQUAL = 20.0
+"""Number of observed pairs that equal weights are worth."""
 _TRUST = 0.5
-"""Initial trust in a library: the correlation that is assumed before anything is measured."""
+"""Initial trust: the rank correlation that is assumed before anything is measured."""
 _LEAST = 0.05
-"""Trust below which a library is ignored."""
+"""Largest rank correlation of members that are ignored."""
 _FEWEST = 4
 """Measured designs below which weights are equal."""
 
@@ -71,8 +73,10 @@ class LibraryMean:
         names: frozenset[str],
         members: Sequence[tuple[str, EffectsModel]],
     ) -> None:
-        self._space = problem.space
+        self._problem = problem
         self._names = names
+        layout = blocks(problem.space, names)
+        self._owners = owners_of([block.stop - block.start for block in layout])
         self._models = tuple(model for _, model in members)
         self.studies = tuple(study for study, _ in members)
 
@@ -98,47 +102,76 @@ class LibraryMean:
 
     def members(self, batch: Batch) -> Floats:
         """Return the normal score of each design's loss as each member predicts it, (n, k)."""
-        points = encoded(self._space, batch, self._names)
-        return np.column_stack([model.predict(points) for model in self._models])
+        levels = find_levels(encoded(self._problem.space, batch, self._names), self._owners)
+        return np.column_stack([model.predict(levels) for model in self._models])
+
+    def mean(self, batch: Batch, weights: Floats) -> Floats:
+        """Return the weighted mean of the members' predictions, (n,).
+
+        Args:
+            batch: n designs.
+            weights: (k,), one for each member.
+        """
+        levels = find_levels(encoded(self._problem.space, batch, self._names), self._owners)
+        used = np.flatnonzero(weights).tolist()
+        parts = [weights[place] * self._models[place].predict(levels) for place in used]
+        return np.asarray(sum(parts, np.zeros(len(batch))))
 
     def weigh(self, members: Floats, losses: Floats) -> MemberWeights:
         """Return the weights of the members, given the losses measured here.
 
         The weight of a member is the share of bootstrap samples of the measured designs in which
-        it ranks them best. A member takes part in a sample only if it ranks at least as well as
-        the median member, and on all designs better than chance; against this study's own model,
-        the members lose the share of samples in which that model ranks best (the trust).
+        it orders more pairs of designs correctly than any other member. Members whose rank
+        correlation is at most :data:`_LEAST` have no weight, so that many unrelated ones cannot
+        dilute a related one. While designs are few, their order is mostly chance: the weights are
+        mixed with equal ones.
 
         Args:
             members: (n, k), the members' predictions for the measured designs.
             losses: (n,), the measured losses.
-            left_out: (n,), leave-one-out predictions of this study's own model.
         """
         count, size = len(losses), len(self.studies)
         if count < _FEWEST:
             return self._weights(np.full(size, 1.0 / size), _TRUST)
-        agreed = np.array([_signs(column) * _signs(losses) for column in members.T])
-        total = np.abs(_signs(losses)).sum() / 2
-        taus = (agreed.sum(axis=(1, 2)) / 2 + _TRUST * _PAIRS) / (total + _PAIRS)
-        rng = np.random.default_rng(count)
-        drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=_DRAWS)  # (s, n)
-        scores = np.einsum("si,kij,sj->sk", drawn, agreed, drawn, optimize=True)
-        usable = taus > _LEAST
+        own = _signs(losses)
+        pairs = float(np.abs(own).sum()) / 2
+        agreed = np.array([_signs(column) * own for column in members.T])  # (k, n, n)
+        usable = _trust(agreed.sum(axis=(1, 2)) / 2, pairs) > _LEAST
         if not usable.any():
             return self._weights(np.zeros(size), 0.0)
-        scores = np.where(usable, scores, -np.inf)
+        best = self._share_of_wins(np.where(usable[:, None, None], agreed, -1.0))
+        share = pairs / (pairs + _EQUAL)
+        weights = usable * (share * best + (1 - share) / usable.sum())
+        weights /= weights.sum()
+        score = float((_signs(members @ weights) * own).sum()) / 2
+        return self._weights(weights, max(0.0, float(_trust(np.array(score), pairs))))
+
+    def _share_of_wins(self, agreed: Floats) -> Floats:
+        """Return the share of bootstrap samples in which each member has the best score, (k,).
+
+        Args:
+            agreed: (k, n, n), 1 for each pair of designs that a member orders correctly, else -1
+                or 0.
+        """
+        count = agreed.shape[1]
+        rng = self._problem.rng(count)
+        drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=_DRAWS)  # (s, n)
+        scores = np.einsum("si,kij,sj->sk", drawn, agreed, drawn, optimize=True)
         best = scores == scores.max(axis=1)[:, None]
-        weights = (best / best.sum(axis=1)[:, None]).mean(axis=0)
-        # with few designs the order of the members is chance: the weights begin equal
-        equal = usable / usable.sum()
-        share = total / (total + 2 * _PAIRS)
-        weights = share * weights + (1 - share) * equal
-        mean = members @ weights
-        tau = float((_signs(mean) * _signs(losses)).sum() / 2)
-        return self._weights(weights, max(0.0, (tau + _TRUST * _PAIRS) / (total + _PAIRS)))
+        return np.asarray((best / best.sum(axis=1)[:, None]).mean(axis=0))
 
     def _weights(self, weights: Floats, trust: float) -> MemberWeights:
         return MemberWeights(studies=self.studies, weights=weights, trust=trust)
+
+
+def _trust(scores: Floats, pairs: float) -> Floats:
+    """Return rank correlations, from -1 to 1, that begin at :data:`_TRUST`.
+
+    Args:
+        scores: numbers of concordant minus discordant pairs of measured designs.
+        pairs: number of pairs with different losses.
+    """
+    return np.asarray((scores + _TRUST * _PAIRS) / (pairs + _PAIRS))
 
 
 def _signs(values: Floats) -> Floats:

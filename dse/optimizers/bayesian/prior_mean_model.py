@@ -34,7 +34,7 @@ class PriorMeanInputs:
 
     def points(self, batch: Batch) -> Floats:
         """Encode designs as model inputs and the library's weighted prediction, (n, c + 1)."""
-        mean = self.library.members(batch) @ self.chosen.weights
+        mean = self.library.mean(batch, self.chosen.weights)
         return np.column_stack([self.inputs.points(batch), mean])
 
 

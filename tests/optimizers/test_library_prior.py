@@ -1,0 +1,94 @@
+"""Models of a library's members, and the weights by which they are averaged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dse.core.problem import Prior
+from dse.optimizers.bayesian.effects_model import EffectsModel, find_levels
+from dse.optimizers.bayesian.library_prior import LibraryMean
+from dse.testing.problems import zdt1
+
+OWNERS = np.array([0, 0, 0, 1, 2])
+
+
+def mixed_points(count: int) -> np.ndarray:
+    """Return points of a choice of three, a real parameter and an ordinal one."""
+    rng = np.random.default_rng(0)
+    choice = np.eye(3)[rng.integers(3, size=count)]
+    return np.column_stack([choice, rng.random(count), rng.integers(4, size=count) / 3])
+
+
+def response(points: np.ndarray) -> np.ndarray:
+    return points[:, 0] + points[:, 3] ** 2 + points[:, 3] * points[:, 4]
+
+
+def library(priors: dict[str, np.ndarray], train: int = 60) -> tuple[LibraryMean, object]:
+    """Return models of members with these values of ``f2`` at sampled designs of ZDT1."""
+    known = zdt1(3)
+    batch = known.problem.space.sample(train, np.random.default_rng(1))
+    members = [
+        Prior(study=name, designs=tuple(batch.designs()), metrics={"f2": values}, library=True)
+        for name, values in priors.items()
+    ]
+    problem = replace(known.problem, priors=tuple(members))
+    objective = next(one for one in problem.objectives if "f2" in one.expression.names)
+    names = frozenset(problem.space.by_name)
+    found = LibraryMean.of(problem, objective.expression, objective.sign, names)
+    assert found is not None
+    return found, known
+
+
+def values_of(seed: int, train: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true values of ``f2`` at the members' designs, and random ones."""
+    known = zdt1(3)
+    batch = known.problem.space.sample(train, np.random.default_rng(1))
+    return known.truth(batch).columns["f2"], np.random.default_rng(seed).random(train)
+
+
+def test_effects_and_interactions_of_mixed_parameters_are_learnt():
+    points = mixed_points(240)
+    model = EffectsModel.fit(points[:120], response(points[:120]), OWNERS)
+    found = model.predict(find_levels(points[120:], OWNERS))
+    assert np.corrcoef(found, response(points[120:]))[0, 1] > 0.999
+
+
+def test_a_prediction_does_not_depend_on_the_other_designs():
+    points = mixed_points(90)
+    model = EffectsModel.fit(points, response(points), OWNERS)
+    alone = [model.predict(find_levels(points[row : row + 1], OWNERS))[0] for row in range(90)]
+    assert model.predict(find_levels(points, OWNERS)) == pytest.approx(np.array(alone))
+
+
+def test_constant_values_or_parameters_give_no_model():
+    points = mixed_points(9)
+    assert EffectsModel.fit(points, np.ones(9), OWNERS) is None
+    assert EffectsModel.fit(np.ones((9, 5)), response(points), OWNERS) is None
+
+
+def test_before_anything_is_measured_the_weights_are_equal():
+    truth, noise = values_of(0)
+    mean, _ = library({"like": truth, "noise": noise})
+    chosen = mean.weigh(np.zeros((0, 2)), np.zeros(0))
+    assert chosen.weights.tolist() == [0.5, 0.5]
+    assert chosen.trust == 0.5
+
+
+def test_one_related_study_outweighs_many_unrelated_ones():
+    truth, _ = values_of(0)
+    noises = {f"noise{seed}": values_of(seed)[1] for seed in range(12)}
+    mean, known = library({"like": truth, **noises})
+    here = known.problem.space.sample(40, np.random.default_rng(5))
+    chosen = mean.weigh(mean.members(here), known.truth(here).columns["f2"])
+    assert chosen.weights[0] > 0.9
+    assert chosen.trust > 0.8
+
+
+def test_studies_that_contradict_the_measurements_have_no_weight():
+    truth, _ = values_of(0)
+    mean, known = library({"reversed": -truth})
+    here = known.problem.space.sample(20, np.random.default_rng(5))
+    chosen = mean.weigh(mean.members(here), known.truth(here).columns["f2"])
+    assert chosen.trust == 0.0
+    assert chosen.text == "trust 0.00; no weight: reversed"
