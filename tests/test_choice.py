@@ -51,8 +51,9 @@ def test_auto_chooses_by_what_is_known(problem, measurements, cost_s, use) -> No
             zdt1().problem,
             12,
             2e-4,
-            "no more than 12 measurements may be made (the first measurement took 0.0002 s): "
-            "each is chosen by a surrogate",
+            "no more than 12 measurements may be made (the first measurement took 0.2 ms, less than "
+            "a suggestion of about 0.3 s; the option thinking bounds suggestions): each is chosen "
+            "by a surrogate",
         ),
         (
             tiny_codesign().problem,
@@ -82,7 +83,7 @@ def test_auto_chooses_by_what_is_known(problem, measurements, cost_s, use) -> No
             zdt1().problem,
             None,
             2e-4,
-            "the first measurement took 0.0002 s, less than 0.05 s: evolution chooses faster than "
+            "the first measurement took 0.2 ms, less than 50 ms: evolution chooses faster than "
             "a surrogate",
         ),
         (

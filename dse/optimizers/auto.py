@@ -20,6 +20,16 @@ MANY = 1_000
 FEW_OBJECTIVES = 3
 """Above this number crowding distances hardly rank a front: AGE-MOEA-II replaces NSGA-II."""
 
+SURROGATE_S = 0.3
+"""Seconds of a ``grey-box`` suggestion after 100 trials of 12 parameters and 3 objectives.
+
+Source:
+    Measured on one core of an AMD EPYC by ``python benchmarks/optimizers cost --tool grey-box``.
+"""
+
+LEAST_SURROGATE_S = 0.03
+"""Seconds of such a suggestion at the lowest effort that has a surrogate, measured likewise."""
+
 EXACT_OBJECTIVES = 4
 """Most measured objectives for which expected hypervolume improvement has a closed form here."""
 
@@ -45,7 +55,11 @@ def whole(problem: Problem) -> bool:
 
 
 def optimizer_for(
-    problem: Problem, measurements: int | None, cost_s: float | None
+    problem: Problem,
+    measurements: int | None,
+    cost_s: float | None,
+    *,
+    thinking: float | None = None,
 ) -> OptimizerChoice:
     """Return the optimizer that ``auto`` picks for the problem, with the reason.
 
@@ -54,16 +68,40 @@ def optimizer_for(
         measurements: budget of measurements, or ``None``. A budget of few measurements favours a
             surrogate, whatever one measurement costs.
         cost_s: seconds that the first trial took; ``None`` if no trial was run.
+        thinking: greatest cost of a suggestion as a share of a measurement. If it is given and the
+            cost is known, it decides instead of the number and cost of measurements.
     """
     if not problem.measured:
         return _choose_for_models(problem)
     objectives = len(problem.objectives)
+    if thinking is not None and cost_s is not None:
+        return _choose_by_price(problem, cost_s, thinking)
     if measurements is not None and measurements > MANY:
         return _evolution(objectives, f"{measurements:,} measurements, more than {MANY:,}")
     if measurements is None and cost_s is not None and cost_s < CHEAP_S:
-        why = f"the first measurement took {cost_s:.2g} s, less than {CHEAP_S:g} s"
+        why = f"the first measurement took {_time(cost_s)}, less than {_time(CHEAP_S)}"
         return _evolution(objectives, why)
-    why = _reason(measurements, cost_s)
+    return _surrogate(problem, _reason(measurements, cost_s))
+
+
+def _choose_by_price(problem: Problem, cost_s: float, thinking: float) -> OptimizerChoice:
+    """Return a surrogate if its cheapest suggestions cost at most that share of a measurement."""
+    allowed_s = thinking * cost_s
+    share = f"{100 * thinking:g} % of a measurement of {_time(cost_s)} is {_time(allowed_s)}"
+    least = _time(LEAST_SURROGATE_S)
+    if allowed_s >= LEAST_SURROGATE_S:
+        return _surrogate(problem, f"{share}, and a surrogate's suggestion takes {least} or more")
+    why = f"{share}, but a surrogate's suggestion takes {least} or more"
+    return _evolution(len(problem.objectives), why)
+
+
+def _surrogate(problem: Problem, why: str) -> OptimizerChoice:
+    """Return the Bayesian optimizer that suits the problem.
+
+    Args:
+        problem: problem with measured metrics.
+        why: why a surrogate is preferred to evolution.
+    """
     learnt = sum(bool(o.expression.names & problem.measured) for o in problem.objectives)
     if problem.asked - problem.measured:
         return OptimizerChoice("grey-box", f"{why}: only what has to be measured is learnt")
@@ -75,13 +113,25 @@ def optimizer_for(
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
-    """Return as text why few measurements are assumed: the budget or the first one's time."""
-    took = "" if cost_s is None else f"the first measurement took {cost_s:.2g} s"
-    if measurements is not None:
-        s = "" if measurements == 1 else "s"
-        bound = f"no more than {measurements:,} measurement{s} may be made"
-        return f"{bound} ({took})" if took else bound
-    return took or "the cost of a measurement is not known"
+    """Return as text why few measurements are assumed: the budget or the first one's time.
+
+    A measurement that is cheaper than a suggestion is called so: then the budget alone decides.
+    """
+    took = "" if cost_s is None else f"the first measurement took {_time(cost_s)}"
+    if measurements is None:
+        return took or "the cost of a measurement is not known"
+    s = "" if measurements == 1 else "s"
+    bound = f"no more than {measurements:,} measurement{s} may be made"
+    if cost_s is None:
+        return bound
+    if cost_s >= SURROGATE_S:
+        return f"{bound} ({took})"
+    price = f"less than a suggestion of about {_time(SURROGATE_S)}"
+    return f"{bound} ({took}, {price}; the option thinking bounds suggestions)"
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.2g} ms" if seconds < 0.1 else f"{seconds:.2g} s"
 
 
 def _choose_for_models(problem: Problem) -> OptimizerChoice:

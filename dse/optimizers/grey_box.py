@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -14,7 +13,7 @@ from dse.core.pareto import hypervolume, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
-from dse.optimizers.bayesian.candidates import draw_designs
+from dse.optimizers.bayesian.candidates import breed_designs, draw_designs
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import expected_gains
 from dse.optimizers.bayesian.library_designs import LibrarySearch, alternate
@@ -28,6 +27,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 )
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
+from dse.optimizers.bayesian.search_effort import LEVELS, SearchEffort
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
@@ -37,6 +37,8 @@ from dse.protocols import OptimizerTraits
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Step widths of the local search, as fractions of a real parameter's range."""
 _CLIMBERS = 8
+_SPARE = 4
+"""Bred designs for each one wanted, as some share a measured part or allow no feasible design."""
 _EACH = 24
 _FINALISTS, _LOOKS = (5, 40), 500_000
 """Least and most finalists valued on their complete conditional fronts; designs to spend on it."""
@@ -72,6 +74,8 @@ class GreyBox:
 
     traits = OptimizerTraits(completes_front=True, learns_from_library=True)
     expected_gain: float | None = None
+    efforts = len(LEVELS) + 1  # the last one breeds designs without a surrogate
+    effort: int = 0
 
     def __init__(self, problem: Problem, *, initial: int = 6, find_sums: bool = True) -> None:
         self._problem = problem
@@ -88,8 +92,10 @@ class GreyBox:
         self._library = LibrarySearch(problem, self._roles, self._parts)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
+        self._last_fitter: ModelFitter | None = None
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
+        self._fitted_effort = 0
         self._events: list[Event] = []
         self._reported: set[int] = set()
 
@@ -98,6 +104,7 @@ class GreyBox:
             return []
         rng = self._problem.rng(len(self._told), len(pending))
         self.expected_gain = None
+        self._forget_other_effort()
         taken = {*(trial.design for trial in self._told), *pending}
         gone = self._collect_attempts(pending)
         found: list[Design] = []
@@ -105,8 +112,10 @@ class GreyBox:
             found = self._probe(count, gone, pending)
         if not found and len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone)
-        if len(found) < count:
+        if len(found) < count and self.effort < len(LEVELS):
             found += self._choose_designs(count - len(found), [*pending, *found], rng)
+        elif len(found) < count:
+            found += self._breed(count - len(found), taken.union(found), gone, rng)
         if len(found) < count:
             found += draw_designs(self._problem, count - len(found), rng, taken.union(found))
         return found
@@ -160,6 +169,29 @@ class GreyBox:
                 found += self._complete_part(fresh.take(np.array([row])), None)[:1]
         return found
 
+    def _forget_other_effort(self) -> None:
+        """Forget surrogates that were fitted at another effort than the present one."""
+        if self.effort != self._fitted_effort:
+            self._last_fitter, self._fitted_at, self._learnt = None, -1, (-1, None)
+            self._fitted_effort = self.effort
+
+    def _breed(
+        self, count: int, taken: set[Design], gone: set[bytes], rng: np.random.Generator
+    ) -> list[Design]:
+        """Return offspring of the front whose measured parts are new, without a surrogate."""
+        best = self._elite().designs()
+        bred = breed_designs(self._problem, best, _SPARE * count, taken=taken, rng=rng)
+        new = self._parts.distinct(self._problem.space.batch(bred), gone)
+        found: list[Design] = []
+        for row in range(len(new)):
+            if len(found) < count:
+                found += self._complete_part(new.take(np.array([row])), None)[:1]
+        return found
+
+    @property
+    def _amounts(self) -> SearchEffort:
+        return LEVELS[min(self.effort, len(LEVELS) - 1)]
+
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
@@ -189,7 +221,7 @@ class GreyBox:
         """
         told = len(self._told)
         if self._learnt[0] != told:
-            last = told - told % _stride(told)
+            last = told - told % (_stride(told) * self._amounts.stride)
             if last not in (told, self._fitted_at):
                 self._taught(last, refit=True)
             self._learnt = told, self._taught(told, refit=last == told)
@@ -205,11 +237,14 @@ class GreyBox:
             self._report_magnitudes(found)
         return found
 
-    @cached_property
+    @property
     def _fitter(self) -> ModelFitter:
-        """Fitter of the surrogates; it evaluates models."""
-        probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-        return ModelFitter(self._problem, self._roles, probe, self._separable.sums)
+        """Fitter of the surrogates at the present effort; it evaluates models."""
+        if self._last_fitter is None:
+            probe = self._problem.space.sample(256, self._problem.rng(0, 3))
+            sums, most = self._separable.sums, self._amounts.rows
+            self._last_fitter = ModelFitter(self._problem, self._roles, probe, sums, most=most)
+        return self._last_fitter
 
     def _report_magnitudes(self, known: Beliefs) -> None:
         """Report objectives whose extreme values are rescaled or clipped for the surrogates."""
@@ -232,7 +267,8 @@ class GreyBox:
         It has the measured part of largest expected gain, completed by the most promising values of
         the other parameters.
         """
-        pool = self._parts.pool(self._elite(), gone, rng)
+        own = self._amounts
+        pool = self._parts.pool(self._elite(), gone, rng, drawn=own.drawn, bred=own.bred)
         front = self._believed_front(known, gone)
         if front is not None:
             pool = self._parts.distinct(concatenate_batches([front, pool]), set())
@@ -302,7 +338,7 @@ class GreyBox:
         rng: np.random.Generator,
     ) -> tuple[Batch, Floats]:
         """Extend the pool of candidates by neighbours of its best members, ever closer to them."""
-        for width in _CLIMBS:
+        for width in _CLIMBS[: self._amounts.climbs]:
             top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
             near = self._parts.around(top, width, _EACH, gone, rng)
             if len(near):

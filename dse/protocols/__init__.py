@@ -48,6 +48,7 @@ from dse.protocols.executor import (
     Work,
 )
 from dse.protocols.optimizer import (
+    AdjustsEffort,
     ExpectsImprovement,
     Optimizer,
     OptimizerTraits,
@@ -74,6 +75,7 @@ __all__ = [
     "EVERYTHING",
     "NEW",
     "PLAIN",
+    "AdjustsEffort",
     "ChecksProgram",
     "ChecksValues",
     "DeclaresParts",

@@ -110,6 +110,21 @@ class ExpectsImprovement(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class AdjustsEffort(Protocol, metaclass=Capability):
+    """Optimizer whose suggestions can be computed at lower cost, at the price of their quality.
+
+    A study uses it to keep the option ``thinking`` of the optimizer. The class has both attributes.
+    Law: a suggestion depends on the present effort alone, not on those of earlier suggestions.
+    """
+
+    efforts: int
+    """Number of levels of effort, at least 2."""
+
+    effort: int
+    """Level that the study assigns before ``ask``: 0 is the full effort, the last the cheapest."""
+
+
+@runtime_checkable
 class PredictsMetrics(Protocol, metaclass=Capability):
     """Optimizer with a surrogate, which predicts metrics of designs that were not evaluated.
 

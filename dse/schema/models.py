@@ -54,6 +54,26 @@ class PluginSpec(BaseModel):
         return dict(self.model_extra or {})
 
 
+class OptimizerSpec(PluginSpec):
+    """Optimizer with its options; the study itself keeps ``thinking``, whichever plug-in it is.
+
+    ``thinking`` is the greatest cost of a suggestion, as a share of what a measurement costs.
+    """
+
+    thinking: Quantity | None = None
+
+    @staticmethod
+    def of(spec: PluginSpec) -> OptimizerSpec:
+        """Return the settings of a plug-in as those of an optimizer."""
+        return spec if isinstance(spec, OptimizerSpec) else OptimizerSpec(**spec.model_dump())
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """Settings as written in a study file: ``use``, the options and, if given, ``thinking``."""
+        own = {} if self.thinking is None else {"thinking": self.thinking}
+        return {"use": self.use, **self.options, **own}
+
+
 class ReplicatesSpec(Model):
     """Replicates of a stochastic evaluator; its input ``seed_input`` gets the replicate's index."""
 
@@ -291,7 +311,7 @@ class StudySpec(Model):
     transfer_from: Annotated[
         list[Annotated[PriorSpec, BeforeValidator(_study)]], BeforeValidator(_one_to_list)
     ] = []
-    optimizer: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
+    optimizer: Annotated[OptimizerSpec, BeforeValidator(_plugin)] = OptimizerSpec(use="auto")
     executor: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     storage: str | None = None
     storage_patience: Quantity | None = None

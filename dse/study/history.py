@@ -9,6 +9,7 @@ from dse.core.design import Design
 from dse.core.trial import Asked, Trial
 from dse.optimizers.bayesian.gain_stopping import Suggestion
 from dse.protocols import Storage
+from dse.study.thinking import effort_at, effort_changes
 
 
 class TrialHistory:
@@ -107,7 +108,13 @@ def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestio
         most: maximum number of suggestions.
     """
     asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
+    changes = effort_changes(ledger.storage.events(ledger.study))
     return [
-        Suggestion(one.ask.told, one.ask.wanted or one.ask.count, one.pending)
+        Suggestion(
+            told=one.ask.told,
+            count=one.ask.wanted or one.ask.count,
+            pending=one.pending,
+            effort=effort_at(changes, one.ask.first),
+        )
         for one in moments(asks[-most:], ledger.trials, ledger.finished)
     ]

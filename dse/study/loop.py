@@ -45,6 +45,7 @@ from dse.study.history import TrialHistory, last_suggestions
 from dse.study.lease import Lease
 from dse.study.stopping_bounds import Bounds, Room
 from dse.study.suggestions import check_suggestions
+from dse.study.thinking import ThinkingControl, effort_changes
 from dse.study.times import Times
 from dse.system.swallowed_interrupts import raise_lost_interrupt
 
@@ -72,7 +73,7 @@ class Loop:
     nothing more is asked. ``set_aside`` receives outcomes before the storage does. With ``drains``,
     running evaluations are completed if the storage is lost. Once ``is_stopped`` returns true,
     nothing more is asked or begun, and the loop ends with its running evaluations. ``gap`` is the
-    stopping rule of a budget with a gap.
+    stopping rule of a budget with a gap; ``thinking`` keeps the cost of suggestions low.
     """
 
     space: DesignSpace
@@ -89,6 +90,7 @@ class Loop:
     lingers: bool = True
     drains: bool = True
     below: int | None = None
+    thinking: ThinkingControl | None = None
     clock: Clock = field(default_factory=Clock)
     gap: GapMonitor | None = None
     is_stopped: Callable[[], bool] = lambda: False
@@ -228,7 +230,7 @@ class Loop:
         The loop is idle if this driver needs designs while another driver has the asker's role.
         """
         while True:
-            own = 0 if self._waiting else max(self._room, 0)
+            own = self._count_own()
             ahead = self._asker.count_ahead(own, holds=bool(self._flying))
             self._idle = own > 0 and not self._asker.is_free()
             if self._idle or own + ahead <= 0 or not self._asker.is_free():
@@ -250,6 +252,15 @@ class Loop:
                 self._learn()
             else:
                 return reason if own > 0 else ""
+
+    def _count_own(self) -> int:
+        """Return how many designs to ask for this driver: as many as the executor accepts.
+
+        If suggestions cost too much, it is more, and the others wait.
+        """
+        room = 0 if self._waiting else max(self._room, 0)
+        ahead = self.thinking is not None and self.drains and room > 0
+        return max(room, self.thinking.batch) if self.thinking and ahead else room
 
     @property
     def _known(self) -> tuple[int, int]:
@@ -277,7 +288,9 @@ class Loop:
         started_s = self.clock.now_s()
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
+        changes: list[Event] = []
         if not designs:
+            changes = self._choose_effort()
             designs, by = self._propose_designs(count), self.by
             reason = self._enough(designs)
             if reason:
@@ -291,7 +304,7 @@ class Loop:
             wanted=count,
             seconds=self.clock.now_s() - started_s,
             by=by,
-            events=self._news(),
+            events=(*self._news(), *changes),
             worker=self.lease.id,
             at=time.time(),
             ahead=ahead,
@@ -303,9 +316,18 @@ class Loop:
         self._waiting += new[: len(new) - ahead]
         self._asker.note_ask(len(new), ahead, ask.seconds)
         self._unsaid.clear()
+        if self.thinking and by != GIVEN:
+            self.thinking.note(ask.seconds, len(new))
         if self._patience and by != GIVEN:
             self._patience.keep()
         return ""
+
+    def _choose_effort(self) -> list[Event]:
+        """Set the optimizer's effort for the next request; return the event of a change, if any."""
+        if self.thinking is None:
+            return []
+        changes = effort_changes(self.ledger.storage.events(self.ledger.study))
+        return self.thinking.choose(len(self.ledger.trials), self.ledger.finished, changes)
 
     def _check(self, designs: Sequence[Design], count: int, by: str) -> None:
         """Raise PluginError unless the designs are legal and new."""

@@ -11,7 +11,7 @@ from dse.core.design import Design
 from dse.core.trial import Asked, Trial
 from dse.evaluation.provenance import versions
 from dse.interop.archive.salvage import MARK
-from dse.protocols import Optimizer
+from dse.protocols import AdjustsEffort, Optimizer
 from dse.schema.study.plugin_checks import AUTO
 from dse.study.early_stop_watch import contradiction
 from dse.study.history import Moment, TrialHistory, moments
@@ -25,6 +25,7 @@ from dse.study.proposers import (
     suggesting,
 )
 from dse.study.study_engine import StudyEngine
+from dse.study.thinking import effort_at, effort_changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +138,7 @@ class Replay:
         self._salvaged = range(mark.get("intact", 0), mark.get("trials", 0))
         use = study.plan.optimizer.use
         self._use = find_auto_choice(study.events) if use == AUTO else use
+        self._efforts = effort_changes(study.events)
         self._seed = None if sample is None else seed
         asks = [ask for ask in self._asks if ask.by and ask.first not in self._salvaged]
         free = (CARRIED, ATTACHED, GIVEN)
@@ -225,6 +227,8 @@ class Replay:
         optimizer, told = self._optimizers.get(ask.by) or (suggesting(self._study.plan, ask.by), 0)
         optimizer.tell(teachable(optimizer, self._record.finished[told : ask.told]))
         self._optimizers[ask.by] = optimizer, max(told, ask.told)
+        if isinstance(optimizer, AdjustsEffort):
+            optimizer.effort = effort_at(self._efforts, ask.first)
         return optimizer.ask(wanted, moment.pending)
 
     def _list_changed_versions(self, ask: Asked) -> dict[str, tuple[str, str]]:

@@ -14,6 +14,7 @@ from dse.evaluation.provenance import provenance
 from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
 from dse.optimizers.bayesian.front_completion import worthwhile
 from dse.protocols import (
+    AdjustsEffort,
     EndedByCaller,
     Executor,
     ExpectsImprovement,
@@ -30,6 +31,7 @@ from dse.schema.study.budget import CONFIDENCE
 from dse.schema.study.measured_baselines import check_baselines, settle_baselines
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugin_checks import AUTO, build_early_stopping_error, optimizer_traits
+from dse.schema.study.thinking_share import thinking_of
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.early_stop_watch import EarlyStopMonitor
@@ -49,6 +51,7 @@ from dse.study.proposers import (
 from dse.study.recovery import store_spools
 from dse.study.scenario_optimizer import for_free
 from dse.study.stopping_bounds import Bounds
+from dse.study.thinking import ThinkingControl, effort_changes
 from dse.system.credentials import private_environment
 from dse.system.swallowed_interrupts import interrupts_cleared
 
@@ -112,7 +115,7 @@ class StudyRun:
             if isinstance(optimizer, ReportsProgress):
                 optimizer.on_progress = self.on_progress
             self._note_unsupported(optimizer, use)
-            reason = self._loop(optimizer, use, self.bounds)
+            reason = self._loop(optimizer, use, self.bounds, thinking=self._thinking(optimizer))
             if reason != STOPPED:
                 self._add_what_is_free()
         return reason
@@ -177,12 +180,29 @@ class StudyRun:
                 self._loop(suggesting(self.plan, FIRST), FIRST, bounds, below=most)
                 if self.is_stopped():
                     return ""
-            choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
+            choice = optimizer_for(
+                problem,
+                self.bounds.measurements,
+                self._cost_s(),
+                thinking=thinking_of(self.plan.optimizer),
+            )
             if not find_auto_choice(self._events()):
                 event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
                 self._retrying.record(self.name, [event])
             self.on_choice(next(e.text for e in self._events() if e.kind == "choice"))
         return find_auto_choice(self._events())
+
+    def _thinking(self, optimizer: Optimizer) -> ThinkingControl | None:
+        """Return the control of the optimizer's effort, if the study has the option ``thinking``.
+
+        An optimizer with a single level of effort, which ``auto`` may choose, needs none.
+        """
+        share = thinking_of(self.plan.optimizer)
+        if share is None or not isinstance(optimizer, AdjustsEffort):
+            return None
+        control = ThinkingControl(optimizer=optimizer, share=share)
+        control.resume(effort_changes(self._events()))
+        return control
 
     def _cost_s(self) -> float | None:
         """Return the cost in seconds of the study's first own trial; ``None`` until it finished.
@@ -224,6 +244,7 @@ class StudyRun:
         bounds: Bounds,
         here: PluginSpec | None = None,
         below: int | None = None,
+        thinking: ThinkingControl | None = None,
     ) -> str:
         if self.outside is None or here is not None:
             runner = self._make_executor(here or self.executor, optimizer)
@@ -250,6 +271,7 @@ class StudyRun:
                 drains=runner is not self.outside,  # an external executor may block on its caller
                 below=below,
                 gap=self._watch_gap(bounds) if here is None and below is None else None,
+                thinking=thinking,
                 is_stopped=self.is_stopped,
                 on_finished=self.on_finished,
                 set_aside=self._retrying.set_aside,

@@ -21,6 +21,9 @@ _SPARE = 64
 _REPAIRS = 12
 _LEAST = 8
 
+_BREED = 8
+"""Offspring for each design wanted, as some were evaluated before or violate limits."""
+
 _STEPS = 24
 """Moves tried from each design in a local search."""
 
@@ -43,6 +46,29 @@ def candidates(
     bred = unseen(mutate_designs(space, children, rng), {*taken, *uniform})
     moved = _step_from_best(problem, best, POOL // 4, {*taken, *uniform, *bred}, rng)
     return admissible(problem, uniform + bred + moved, taken, rng)
+
+
+def breed_designs(
+    problem: Problem,
+    best: Sequence[Design],
+    count: int,
+    *,
+    taken: Collection[Design],
+    rng: np.random.Generator,
+) -> list[Design]:
+    """Return up to ``count`` mutated offspring of the ``best`` designs, without any surrogate.
+
+    It is the cheapest way to a suggestion that depends on results. Designs that violate no modelled
+    limit come first.
+    """
+    if not best:
+        return []
+    space, size = problem.space, _BREED * count
+    mothers, fathers = rng.integers(len(best), size=(2, size))
+    parents = space.batch(best)
+    children = cross_parents(space, parents.take(mothers), parents.take(fathers), rng)
+    bred = unseen(mutate_designs(space, children, rng), taken)
+    return admissible(problem, bred, taken, rng)[:count]
 
 
 def around(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dse.core.design import Design
 from dse.core.trial import Event, State, Trial
-from dse.protocols import ExpectsImprovement, Optimizer
+from dse.protocols import AdjustsEffort, ExpectsImprovement, Optimizer
 
 PATIENCE = 3
 """Consecutive low expected gains that stop a study, so that one unusual model does not."""
@@ -23,6 +23,7 @@ class Suggestion:
     told: int
     count: int
     pending: tuple[Design, ...]
+    effort: int = 0
 
 
 class Patience:
@@ -71,6 +72,8 @@ class Patience:
         for one in last:
             tell(told[done : one.told])
             done = one.told
+            if isinstance(optimizer, AdjustsEffort):
+                optimizer.effort = one.effort
             optimizer.ask(one.count, one.pending)
             self.look(optimizer)
             self.keep()

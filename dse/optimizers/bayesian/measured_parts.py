@@ -16,11 +16,14 @@ from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import keys
 
-LISTED = 50_000
-"""Most measured parts that are all listed."""
+LISTED = 4_096
+"""Most measured parts that are all valued at each suggestion; of more, a sample is."""
 
-_DRAWN = 1_024
-_BRED = 512
+DRAWN = 1_024
+"""Measured parts that are drawn at random if there are too many to list."""
+
+BRED = 512
+"""Offspring of each kind that are added to them."""
 
 
 class MeasuredParts:
@@ -55,20 +58,38 @@ class MeasuredParts:
                 found.setdefault(key, row)
         return batch.take(np.fromiter(found.values(), dtype=np.int64, count=len(found)))
 
-    def pool(self, best: Batch, taken: set[bytes], rng: np.random.Generator) -> Batch:
+    def pool(
+        self,
+        best: Batch,
+        taken: set[bytes],
+        rng: np.random.Generator,
+        *,
+        drawn: int = DRAWN,
+        bred: int = BRED,
+    ) -> Batch:
         """Return candidate measured parts: all of them, or random draws and offspring.
 
         They are drawn if there are too many to list; the offspring are those of the best parts.
+
+        Args:
+            best: designs with the best parts.
+            taken: keys of the parts to leave out.
+            rng: generator of the draws.
+            drawn: number of random draws. Below :data:`DRAWN`, a list of parts is sampled, too.
+            bred: number of offspring of each of three kinds.
         """
         if self._list is not None:
-            return self.distinct(self._list, taken)
+            found_all = self.distinct(self._list, taken)
+            if drawn >= DRAWN or len(found_all) <= drawn:
+                return found_all
+            return found_all.take(np.sort(rng.choice(len(found_all), size=drawn, replace=False)))
         space = self._problem.space
-        found = [space.sample(_DRAWN, rng)]
+        found = [space.sample(drawn, rng)]
         if len(best):
-            mothers, fathers = rng.integers(len(best), size=(2, _BRED))
+            mothers, fathers = rng.integers(len(best), size=(2, bred))
             children = cross_parents(space, best.take(mothers), best.take(fathers), rng)
             found += [children, mutate_designs(space, children, rng)]
-            found += [mutate_designs(space, best.take(np.arange(_BRED) % len(best)), rng)]
+            found += [mutate_designs(space, best.take(np.arange(bred) % len(best)), rng)]
         return self.distinct(concatenate_batches([batch for batch in found if len(batch)]), taken)
 
     def around(

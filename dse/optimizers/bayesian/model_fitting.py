@@ -34,7 +34,7 @@ from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 Learnt = tuple[Encoder, Surrogate]
 
-_MOST = 300
+MOST = 300
 """Most training values; of more, the best half and an even sample of the rest are used."""
 
 
@@ -52,7 +52,7 @@ class ModelFitter:
 
     The inputs of a process are the parameters that the quantity depends on, modelled metrics of
     these parameters, and predictions from other studies (``Problem.priors``), weighted by their
-    rank agreement with the values measured here.
+    rank agreement with the values measured here. At most ``most`` values are fitted.
     """
 
     def __init__(
@@ -61,11 +61,14 @@ class ModelFitter:
         roles: MeasuredSplit,
         probe: Batch,
         sums: SumOrProcess | None = None,
+        *,
+        most: int = MOST,
     ) -> None:
         self._problem = problem
         self._sums = sums
         self._roles = roles
         self._probe = probe
+        self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
         self._libraries: dict[str, LibraryMean | None] = {}
@@ -143,7 +146,7 @@ class ModelFitter:
         """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])
-        rows = firsts(keys(batch, sorted(part)))[-_MOST:]
+        rows = firsts(keys(batch, sorted(part)))[-self._most :]
         if done[rows].all():
             return []
         inputs = Inputs(self._problem, part, self._probe)
@@ -232,7 +235,7 @@ class ModelFitter:
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
         rows = rows[firsts(keys(batch.take(rows), sorted(names)))]
-        rows = rows[_choose_rows(losses[rows])]
+        rows = rows[_choose_rows(losses[rows], self._most)]
         return rows, batch.take(rows)
 
     def _fit_predictor(
@@ -272,17 +275,17 @@ class ModelFitter:
         return tuple(found)
 
 
-def _choose_rows(losses: Floats) -> Ints:
-    """Return the indices of the values to fit; of more than :data:`_MOST` values, a subset.
+def _choose_rows(losses: Floats, most: int) -> Ints:
+    """Return the indices of the values to fit; of more than ``most`` values, a subset.
 
     Half of the subset are the lowest losses, the rest an even sample of the others.
     """
-    if len(losses) <= _MOST:
+    if len(losses) <= most:
         return np.arange(len(losses))
     order = np.argsort(losses, kind="stable")
-    rest = order[_MOST // 2 :]
-    some = rest[np.linspace(0, len(rest) - 1, _MOST - _MOST // 2).round().astype(int)]
-    return np.sort(np.concatenate([order[: _MOST // 2], some]))
+    rest = order[most // 2 :]
+    some = rest[np.linspace(0, len(rest) - 1, most - most // 2).round().astype(int)]
+    return np.sort(np.concatenate([order[: most // 2], some]))
 
 
 def _spread(

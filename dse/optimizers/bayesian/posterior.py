@@ -6,7 +6,7 @@ The archive holds the losses attained by trials and by designs that share their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,10 +39,15 @@ class Beliefs:
     feasible: bool
     magnitudes: tuple[Magnitude, ...] = ()
     """Map that was applied to each learnt loss before fitting."""
+    _recent: list[tuple[Batch, list[Prediction]]] = field(default_factory=list, compare=False)
+    """Last batch with its predictions, which several steps of one suggestion need."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
         """Return the posterior of each objective that a surrogate predicts, at these designs."""
-        return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
+        if not self._recent or self._recent[0][0] is not batch:
+            found = [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
+            self._recent[:] = [(batch, found)]
+        return self._recent[0][1]
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
         """Return the same surrogates with the reference point moved beyond the predicted front.

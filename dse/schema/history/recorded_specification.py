@@ -12,7 +12,7 @@ import numpy as np
 from dse.errors import StudyError
 from dse.evaluation.provenance import versions
 from dse.schema.history.without_storages import storageless
-from dse.schema.models import PluginSpec
+from dse.schema.models import OptimizerSpec
 from dse.schema.study.plan import Plan, plan_of
 
 
@@ -54,7 +54,7 @@ def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None)
         Path(spec["path"]),
         kept=storageless(spec)["texts"],  # records of older versions contain the storage
         seed=spec["identity"]["seed"],
-        optimizer=PluginSpec(**spec["identity"]["optimizer"]),
+        optimizer=OptimizerSpec(**spec["identity"]["optimizer"]),
         objects=objects,
     )
 

@@ -20,7 +20,14 @@ from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
 from dse.registry import load, options_of
-from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
+from dse.schema.models import (
+    EvaluatorSpec,
+    OptimizerSpec,
+    PartialStudySpec,
+    PluginSpec,
+    PriorSpec,
+    StudySpec,
+)
 from dse.schema.space.space_loader import LegibleSpace, legible_space
 from dse.schema.study.asked_formulas import AskedFormulas
 from dse.schema.study.assumptions import Assumption, assumptions_of
@@ -73,7 +80,7 @@ class Plan:
     path: Path
     problem: Problem
     pipeline: Pipeline
-    optimizer: PluginSpec
+    optimizer: OptimizerSpec
     executor: PluginSpec
     storage: str | None
     budget: Budget
@@ -138,7 +145,7 @@ def plan_of(
         mistakes.check()
     assert spec is not None
     if optimizer is not None:
-        spec = spec.model_copy(update={"optimizer": optimizer})
+        spec = spec.model_copy(update={"optimizer": OptimizerSpec.of(optimizer)})
     builder = _Builder(spec, rest, files, objects or {}, mistakes, lost)
     return builder.plan(spec.seed if seed is None else seed, measured or {})
 
@@ -314,7 +321,7 @@ class _Builder:
             "constraints": list(self.spec.constraints),
             "reference": list(problem.fixed_reference or []),
             "baselines": [dict(design) for design in problem.baselines],
-            "optimizer": {"use": self.spec.optimizer.use, **self.spec.optimizer.options},
+            "optimizer": self.spec.optimizer.entry,
             "seed": problem.seed,
             **({"scenarios": weights_of(self.spec.scenarios)} if self.spec.scenarios else {}),
             **({"fidelities": dict(problem.ladders)} if problem.ladders else {}),

@@ -51,6 +51,7 @@ from dse.schema.study.plugin_checks import (
 )
 from dse.schema.study.python_optimizers import Objects, is_python_optimizer, knows_optimizer
 from dse.schema.study.retries_and_resources import patience_of
+from dse.schema.study.thinking_share import check_thinking
 from dse.schema.study.written_units import (
     check_units,
     with_objective_unit,
@@ -246,9 +247,14 @@ class Sections:
     def check_factorial(self, problem: Problem | None) -> None:
         """Collect the errors of constructing the optimizer, such as impossible factor levels.
 
+        An option ``thinking`` without effect is one of them in a new study.
         It is constructed if it has options or checks its problem. If the study is stored or has
         other errors, only an optimizer for designed experiments (``factorial``) is constructed.
         """
+        if not self.stored:
+            self._try_make(
+                ["optimizer"], lambda: check_thinking(self.spec.optimizer, problem, self.objects)
+            )
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
         traits = optimizer_traits(self.spec.optimizer, self.objects)
         known = knows_optimizer(use, self.objects)

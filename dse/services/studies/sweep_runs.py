@@ -11,7 +11,7 @@ from dse.analysis.run_groups import RunGroup
 from dse.analysis.runs import SWEPT, Run
 from dse.core.trial import Event, Trial
 from dse.protocols import Storage
-from dse.schema.models import PluginSpec
+from dse.schema.models import OptimizerSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.overrides import BudgetOverrides, stated_budget, stated_executor
 from dse.schema.study.plan import Plan
@@ -39,7 +39,7 @@ class SweepStudy:
     asked: Callable[..., Plan]
     where: str
     stem: str
-    optimizer: PluginSpec
+    optimizer: OptimizerSpec
     seed: int
     storage: Storage
 
@@ -102,7 +102,7 @@ class Sweep:
         plan = asked()
         own = plan.optimizer
         named = [
-            own if use == own.use else PluginSpec(use=use) for use in dict.fromkeys(optimizers)
+            own if use == own.use else OptimizerSpec(use=use) for use in dict.fromkeys(optimizers)
         ]
         opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
         first = plan.problem.seed
