@@ -9,11 +9,11 @@ import numpy as np
 
 from dse.core.design import Design
 from dse.core.encoding import encoded_designs
-from dse.core.pareto import hypervolume
+from dse.core.pareto import ParetoSet, hypervolume
 from dse.core.problem import Problem
-from dse.core.trial import Event, Trial
+from dse.core.trial import Event, State, Trial
 from dse.optimizers.bayesian.acquisition_search import Search
-from dse.optimizers.bayesian.candidates import draw_designs
+from dse.optimizers.bayesian.candidates import breed_designs, draw_designs
 from dse.optimizers.bayesian.metric_prediction import (
     Moments,
     joined,
@@ -31,6 +31,9 @@ from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
 from dse.optimizers.support.seeded_scope import seed_generators
 from dse.protocols import OptimizerTraits
+
+ROWS = (200, 64)
+"""Most trials that the processes are fitted to, at the full effort and at the next one."""
 
 
 class QLogNehvi:
@@ -51,13 +54,15 @@ class QLogNehvi:
 
     traits = OptimizerTraits(learns_outside=True)
     expected_gain: float | None = None
+    efforts = len(ROWS) + 1  # the last one breeds designs without a surrogate
+    effort: int = 0
 
     def __init__(self, problem: Problem, *, initial: int | None = None) -> None:
         self._problem = problem
         self._initial = initial or first_designs(problem.space)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
-        self._memory: tuple[int, TrainingData | None, Any] = (-1, None, None)
+        self._memory: tuple[tuple[int, int], TrainingData | None, Any] = ((-1, 0), None, None)
         self._events: list[Event] = []
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -65,7 +70,7 @@ class QLogNehvi:
         taken = {*(trial.design for trial in self._told), *pending}
         self.expected_gain = None
         if len(self._told) + len(pending) >= self._initial:
-            found = self._choose_designs(count, pending, rng)
+            found = self._choose(count, pending, taken, rng)
         else:
             found = self._sequence.first(count, taken)
         if len(found) < count:
@@ -102,6 +107,24 @@ class QLogNehvi:
             found[name] = centre * unit, error * abs(unit)
         return joined(found, known_moments(self._problem, designs)) if found else {}
 
+    def _choose(
+        self,
+        count: int,
+        pending: Sequence[Design],
+        taken: set[Design],
+        rng: np.random.Generator,
+    ) -> list[Design]:
+        """Return designs chosen by the surrogates or, at the lowest effort, bred from the front."""
+        if self.effort < len(ROWS):
+            return self._choose_designs(count, pending, rng)
+        known = [trial for trial in self._told if trial.state is not State.OUTSIDE]
+        front = ParetoSet.of(self._problem, known).trials
+        best = [trial.design for trial in front or known]
+        return breed_designs(self._problem, best, count, taken=taken, rng=rng)
+
+    def _select_trials(self) -> list[Trial]:
+        return select_trials(self._problem, self._told, ROWS[min(self.effort, len(ROWS) - 1)])
+
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
@@ -115,7 +138,7 @@ class QLogNehvi:
                     return []
                 search = Search(
                     self._problem,
-                    select_trials(self._problem, self._told),
+                    self._select_trials(),
                     learnt,
                     surrogate=surrogate,
                     taken={trial.design for trial in self._told},
@@ -136,10 +159,10 @@ class QLogNehvi:
         from dse.optimizers.bayesian.botorch_models import BotorchSurrogate
 
         told = len(self._told)
-        if self._memory[0] != told:
-            learnt = lesson(self._problem, select_trials(self._problem, self._told))
+        if self._memory[0] != (told, self.effort):
+            learnt = lesson(self._problem, self._select_trials())
             with seed_generators(int(self._problem.rng(told).integers(2**31))):
-                self._memory = told, learnt, learnt and BotorchSurrogate(learnt)
+                self._memory = (told, self.effort), learnt, learnt and BotorchSurrogate(learnt)
         return self._memory[1:]
 
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from dse.core.design import Design
+from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError
 from dse.optimizers.adapters.ax_space import axes, nearest_unseen_design
-from dse.optimizers.bayesian.candidates import draw_designs
+from dse.optimizers.bayesian.candidates import breed_designs, draw_designs
+from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible, trial_violations
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
 
 _CANDIDATES = 24
 """Optuna's default number of candidates."""
+
+MOST = 1_000
+"""Most trials in the sampler at the start of a block, as its cost grows with their number."""
+
+_BLOCK = 250
+"""Finished trials after which those in the sampler are selected anew, if there are too many."""
 
 
 class Tpe:
@@ -27,7 +36,8 @@ class Tpe:
     Each proposal is replaced by the nearest legal design that was not asked before and violates
     no modelled constraint. Optuna handles objectives, limits, conditions and pending designs. A
     trial that failed or cannot exist counts as the worst: it belongs to the density of bad designs,
-    so that fewer designs are proposed near it.
+    so that fewer designs are proposed near it. Of more than 1,250 trials, the sampler receives the
+    first, the best fronts and an even sample of the others.
 
     Args:
         problem: problem to optimise.
@@ -45,6 +55,9 @@ class Tpe:
         Estimator, Journal of Artificial Intelligence Research 73, 2022.
     """
 
+    efforts = 2  # the last one breeds designs without the sampler
+    effort: int = 0
+
     def __init__(
         self,
         problem: Problem,
@@ -61,7 +74,12 @@ class Tpe:
                 hint='pip install "dse-engine[optuna]"',
             ) from error
         self._problem = problem
-        self._study = TpeStudy(problem, candidates=candidates, multivariate=multivariate)
+        self._make_study = partial(
+            TpeStudy, problem, candidates=candidates, multivariate=multivariate
+        )
+        self._study = self._make_study()
+        self._finished: list[Trial] = []
+        self._entered = self._selected = 0
         self._initial = initial or first_designs(problem.space)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._taken: set[Design] = set()
@@ -72,14 +90,16 @@ class Tpe:
         taken = self._taken.union(pending)
         if self._is_early(pending):
             found = self._sequence.first(count, taken)
-        else:
+        elif self.effort == 0:
             found = self._propose_designs(count, pending, rng)
+        else:
+            found = breed_designs(self._problem, self._best(), count, taken=taken, rng=rng)
         if len(found) < count:
             found += draw_designs(self._problem, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._study.tell(finished)
+        self._finished += finished
         self._taken.update(trial.design for trial in finished)
         self._told += len(finished)
         self._done += int(np.isfinite(trial_violations(self._problem, finished)).sum())
@@ -92,9 +112,35 @@ class Tpe:
         asked = self._told + len(pending)
         return asked < self._initial or self._done < 2 or not axes(self._problem.space)
 
+    @property
+    def rows(self) -> int:
+        """Number of finished trials from which the sampler proposes designs."""
+        return min(MOST, self._selected) + self._entered - self._selected
+
+    def _enter_trials(self) -> None:
+        """Enter the finished trials into the sampler, or a subset of them if there are many.
+
+        Which trials it holds depends on their number alone, so that a resumed study proposes the
+        same designs. After a block it starts again with a new subset.
+        """
+        told = len(self._finished)
+        block = told - told % _BLOCK if told >= MOST + _BLOCK else 0
+        if block != self._selected:
+            self._study = self._make_study()
+            self._study.tell(select_trials(self._problem, self._finished[:block], MOST))
+            self._selected = self._entered = block
+        self._study.tell(self._finished[self._entered :])
+        self._entered = told
+
+    def _best(self) -> list[Design]:
+        """Return the designs of the front, or all of them while none is feasible."""
+        front = ParetoSet.of(self._problem, self._finished).trials
+        return [trial.design for trial in front or self._finished]
+
     def _propose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
+        self._enter_trials()
         found: list[Design] = []
         while len(found) < count:
             wish = self._study.wish([*pending, *found], int(rng.integers(2**31)))

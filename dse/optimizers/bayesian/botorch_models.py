@@ -24,7 +24,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.errors import NotPSDError  # type: ignore[import-untyped]
 
-from dse.core.values import Floats
+from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.training_data import (
     MANY_OBJECTIVES,
     RegressionTarget,
@@ -44,6 +44,8 @@ NUMERICAL = (
 
 _SAMPLES = {1: 128, 2: 64, 3: 16, 4: 8}
 _LEAST_VARIANCE = 1e-6
+MOST_FITTED = 128
+"""Most values from which hyperparameters are estimated, as each step costs the cube of them."""
 _FIT_STEPS = 100
 _CHUNK = 128
 
@@ -182,14 +184,38 @@ def _kind(target: RegressionTarget) -> tuple[bytes, bool]:
 
 
 def _fit_process(points: Floats, targets: Sequence[RegressionTarget]) -> SingleTaskGP:
-    observed = [target.variances for target in targets if target.variances is not None]
+    """Return a process with the hyperparameters of greatest posterior density.
+
+    Of many values, an even sample gives the hyperparameters; all of them give the predictions.
+    """
+    own = points[targets[0].rows]
+    if len(own) <= MOST_FITTED:
+        return _with_fitted_hyperparameters(_process(own, targets))
+    some = np.linspace(0, len(own) - 1, MOST_FITTED).round().astype(int)
+    fitted = _with_fitted_hyperparameters(_process(own, targets, some))
+    model = _process(own, targets)
+    model.load_state_dict(fitted.state_dict())
+    return model.eval()
+
+
+def _process(
+    points: Floats,  # (n, coordinates)
+    targets: Sequence[RegressionTarget],
+    rows: Ints | None = None,  # (k,), all of n by default
+) -> SingleTaskGP:
+    """Return a process over the targets' values at these points, with initial hyperparameters."""
+    kept = slice(None) if rows is None else rows
+    observed = [target.variances[kept] for target in targets if target.variances is not None]
     variances = _tensor(np.column_stack(observed)).clamp_min(_LEAST_VARIANCE) if observed else None
-    model = SingleTaskGP(
-        _tensor(points[targets[0].rows]),
-        _tensor(np.column_stack([target.values for target in targets])),
+    return SingleTaskGP(
+        _tensor(points[kept]),
+        _tensor(np.column_stack([target.values[kept] for target in targets])),
         variances,
         outcome_transform=None,
     )
+
+
+def _with_fitted_hyperparameters(model: SingleTaskGP) -> SingleTaskGP:
     fit_gpytorch_mll(
         ExactMarginalLogLikelihood(model.likelihood, model),
         optimizer_kwargs={"options": {"maxiter": _FIT_STEPS}},

@@ -28,6 +28,8 @@ from dse.optimizers.bayesian.metric_model import Prediction
 
 _BOXES = 4
 """Most learnt losses that are integrated by box decomposition."""
+MOST_FRONT = {1: 500, 2: 500, 3: 256, 4: 96}
+"""Most members of the archive, by the number of objectives; 500 for more than four."""
 _DARTS = 4_096
 _CHUNK = 4_000_000
 
@@ -55,6 +57,40 @@ class Archive:
             learnt_reference=self.learnt_reference,
             known_reference=self.known_reference,
         )
+
+    @property
+    def bounded(self) -> Archive:
+        """Subset of at most :data:`MOST_FRONT` members, evenly spread; the extremes are kept."""
+        every = np.hstack([self.learnt, self.known])
+        rows = spread_rows(every, MOST_FRONT.get(every.shape[1], 500))
+        return Archive(
+            learnt=self.learnt[rows],
+            known=self.known[rows],
+            learnt_reference=self.learnt_reference,
+            known_reference=self.known_reference,
+        )
+
+
+def spread_rows(
+    losses: Floats,  # (n, m)
+    most: int,
+) -> Ints:
+    """Return the indices of at most ``most`` points, evenly spread, in ascending order.
+
+    The best point of each objective comes first, then repeatedly the point farthest from those
+    chosen, with each objective scaled to its range.
+    """
+    if len(losses) <= most:
+        return np.arange(len(losses))
+    span = np.ptp(losses, axis=0)
+    points = (losses - losses.min(axis=0)) / np.where(span > 0, span, 1.0)
+    chosen = list(dict.fromkeys(points.argmin(axis=0).tolist()))[:most]
+    away = np.min([((points - points[row]) ** 2).sum(axis=1) for row in chosen], axis=0)
+    while len(chosen) < most:
+        row = int(away.argmax())
+        chosen.append(row)
+        away = np.minimum(away, ((points - points[row]) ** 2).sum(axis=1))
+    return np.sort(np.unique(chosen))
 
 
 def expected_gains(

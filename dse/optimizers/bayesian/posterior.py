@@ -174,7 +174,7 @@ def beliefs(
     return Beliefs(
         objectives=tuple(objectives),
         limits=(*limits, *success),
-        archive=archive.best,
+        archive=archive.best.bounded,
         feasible=bool(len(archive.learnt)),
         magnitudes=magnitudes,
     )
@@ -247,10 +247,13 @@ def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -
     batch = given.problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
     rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
-    found = [own.losses for own in stairs.wholes(batch.take(rows))]
-    counts = [len(part) for part in found]
-    learnt = losses[np.repeat(rows, counts)]
-    known = np.vstack([np.zeros((0, len(roles.known))), *found])
+    if roles.free or roles.known:
+        found = [own.losses for own in stairs.wholes(batch.take(rows))]
+        learnt = losses[np.repeat(rows, [len(part) for part in found])]
+        known = np.vstack([np.zeros((0, len(roles.known))), *found])
+    else:  # each part is one design without modelled losses: thousands are judged at once
+        rows = rows[stairs.guess_fronts(batch.take(rows))[1] >= 0]
+        learnt, known = losses[rows], np.zeros((len(rows), 0))
     reference = _reference(given, np.hstack([learnt, known]))
     if reference is None:
         reference = np.append(losses.max(axis=0), np.zeros(known.shape[1]))

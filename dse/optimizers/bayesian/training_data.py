@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import moocore
 import numpy as np
 
 from dse.core.encoding import encoded_designs
@@ -19,6 +20,9 @@ from dse.optimizers.support.constraints import learnt_limits, trial_violations
 
 MANY_OBJECTIVES = 4
 """Most objectives for hypervolume improvement; with more, a random scalarisation is used."""
+
+MOST_BASELINE = 96
+"""Most trials whose posterior is sampled jointly by the noisy acquisition functions."""
 
 _DECADE = 10.0
 _NEAREST = 8
@@ -102,12 +106,12 @@ class RegressionTarget:
 class TrainingData:
     """Training data from finished trials: first the objectives as losses, then the limits.
 
-    ``baseline`` marks the feasible trials, which a new design has to improve on.
+    ``baseline`` marks the feasible trials that a new design has to improve on.
     """
 
     points: Floats  # (n, coordinates), encoded designs
     targets: tuple[RegressionTarget, ...]
-    baseline: Mask  # (n,)
+    baseline: Mask  # (n,), at most MOST_BASELINE of them, the best fronts first
     scales: tuple[Scale, ...]  # m of them
     front: Floats  # (f, m), judged losses of the non-dominated feasible trials
     elite: Ints  # (e,), trials of the front; without a feasible one, the least violating
@@ -140,11 +144,25 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
     return TrainingData(
         points=encoded_designs(problem.space, [trial.design for trial in trials]),
         targets=(*objectives, *limits),
-        baseline=feasible,
+        baseline=_baseline(losses, feasible),
         scales=tuple(scales),
         front=np.column_stack([s.judged(losses[front, i]) for i, s in enumerate(scales)]),
         elite=front if len(front) else _nearest(violations, outside),
     )
+
+
+def _baseline(losses: Floats, feasible: Mask) -> Mask:
+    """Return the feasible trials, (n,); of too many, those of the best fronts, earlier ones first.
+
+    The noisy hypervolume improvement samples the posterior of all of them jointly.
+    """
+    rows = np.flatnonzero(feasible)
+    if len(rows) <= MOST_BASELINE:
+        return feasible
+    order = np.argsort(moocore.pareto_rank(losses[rows]), kind="stable")
+    kept = np.zeros(len(feasible), dtype=bool)
+    kept[rows[order[:MOST_BASELINE]]] = True
+    return kept
 
 
 def _nearest(violations: Floats, outside: Mask) -> Ints:
