@@ -19,7 +19,7 @@ PEERS = {
     "optuna-gp": "peers.optuna_gp",
     "ax": "peers.ax_client",
 }
-OTHERS = ("test_functions", "codesign")
+OTHERS = ("test_functions", "codesign", "formulas")
 """Modules with more problems, each with ``NAMES`` and ``case(name)``."""
 
 OWN = "dse-"
