@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import hypervolume, nondominated
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
@@ -32,6 +32,7 @@ from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
+from dse.optimizers.support.level_coverage import LevelCoverage, first_parts, order_by_coverage
 from dse.protocols import OptimizerTraits
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
@@ -40,6 +41,8 @@ _CLIMBERS = 8
 _SPARE = 4
 """Bred designs for each one wanted, as some share a measured part or allow no feasible design."""
 _EACH = 24
+_SEQUENCE, _RARE = 512, 64
+"""Space-filling designs, and designs of rare levels, from which the first ones are chosen."""
 _FINALISTS, _LOOKS = (5, 40), 500_000
 """Least and most finalists valued on their complete conditional fronts; designs to spend on it."""
 _SMALL, _DULL = 2e-3, 1e-6
@@ -62,7 +65,10 @@ class GreyBox:
 
     Args:
         problem: problem to optimise.
-        initial: number of space-filling measured parts before the first model.
+        initial: number of space-filling measured parts before the first model; by default one per
+            measured parameter and two per value of a categorical one, but at least 6 and at most
+            20. The first designs cover each level (a value of a categorical or branching
+            parameter) twice as soon as possible; levels seen less often get every other design.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
@@ -77,11 +83,14 @@ class GreyBox:
     efforts = len(LEVELS) + 1  # the last one breeds designs without a surrogate
     effort: int = 0
 
-    def __init__(self, problem: Problem, *, initial: int = 6, find_sums: bool = True) -> None:
+    def __init__(
+        self, problem: Problem, *, initial: int | None = None, find_sums: bool = True
+    ) -> None:
         self._problem = problem
-        self._initial = initial
         self._roles = MeasuredSplit(problem=problem)
-        self._parts = MeasuredParts(problem, self._roles)
+        self._initial = initial or first_parts(problem.space, self._roles.part)
+        self._coverage = LevelCoverage(problem.space, self._roles.part, problem.rng(0, 1))
+        self._parts = MeasuredParts(problem, self._roles, self._coverage)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
         self._separable = SeparableSearch(
             problem,
@@ -111,7 +120,7 @@ class GreyBox:
         if self._separable.usable:
             found = self._probe(count, gone, pending)
         if not found and len(gone) < self._initial:
-            found = self._first(min(count, self._initial - len(gone)), gone)
+            found = self._first(min(count, self._initial - len(gone)), gone, pending)
         if len(found) < count and self.effort < len(LEVELS):
             found += self._choose_designs(count - len(found), [*pending, *found], rng)
         elif len(found) < count:
@@ -134,21 +143,24 @@ class GreyBox:
 
     def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
         """Return the keys of the measured parts that were measured or are pending."""
-        told = [trial.design for trial in self._told]
-        return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
+        return set(self._parts.keys(self._attempted(pending)))
 
-    def _first(self, count: int, gone: set[bytes]) -> list[Design]:
-        """Return designs whose measured parts fill the space.
+    def _first(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
+        """Return designs whose measured parts fill the space and cover each level.
 
         The measured part of a design is the values of the parameters that measurements read; the
         other values are those with which the design is nearest to the ideal point.
         """
-        found: list[Design] = []
-        space = self._problem.space
-        even = self._sequence.first(64 * count + 64, ())
+        space, found = self._problem.space, list[Design]()
+        even = space.batch(self._sequence.first(_SEQUENCE, ()))
+        rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
+        several = self._parts.distinct(concatenate_batches([even, rare]), gone)
+        attempted = self._attempted(pending)
+        order = order_by_coverage(self._coverage, several, attempted, 2 * count)
+        covering = several.take(order).designs()
         library = self._library
         suggested = library.designs(self._fitter, self._initial) if library.usable else []
-        for design in alternate(suggested, even, len(gone)):
+        for design in alternate(suggested, covering, len(gone)):
             if len(found) == count:
                 break
             one = space.batch([design])
@@ -158,11 +170,15 @@ class GreyBox:
                 found += self._complete_part(one, None)[:1]
         return found
 
+    def _attempted(self, pending: Sequence[Design]) -> Batch:
+        """Return the designs that finished or are pending."""
+        told = [trial.design for trial in self._told]
+        return self._problem.space.batch([*told, *pending])
+
     def _probe(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
         """Return first designs from which the sensitivities of parts can be learnt."""
-        told = [trial.design for trial in self._told]
-        attempted = self._problem.space.batch([*told, *pending])
-        fresh = self._parts.distinct(self._separable.open_probes(attempted), gone)
+        probes = self._separable.open_probes(self._attempted(pending))
+        fresh = self._parts.distinct(probes, gone)
         found: list[Design] = []
         for row in range(len(fresh)):
             if len(found) < count:
@@ -202,9 +218,7 @@ class GreyBox:
             found: list[Design] = []
             for _ in range(count):
                 waiting = [*pending, *found]
-                one = self._best(
-                    self._awaiting(known, waiting), self._collect_attempts(waiting), rng
-                )
+                one = self._best(self._awaiting(known, waiting), waiting, rng)
                 if one is None:
                     break
                 found.append(one)
@@ -261,26 +275,33 @@ class GreyBox:
         batch = self._problem.space.batch(pending)
         return known.awaiting(batch, [own.losses for own in self._stairs.wholes(batch)])
 
-    def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
+    def _best(
+        self, known: Beliefs, pending: Sequence[Design], rng: np.random.Generator
+    ) -> Design | None:
         """Return the design to measure next.
 
         It has the measured part of largest expected gain, completed by the most promising values of
         the other parameters.
         """
         own = self._amounts
+        gone = self._collect_attempts(pending)
+        lacking = self._lacking(pending, gone)
         pool = self._parts.pool(self._elite(), gone, rng, drawn=own.drawn, bred=own.bred)
         front = self._believed_front(known, gone)
         if front is not None:
             pool = self._parts.distinct(concatenate_batches([front, pool]), set())
+        pool = pool.take(self._coverage.rows_lacking(pool, lacking))
         if not len(pool):
             return None
         known = self._move_reference(known, pool, front)
         worth = self._worth(known, pool, rng)
         if self._parts.all is None and not self._separable.is_trusted:
             pool, worth = self._climb_from_best(known, pool, worth, gone, rng)
+            rows = self._coverage.rows_lacking(pool, lacking)
+            pool, worth = pool.take(rows), worth[rows]
         wide = pool
         pool, worth = self._looked_at(known, pool, worth, rng)
-        size = _volume(known)
+        size = known.archive.volume
         self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
         bold = self._boldness(float(worth.max()), size)
         if bold > 1:
@@ -290,6 +311,16 @@ class GreyBox:
             if found:
                 return found[0]
         return None
+
+    def _lacking(self, pending: Sequence[Design], gone: set[bytes]) -> Floats:
+        """Return how many more trials each level needs before its main effect is believed.
+
+        It is not 0 at every other trial only, so that promising designs are measured meanwhile.
+        Separable parts have their probes, and a library has the effects of its studies.
+        """
+        if self._separable.usable or self._library.usable or len(gone) % 2:
+            return np.zeros(len(self._coverage.levels))
+        return self._coverage.lacking(self._attempted(pending))
 
     def _believed_front(self, known: Beliefs, gone: set[bytes]) -> Batch | None:
         """Return the unmeasured front of the belief, if something is learnt as a sum of parts."""
@@ -424,13 +455,6 @@ def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
         return [int(row) for row in np.argsort(away, kind="stable")]
     room = np.maximum(known.archive.known_reference - losses, 0.0).prod(axis=1)
     return [int(row) for row in np.argsort(-room, kind="stable")]
-
-
-def _volume(known: Beliefs) -> float:
-    archive = known.archive
-    every = np.hstack([archive.learnt, archive.known])
-    top = np.append(archive.learnt_reference, archive.known_reference)
-    return hypervolume(every, top) if len(every) else 0.0
 
 
 def _front(losses: Floats, feasible: np.ndarray) -> list[int]:

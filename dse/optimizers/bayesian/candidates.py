@@ -10,6 +10,7 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.support.constraints import known_admissible, known_violations
+from dse.optimizers.support.level_coverage import LevelCoverage
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
 POOL = 1_024
@@ -33,7 +34,8 @@ def candidates(
 ) -> list[Design]:
     """Return candidate designs: half drawn uniformly, half bred or mutated from the ``best``.
 
-    In a small space, all are drawn uniformly.
+    Up to 64 more are drawn from rare levels, in equal numbers, as uniform draws hardly reach a
+    branch with few designs. In a small space, all are drawn uniformly.
     """
     space = problem.space
     total = space.count()
@@ -45,7 +47,9 @@ def candidates(
     children = cross_parents(space, parents.take(mothers), parents.take(fathers), rng)
     bred = unseen(mutate_designs(space, children, rng), {*taken, *uniform})
     moved = _step_from_best(problem, best, POOL // 4, {*taken, *uniform, *bred}, rng)
-    return admissible(problem, uniform + bred + moved, taken, rng)
+    coverage = LevelCoverage(space, space.by_name, problem.rng(0, 1))
+    rare = unseen(coverage.sample_rare(_SPARE, rng), {*taken, *uniform, *bred, *moved})
+    return admissible(problem, uniform + bred + moved + rare, taken, rng)
 
 
 def breed_designs(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import qmc
 
-from dse.core.pareto import nondominated
+from dse.core.pareto import hypervolume, nondominated
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.box_decomposition import open_boxes
 from dse.optimizers.bayesian.metric_model import Prediction
@@ -57,6 +57,13 @@ class Archive:
             learnt_reference=self.learnt_reference,
             known_reference=self.known_reference,
         )
+
+    @property
+    def volume(self) -> float:
+        """Hypervolume that the archive dominates up to its reference point; 0 if it is empty."""
+        every = np.hstack([self.learnt, self.known])
+        top = np.append(self.learnt_reference, self.known_reference)
+        return hypervolume(every, top) if len(every) else 0.0
 
     @property
     def bounded(self) -> Archive:

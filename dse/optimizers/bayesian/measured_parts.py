@@ -15,6 +15,7 @@ from dse.core.values import Floats
 from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.shared_parts import keys
+from dse.optimizers.support.level_coverage import LevelCoverage
 
 LISTED = 4_096
 """Most measured parts that are all valued at each suggestion; of more, a sample is."""
@@ -25,6 +26,9 @@ DRAWN = 1_024
 BRED = 512
 """Offspring of each kind that are added to them."""
 
+_RARE = 256
+"""Candidate parts with rare levels, at the full number of draws."""
+
 
 class MeasuredParts:
     """Candidate measured parts (values of the parameters that measurements read).
@@ -32,8 +36,11 @@ class MeasuredParts:
     Each is represented by one design that has these values.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+    def __init__(
+        self, problem: Problem, roles: MeasuredSplit, coverage: LevelCoverage | None = None
+    ) -> None:
         self._problem = problem
+        self._coverage = coverage
         self._names = sorted(roles.part)
         self._part = roles.part
         self._list = self._list_designs()
@@ -69,7 +76,8 @@ class MeasuredParts:
     ) -> Batch:
         """Return candidate measured parts: all of them, or random draws and offspring.
 
-        They are drawn if there are too many to list; the offspring are those of the best parts.
+        They are drawn if there are too many to list, a share of them for each rare level; the
+        offspring are those of the best parts.
 
         Args:
             best: designs with the best parts.
@@ -85,6 +93,8 @@ class MeasuredParts:
             return found_all.take(np.sort(rng.choice(len(found_all), size=drawn, replace=False)))
         space = self._problem.space
         found = [space.sample(drawn, rng)]
+        if self._coverage is not None:
+            found.append(self._coverage.sample_rare(min(_RARE, drawn // 4), rng))
         if len(best):
             mothers, fathers = rng.integers(len(best), size=(2, bred))
             children = cross_parents(space, best.take(mothers), best.take(fathers), rng)
